@@ -271,7 +271,7 @@ fn cost(mut command: Command) -> Cost {
     let start = Instant::now();
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let mut memory = 0;
-    // The kernel forgets the peak when the process is gone, so it is asked for
+    // The kernel forgets the peak when the process is gone, so it is read
     // over and over.
     loop {
         memory = memory.max(peak(child.id()).unwrap_or_default());

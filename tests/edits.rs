@@ -34,7 +34,7 @@ fn patches() -> Vec<(&'static str, Patch)> {
     .to_vec()
 }
 
-/// The document as another reader sees it, told to follow the same rules.
+/// The document as another reader with the same rules sees it.
 fn value(text: &str) -> Value {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

@@ -331,7 +331,7 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn the_action_checks_what_it_is_told_to() {
+fn the_action_checks_the_paths_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);

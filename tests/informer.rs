@@ -142,7 +142,7 @@ fn objects_of_every_kind_arrive() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_which_to_grant() {
+fn a_user_without_rights_learns_which_to_grant() {
     let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
         return;
     };
@@ -181,7 +181,7 @@ fn a_claim_is_found_before_its_event_arrives() {
         &namespace,
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
     );
-    // Claims cannot be followed here, so every one is asked for.
+    // Claims cannot be followed here, so every one is looked up.
     let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
         {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -38,7 +38,7 @@ const OBJECTS: [&str; 15] = [
 ];
 
 /// Where nothing and something empty are two things: pointers in Go, what Kubernetes does
-/// not let be empty, and a map, of which an empty one is not written.
+/// not let be empty, and a map, which is not written when empty.
 const NOT_THE_SAME_EMPTY: [&str; 24] = [
     "allocatable",
     "attachRequired",

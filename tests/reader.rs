@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 /// Documents that are made up for each run.
 const GENERATED: usize = 600;
 
-/// A ConfigMap of that name with `text`, indented, as its field `spec`, of which
-/// kubectl has no idea of its own.
+/// A ConfigMap of that name with `text`, indented, as its field `spec`, which kubectl does
+/// not know.
 fn wrapped(name: &str, text: &str) -> String {
     let inner: String = text
         .lines()

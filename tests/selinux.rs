@@ -194,7 +194,7 @@ fn suits_a_hollow_node(pod: usize) -> bool {
     PODS[pod].2 && !(4..=6).contains(&pod)
 }
 
-/// The names of the pairs of which the second pod does not start on the node of the first.
+/// The names of the pairs whose second pod does not start on the node of the first.
 fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     let namespace = plane.namespace("kubelet");
     let node = NodeSpec {
@@ -336,7 +336,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         .collect();
     assert_eq!(found, expected);
     println!(
-        "{} pairs, of which {} conflict; {} are found",
+        "{} pairs; {} conflict, {} are found",
         pairs().count(),
         seen.len() - 1,
         found.len()

@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
             return;
         }
     };
-    // Broader patterns are overruled by what is more precise, so only names are asked for.
+    // Broader patterns are overruled by what is more precise, so only names are looked up.
     for stated in overrides.iter().filter(|stated| !stated.name.contains('*')) {
         let entry = catalog.get(&stated.name).expect("who was stated is known");
         let attach = catalog.attach(&stated.name, |_| Lookup::Absent);

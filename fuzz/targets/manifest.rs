@@ -104,7 +104,7 @@ pub fn run(bytes: &[u8]) {
         ] {
             let verdict = verdict(item, &cluster, mode);
             for finding in &verdict.findings {
-                told(&text, item, finding);
+                placed(&text, item, finding);
                 patches.extend(finding.remedies.iter().map(|it| it.patch.clone()));
             }
             if let Some(patch) = verdict.patch {
@@ -133,7 +133,7 @@ fn cluster_of(objects: &Objects) -> Snapshot {
 }
 
 fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
-    let outline = item.outline.as_ref().expect("outlines were asked for");
+    let outline = item.outline.as_ref().expect("outlines were requested");
     let scaled = matches!(item.object, Object::Scale(_)).then_some(WorkloadKind::Deployment);
     let review = Review {
         object: &item.object,
@@ -147,13 +147,13 @@ fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
 }
 
 /// A finding stands somewhere in the file.
-fn told(text: &str, item: &Item, finding: &Finding) {
+fn placed(text: &str, item: &Item, finding: &Finding) {
     assert!(
         !finding.warning().contains(char::is_control),
         "{:?}",
         finding.warning()
     );
-    let outline = item.outline.as_ref().expect("outlines were asked for");
+    let outline = item.outline.as_ref().expect("outlines were requested");
     let spot = outline.locate(&outline.document(), &finding.field_path);
     assert!(
         text.get(spot.start..spot.end).is_some(),

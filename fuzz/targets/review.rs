@@ -52,7 +52,7 @@ pub fn run(bytes: &[u8]) {
     let [built_in, repairing] = &*POLICIES;
     answered(bytes, Endpoint::Validate, built_in);
     if let Some(ways) = both_ways(bytes) {
-        // What cannot be read is told with its place.
+        // What cannot be read is reported with its place.
         let readable = |it: &Answer| it.decision != Decision::Unreadable;
         let [one, other] =
             ways.map(|bytes| answered(&bytes, Endpoint::Validate, built_in).filter(readable));

@@ -46,7 +46,7 @@ pub struct ClusterArgs {
     #[arg(long = "as", value_name = "USER")]
     pub impersonate: Option<String>,
 
-    /// Group to impersonate, beside --as (repeatable)
+    /// Group to impersonate, in addition to --as (repeatable)
     #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
     pub impersonate_groups: Vec<String>,
 }

@@ -32,7 +32,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         object: object("Deployment", name),
         field_path: "spec.strategy".to_owned(),
         volumes: vec!["data".into()],
-        message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Mend it."),
+        message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Fix it."),
         brief: "wrong & <odd>".to_owned(),
         denial: String::new(),
         remedies: Vec::new(),
@@ -294,7 +294,7 @@ fn json_has_the_documented_shape() {
             "file": "./deploy/a b.yaml",
             "line": 14,
             "column": 3,
-            "message": "Deployment shop/web: 100 % of it, once:\nit is wrong. Mend it.",
+            "message": "Deployment shop/web: 100 % of it, once:\nit is wrong. Fix it.",
             "volumes": ["data"],
             "remedies": [{
                 "name": "recreate",
@@ -350,7 +350,7 @@ fn sarif_points_to_the_place_and_names_the_suppression() {
     let sarif: Value = serde_json::from_str(&written(&report(), Format::Sarif)).unwrap();
     let run = &sarif["runs"][0];
     let results = run["results"].as_array().unwrap();
-    assert_eq!(results.len(), 3, "what the policy ignores is not told");
+    assert_eq!(results.len(), 3, "what the policy ignores is not reported");
     let physical = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(
         physical["artifactLocation"],
@@ -382,13 +382,13 @@ fn sarif_points_to_the_place_and_names_the_suppression() {
     assert_eq!(results[1].get("fixes"), None);
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
-    let told = |list: &str, number: usize| invocation[list][number]["message"]["text"].clone();
+    let message = |list: &str, number: usize| invocation[list][number]["message"]["text"].clone();
     assert_eq!(
-        told("toolConfigurationNotifications", 0),
+        message("toolConfigurationNotifications", 0),
         "Deployment shop/old: there is no rule \"x\"."
     );
     assert_eq!(
-        told("toolExecutionNotifications", 1),
+        message("toolExecutionNotifications", 1),
         "The chart charts/db was not rendered: there is no helm on the PATH."
     );
 }
@@ -398,8 +398,8 @@ fn github_commands_are_escaped() {
     assert_eq!(
         written(&report(), Format::Github),
         "::error file=bad.yaml,line=2,col=4,title=multi-attach-guard::This is not valid YAML: unclosed bracket '['.\n\
-         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once: it is wrong. Mend it.\n\
-         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Mend it.\n\
+         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once: it is wrong. Fix it.\n\
+         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Fix it.\n\
          ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
          ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
          ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
@@ -438,7 +438,7 @@ fn a_summary_counts_and_names_nothing() {
 }
 
 #[test]
-fn findings_on_one_object_are_told_together() {
+fn findings_on_one_object_are_reported_together() {
     let mut report = report();
     let mut other = report.findings[0].clone();
     other.finding.rule = codes::REPLICAS_SHARE_VOLUME;
@@ -459,7 +459,7 @@ fn findings_on_one_object_are_told_together() {
 
 /// Two overlays of one base are at fault alike.
 #[test]
-fn what_was_told_of_an_object_is_not_told_again() {
+fn what_was_reported_of_an_object_is_not_reported_again() {
     let mut report = report();
     let mut other = report.findings[0].clone();
     other.place.as_mut().unwrap().template = Some("overlays/b".to_owned());
@@ -474,7 +474,7 @@ fn what_was_told_of_an_object_is_not_told_again() {
     let text = written(&report, Format::Text);
     assert!(
         text.contains("= note: error[rolling-update-overlap] too: "),
-        "what is graver is told: {text}"
+        "what is graver is reported: {text}"
     );
 }
 

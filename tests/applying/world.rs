@@ -1,4 +1,4 @@
-//! The control plane, its nodes, and two guards, each of which is asked about namespaces of its
+//! The control plane, its nodes, and two guards, each with namespaces of its
 //! own.
 
 use std::path::{Path, PathBuf};

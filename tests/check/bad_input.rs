@@ -172,7 +172,7 @@ fn repairing_leaves_what_cannot_be_read_alone() {
     }
 }
 
-/// Every format tells of a file that cannot be read.
+/// Every format reports a file that cannot be read.
 #[test]
 fn every_format_names_what_cannot_be_read() {
     let folder = repository(&[("broken.yaml", BROKEN)]);

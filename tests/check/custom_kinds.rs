@@ -44,12 +44,12 @@ parameters:
 ";
 
 /// Each finding as `rule object line`.
-fn told(files: &[(&str, &str)]) -> Vec<String> {
+fn reported(files: &[(&str, &str)]) -> Vec<String> {
     let mut all = vec![("class.yaml", CLASS)];
     all.extend_from_slice(files);
     let output = run(&repository(&all), &["check", ".", "--format", "json"]);
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let told = findings(&output).into_iter().map(|it| {
+    let reported = findings(&output).into_iter().map(|it| {
         let object = &it["object"];
         format!(
             "{} {} {} {}",
@@ -59,13 +59,13 @@ fn told(files: &[(&str, &str)]) -> Vec<String> {
             it["line"]
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
 fn a_rollout_is_judged_where_its_strategy_stands() {
     assert_eq!(
-        told(&[("claim.yaml", CLAIM), ("web.yaml", ROLLOUT)]),
+        reported(&[("claim.yaml", CLAIM), ("web.yaml", ROLLOUT)]),
         ["rolling-update-overlap Rollout web 7"]
     );
 }
@@ -82,7 +82,7 @@ spec:
   strategy: {blueGreen: {activeService: web}}
 ";
     assert_eq!(
-        told(&[
+        reported(&[
             ("claim.yaml", CLAIM),
             ("web.yaml", &deployment),
             ("rollout.yaml", rollout)
@@ -103,7 +103,7 @@ spec:
   triggers: []
 ";
     assert_eq!(
-        told(&[
+        reported(&[
             ("claim.yaml", CLAIM),
             ("web.yaml", &deployment),
             ("scaled.yaml", scaled)
@@ -115,7 +115,7 @@ spec:
 #[test]
 fn objects_of_a_template_are_judged_with_its_parameters() {
     assert_eq!(
-        told(&[("shop.yaml", TEMPLATE)]),
+        reported(&[("shop.yaml", TEMPLATE)]),
         ["rolling-update-overlap DeploymentConfig shop 14"]
     );
 }
@@ -126,10 +126,10 @@ fn parameters_without_a_value_are_placeholders() {
     for parameter in ["MODE, value: ReadWriteOnce", "COUNT, value: \"1\""] {
         let name = parameter.split(',').next().unwrap();
         let text = TEMPLATE.replace(parameter, &format!("{name}, required: true"));
-        let told = told(&[("shop.yaml", &text)]);
+        let reported = reported(&[("shop.yaml", &text)]);
         assert!(
-            told.iter().all(|it| it.starts_with("unresolved-claim")),
-            "{parameter}: {told:?}"
+            reported.iter().all(|it| it.starts_with("unresolved-claim")),
+            "{parameter}: {reported:?}"
         );
     }
 }

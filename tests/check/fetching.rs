@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::releases::{gitops, told};
+use super::releases::{gitops, reported};
 use super::rendering::{check, report, tools};
 use super::{err, out};
 
@@ -160,12 +160,13 @@ const FOUND: [&str; 1] = ["prod/shop shop.yaml CHART"];
 
 /// What was found, with any URL of a chart left out.
 fn found(report: &Value) -> Vec<String> {
-    let told = told(report).into_iter();
-    told.map(|it| match it.split_once(" shop.yaml:") {
-        Some((object, _)) => format!("{object} shop.yaml CHART"),
-        None => it,
-    })
-    .collect()
+    let reported = reported(report).into_iter();
+    reported
+        .map(|it| match it.split_once(" shop.yaml:") {
+            Some((object, _)) => format!("{object} shop.yaml CHART"),
+            None => it,
+        })
+        .collect()
 }
 
 #[test]
@@ -406,7 +407,7 @@ fn dependencies_are_fetched_by_their_lock() {
         "127.0.0.1",
     ];
     let output = check(&folder, tools.path(), &arguments);
-    let found = told(&report(&output));
+    let found = reported(&report(&output));
     assert_eq!(found.len(), 2, "{found:?} {output:?}");
     assert!(
         found.iter().any(|it| it.ends_with(" shop"))
@@ -458,7 +459,7 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
     let fetch = ["--fetch", "--fetch-from", "127.0.0.1"];
     let output = check(&folder, tools.path(), &[&arguments[..], &fetch].concat());
     assert_eq!(
-        told(&report(&output)),
+        reported(&report(&output)),
         [
             "prod/shop inline/kustomization.yaml inline".to_owned(),
             "prod/shop over/kustomization.yaml over".to_owned(),

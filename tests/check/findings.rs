@@ -1,4 +1,4 @@
-//! What is found, where, and how it is told.
+//! What is found, where, and how it is reported.
 
 use super::*;
 
@@ -348,7 +348,7 @@ fn a_suppression_needs_a_reason_and_is_counted() {
 }
 
 #[test]
-fn silence_that_silences_nothing_is_told_in_every_format() {
+fn silence_that_silences_nothing_is_reported_in_every_format() {
     let annotated = |annotations: &str, rest: (&str, &str)| {
         let metadata = format!(
             "metadata:\n  name: web\n  annotations: {{multi-attach-guard.dev/reason: old, multi-attach-guard.dev/{annotations}}}\n"
@@ -387,14 +387,14 @@ fn silence_that_silences_nothing_is_told_in_every_format() {
         let output = run(&folder, &["check", ".", "--format", "json"]);
         let report: Value = serde_json::from_str(out(&output)).unwrap();
         let notices = report["notices"].as_array().cloned().unwrap_or_default();
-        let told: Vec<&str> = notices
+        let messages: Vec<&str> = notices
             .iter()
             .filter_map(|notice| notice["message"].as_str())
             .collect();
-        assert_eq!(told, expected, "{annotations} {rest:?}");
+        assert_eq!(messages, expected, "{annotations} {rest:?}");
     }
 
-    // An exemption is told where all that it could be for was checked.
+    // An exemption is reported where all that it could be for was checked.
     let policy = "exemptions:\n- {names: [web], reason: moves}\n- {names: [gone*], reason: left}\n";
     let files = [
         (".multi-attach-guard.yaml", policy),
@@ -407,15 +407,15 @@ fn silence_that_silences_nothing_is_told_in_every_format() {
         "text", "concise", "json", "sarif", "junit", "github", "html",
     ] {
         let output = run(&folder, &["check", ".", "--format", format]);
-        let told = out(&output);
-        for (reason, is_told) in [("left", true), ("moves", false)] {
+        let text = out(&output);
+        for (reason, is_reported) in [("left", true), ("moves", false)] {
             let known = [
                 format!("The exemption \"{reason}\""),
                 format!("The exemption \\\"{reason}\\\""),
                 format!("The exemption &quot;{reason}&quot;"),
             ];
-            let found = known.iter().any(|text| told.contains(text));
-            assert_eq!(found, is_told, "{format}: {reason}: {told}");
+            let found = known.iter().any(|it| text.contains(it));
+            assert_eq!(found, is_reported, "{format}: {reason}: {text}");
         }
     }
     let output = run(&folder, &["check", "a.yaml", "deploy", "--format", "json"]);

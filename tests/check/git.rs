@@ -183,8 +183,8 @@ fn run(folder: &TempDir, tools: &TempDir, more: &[&str]) -> Output {
 }
 
 /// What was found, without lines, and what was not opened.
-fn told(output: &Output) -> Vec<String> {
-    let told = releases::told(&report(output)).into_iter();
+fn reported(output: &Output) -> Vec<String> {
+    let reported = releases::reported(&report(output)).into_iter();
     let without_line = |it: String| match it.split_once(".yaml:") {
         Some((start, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
             let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -192,7 +192,7 @@ fn told(output: &Output) -> Vec<String> {
         }
         _ => it,
     };
-    told.map(without_line).collect()
+    reported.map(without_line).collect()
 }
 
 /// A kustomization that names this.
@@ -231,17 +231,17 @@ fn a_base_at_a_commit_is_fetched_once() {
         let folder = gitops(&[("web/kustomization.yaml", &named)]);
         let offline = check(&folder, tools.path(), &[".", "--format", "json"]);
         let expected = format!("kustomization web: it names {url}//deploy?ref={reference}");
-        assert_eq!(told(&offline), [expected]);
+        assert_eq!(reported(&offline), [expected]);
         assert_eq!(server.asked(), 0, "nothing is fetched unless it is said");
 
         let once = run(&folder, &tools, &[]);
-        assert_eq!(told(&once), [FOUND], "{once:?}");
+        assert_eq!(reported(&once), [FOUND], "{once:?}");
         let line = format!("Fetched {url} at the commit {first}{note}, sha256:");
         assert!(err(&once).contains(&line), "{once:?}");
         assert!(server.asked() > 0);
 
         let again = run(&folder, &tools, &[]);
-        assert_eq!(told(&again), [FOUND], "{again:?}");
+        assert_eq!(reported(&again), [FOUND], "{again:?}");
         assert_eq!(server.asked(), 0, "the cache has it");
     }
 
@@ -251,7 +251,7 @@ fn a_base_at_a_commit_is_fetched_once() {
     let named = names(&format!("{url}//deploy?ref=v1"));
     let folder = gitops(&[("web/kustomization.yaml", &named)]);
     let moved = run(&folder, &tools, &[]);
-    assert_eq!(told(&moved), [""; 0], "{moved:?}");
+    assert_eq!(reported(&moved), [""; 0], "{moved:?}");
     assert!(err(&moved).contains(&second), "{moved:?}");
 }
 
@@ -275,11 +275,14 @@ fn bases_name_others_and_circles_end() {
         ("file/kustomization.yaml", &names(&file)),
     ]);
     let output = run(&folder, &tools, &["--render-timeout", "3"]);
-    let told = told(&output);
-    assert_eq!(told[0], FOUND, "{output:?}");
-    assert!(told[1].contains("cycle detected"), "{told:?}");
-    assert!(told[2].contains("did not answer within 3 s"), "{told:?}");
-    assert_eq!(told.len(), 3, "{told:?}");
+    let reported = reported(&output);
+    assert_eq!(reported[0], FOUND, "{output:?}");
+    assert!(reported[1].contains("cycle detected"), "{reported:?}");
+    assert!(
+        reported[2].contains("did not answer within 3 s"),
+        "{reported:?}"
+    );
+    assert_eq!(reported.len(), 3, "{reported:?}");
 }
 
 #[test]
@@ -321,12 +324,21 @@ fn nothing_of_a_repository_runs_and_nothing_leads_out_of_it() {
         ("above/kustomization.yaml", &named("../../etc")),
     ]);
     let output = run(&folder, &tools, &[]);
-    let told = told(&output);
-    assert_eq!(told[0], FOUND, "{output:?}");
-    assert!(told[1].contains("has no folder ../../etc"), "{told:?}");
-    assert!(told[2].contains("a link that leads out of it"), "{told:?}");
-    assert!(told[3].contains("has no folder m/deploy"), "{told:?}");
-    assert_eq!(told.len(), 4, "{told:?}");
+    let reported = reported(&output);
+    assert_eq!(reported[0], FOUND, "{output:?}");
+    assert!(
+        reported[1].contains("has no folder ../../etc"),
+        "{reported:?}"
+    );
+    assert!(
+        reported[2].contains("a link that leads out of it"),
+        "{reported:?}"
+    );
+    assert!(
+        reported[3].contains("has no folder m/deploy"),
+        "{reported:?}"
+    );
+    assert_eq!(reported.len(), 4, "{reported:?}");
     assert!(!outside.path().join("ran").exists());
 }
 
@@ -383,10 +395,10 @@ fn what_hangs_redirects_or_is_too_large_is_named() {
         let folder = gitops(&[("web/kustomization.yaml", &names(&name))]);
         let limit = if name.contains("hang") { "5" } else { "60" };
         let output = run(&folder, &tools, &["--render-timeout", limit]);
-        let told = told(&output);
+        let reported = reported(&output);
         assert!(
-            told.len() == 1 && told[0].contains(expected),
-            "{name}: {told:?}"
+            reported.len() == 1 && reported[0].contains(expected),
+            "{name}: {reported:?}"
         );
         assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
         let kept = fs::read_dir(folder.path().with_extension("cache"));
@@ -444,7 +456,7 @@ fn charts_and_manifests_of_other_repositories_are_fetched() {
     let shown = format!("127.0.0.1:{}/org/charts", server.port);
     let output = run(&folder, &tools, &[]);
     assert_eq!(
-        told(&output),
+        reported(&output),
         [
             format!("plain/web plain.yaml {shown}/plain"),
             format!("prod/range range.yaml {shown}@tags:>=1.0.0 <2.0.0/web"),
@@ -498,7 +510,7 @@ fn generators_read_folders_and_files_of_other_repositories() {
     ]);
     let output = run(&folder, &tools, &[]);
     assert_eq!(
-        told(&output),
+        reported(&output),
         [
             "prod/d-dev folders.yaml charts/web",
             "prod/d-prod folders.yaml charts/web",

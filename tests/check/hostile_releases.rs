@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use super::releases::{gitops, told};
+use super::releases::{gitops, reported};
 use super::rendering::{check, report, tools};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
@@ -11,18 +11,18 @@ const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nme
 /// The finding that is there beside all that is hostile.
 const FOUND: &str = "prod/shop shop.yaml charts/web";
 
-/// What is told beside that one.
-fn told_beside(files: &[(&str, &str)]) -> Option<Vec<String>> {
+/// What is reported besides that one.
+fn other_reports(files: &[(&str, &str)]) -> Option<Vec<String>> {
     let tools = tools(&["helm", "kustomize"])?;
     let mut all = vec![("shop.yaml", SHOP)];
     all.extend(files);
     let folder = gitops(&all);
     let output = check(&folder, tools.path(), &[".", "--format", "json"]);
-    let mut told = told(&report(&output));
+    let mut reported = reported(&report(&output));
     assert!(!folder.path().join("ran").exists(), "{output:?}");
-    let at = told.iter().position(|it| it == FOUND);
-    told.remove(at.unwrap_or_else(|| panic!("{told:?} {output:?}")));
-    Some(told)
+    let at = reported.iter().position(|it| it == FOUND);
+    reported.remove(at.unwrap_or_else(|| panic!("{reported:?} {output:?}")));
+    Some(reported)
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn circles_of_applications_end() {
             "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: {path}}}\nspec:\n  destination: {{namespace: prod}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: {path}}}\n"
         )
     };
-    let Some(told) = told_beside(&[
+    let Some(reported) = other_reports(&[
         ("one/Chart.yaml", chart),
         ("one/templates/two.yaml", &both("two")),
         ("two/Chart.yaml", chart),
@@ -42,7 +42,7 @@ fn circles_of_applications_end() {
     ]) else {
         return;
     };
-    assert_eq!(told, [""; 0]);
+    assert_eq!(reported, [""; 0]);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn values_without_end_are_refused() {
     let inline = SHOP.replace("name: shop", "name: inline") + &keys;
     let file = keys.replace("    ", "");
     let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: file, namespace: argocd}\nspec:\n  destination: {namespace: prod}\n  source: {repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {valueFiles: [/many.yaml]}}\n";
-    let Some(told) = told_beside(&[
+    let Some(reported) = other_reports(&[
         ("inline.yaml", &inline),
         ("many.yaml", &file),
         ("file.yaml", application),
@@ -62,7 +62,7 @@ fn values_without_end_are_refused() {
         return;
     };
     assert_eq!(
-        told,
+        reported,
         [
             "Application argocd/file: /many.yaml cannot be read: it is larger than 4194304 bytes",
             "HelmRelease prod/inline: it is larger than 4 MiB",
@@ -73,14 +73,14 @@ fn values_without_end_are_refused() {
 #[test]
 fn no_program_of_a_helmfile_runs() {
     let helmfile = "hooks:\n- {events: [prepare], command: touch, args: [ran]}\nreleases:\n- {name: a, chart: ./charts/web, postRenderer: ./run}\n- {name: b, namespace: prod, chart: ./charts/web, hooks: [{events: [presync], command: ./run}]}\n- {name: 'c-{{ exec \"./run\" list }}', chart: ./charts/web}\n";
-    let Some(told) = told_beside(&[
+    let Some(reported) = other_reports(&[
         ("helmfile.yaml", helmfile),
         ("run", "#!/bin/sh\ntouch ran\n"),
     ]) else {
         return;
     };
     assert_eq!(
-        told,
+        reported,
         [
             "helmfile.yaml helmfile.yaml: its release a has a post-renderer, and programs from a repository are never run",
             "helmfile.yaml helmfile.yaml: its release c-{{ exec \"./run\" list }} is a template",
@@ -102,7 +102,7 @@ fn charts_that_ask_a_cluster_are_rendered_without_one() {
     let hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {helm.sh/hook: pre-upgrade}}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n";
     fs::write(template.with_file_name("hook.yaml"), hook).unwrap();
     let output = check(&folder, tools.path(), &[".", "--format", "json"]);
-    assert_eq!(told(&report(&output)), [FOUND], "{output:?}");
+    assert_eq!(reported(&report(&output)), [FOUND], "{output:?}");
 }
 
 fn set(name: &str, generators: &str, text: &str) -> String {
@@ -131,13 +131,13 @@ fn templates_of_sets_compute_nothing() {
         })
         .collect();
     let files: Vec<(&str, &str)> = sets.iter().map(|(a, b)| (&**a, &**b)).collect();
-    let Some(told) = told_beside(&files) else {
+    let Some(reported) = other_reports(&files) else {
         return;
     };
     let expected = functions.iter().enumerate().map(|(number, function)| {
         format!("ApplicationSet argocd/set{number}: its template holds {{{{ {function} }}}}, which cannot be evaluated here")
     });
-    assert_eq!(told, expected.collect::<Vec<_>>());
+    assert_eq!(reported, expected.collect::<Vec<_>>());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn generators_that_multiply_or_nest_without_end_are_refused() {
         "{merge: {mergeKeys: [k], generators: [".repeat(2_000),
         "]}}".repeat(2_000)
     );
-    let Some(told) = told_beside(&[
+    let Some(reported) = other_reports(&[
         ("many.yaml", &set("many", &twice(&list), "a")),
         ("nested.yaml", &set("nested", &nested, "a")),
         ("deep.yaml", &set("deep", &deep, "a")),
@@ -164,7 +164,7 @@ fn generators_that_multiply_or_nest_without_end_are_refused() {
         return;
     };
     assert_eq!(
-        told,
+        reported,
         [
             "ApplicationSet argocd/many: it generates more than 1000 Applications",
             "ApplicationSet argocd/nested: it generates more than 1000 Applications",
@@ -184,7 +184,7 @@ fn releases_that_lead_nowhere_are_named() {
     let git =
         "chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}";
     let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own, namespace: argocd}\nspec:\n  destination: {namespace: prod}\n  sources:\n  - {repoURL: 'https://example.com/org/gitops', path: charts/web, ref: own, helm: {valueFiles: [$own/charts/web/values.yaml, $none/values.yaml]}}\n";
-    let Some(told) = told_beside(&[
+    let Some(reported) = other_reports(&[
         ("chart.yaml", chart),
         (
             "circle.yaml",
@@ -203,7 +203,7 @@ fn releases_that_lead_nowhere_are_named() {
         return;
     };
     assert_eq!(
-        told,
+        reported,
         [
             "HelmRelease prod/circle: its chart is in a HelmChart",
             "Application argocd/own: none of its sources is called none",

@@ -1,7 +1,7 @@
 //! Every shape of release with a chart that is elsewhere, from one museum on loopback.
 
 use super::fetching::{Answer, Server, digest, index, packed};
-use super::releases::{gitops, told};
+use super::releases::{gitops, reported};
 use super::rendering::{check, report, tools};
 
 const ROLLING: &str = "{strategy: {type: RollingUpdate}}";
@@ -176,8 +176,8 @@ fn every_shape_is_opened() {
         ],
     );
     let report = report(&output);
-    let told = told(&report);
-    assert_eq!(told.len(), wanted, "{told:#?} {output:?}");
+    let reported = reported(&report);
+    assert_eq!(reported.len(), wanted, "{reported:#?} {output:?}");
     assert_eq!(
         report["summary"]["unopened"],
         serde_json::json!({}),

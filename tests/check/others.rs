@@ -19,7 +19,7 @@ fn rules_explain_themselves() {
 }
 
 #[test]
-fn capabilities_are_told_per_class() {
+fn capabilities_are_listed_by_class() {
     let folder = shop();
     let text = run(&folder, &["capabilities", "--facts", "deploy"]);
     for part in [

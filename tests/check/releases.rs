@@ -88,7 +88,7 @@ fn application(source: &str) -> String {
 }
 
 /// What was found, then what was not opened, with the reason.
-pub(super) fn told(report: &Value) -> Vec<String> {
+pub(super) fn reported(report: &Value) -> Vec<String> {
     // Where a value stands is what the tests of cures are about.
     let place = |it: String| match it.split(':').collect::<Vec<_>>()[..] {
         [start, end] => {
@@ -97,17 +97,17 @@ pub(super) fn told(report: &Value) -> Vec<String> {
         }
         _ => it,
     };
-    let mut told: Vec<String> = found(report).into_iter().map(place).collect();
+    let mut reported: Vec<String> = found(report).into_iter().map(place).collect();
     for unopened in report["unopened"].as_array().into_iter().flatten() {
         let text = |key: &str| unopened[key].as_str().unwrap().to_owned();
-        told.push(format!(
+        reported.push(format!(
             "{} {}: {}",
             text("kind"),
             text("path"),
             text("reason")
         ));
     }
-    told
+    reported
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_helm_release_is_rendered_with_all_its_values() {
         let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
             return;
         };
-        assert_eq!(told(&report), expected, "{what}: {report:#}");
+        assert_eq!(reported(&report), expected, "{what}: {report:#}");
         assert_eq!(report["summary"]["unopened"], json!({}), "{what}");
     }
 }
@@ -202,7 +202,7 @@ fn an_application_is_rendered_with_all_its_values() {
         let mut all = vec![("apps/shop.yaml", text.as_str())];
         all.extend(files);
         let Some(report) = run(&all) else { return };
-        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+        assert_eq!(reported(&report), expected, "{what}: {text}{report:#}");
     }
 }
 
@@ -304,7 +304,7 @@ fn an_application_set_is_rendered_for_each_of_its_parameters() {
         ]) else {
             return;
         };
-        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+        assert_eq!(reported(&report), expected, "{what}: {text}{report:#}");
     }
 }
 
@@ -362,7 +362,7 @@ fn the_other_formats_are_rendered_too() {
     ];
     for (what, files, expected) in table {
         let Some(report) = run(&files) else { return };
-        assert_eq!(told(&report), expected, "{what}: {report:#}");
+        assert_eq!(reported(&report), expected, "{what}: {report:#}");
     }
 }
 
@@ -385,7 +385,7 @@ fn what_lies_beside_a_release_speaks_for_it() {
     ] {
         let Some(report) = run(&files) else { return };
         assert_eq!(
-            told(&report),
+            reported(&report),
             ["prod/shop apps/shop.yaml charts/web"],
             "{report:#}"
         );
@@ -406,13 +406,13 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
     ]) else {
         return;
     };
-    let told = told(&report);
+    let reported = reported(&report);
     assert!(
-        told[0].starts_with("-/shop apps/kustomization.yaml apps"),
-        "{told:?}"
+        reported[0].starts_with("-/shop apps/kustomization.yaml apps"),
+        "{reported:?}"
     );
     assert_eq!(
-        told[1..],
+        reported[1..],
         ["kustomization other: it inflates the chart \"redis\", which is not in its charts folder"]
     );
 }
@@ -442,7 +442,7 @@ fn cured(files: &[(&str, &str)], file: &str, expected: &str) {
     assert_eq!(read(), expected, "{}{}", out(&fixed), err(&fixed));
     assert_eq!(out(&fixed), "", "all was done in place");
     let report = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
-    assert_eq!(told(&report), [""; 0]);
+    assert_eq!(reported(&report), [""; 0]);
 }
 
 #[test]
@@ -538,7 +538,7 @@ fn a_post_renderer_is_printed_where_no_value_cures() {
         tools.path(),
         &["shop.yaml", "class.yaml", "--format", "json"],
     ));
-    assert_eq!(told(&after), [""; 0], "{}", out(&fixed));
+    assert_eq!(reported(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);
 }
 
@@ -612,7 +612,7 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
         ]) else {
             return;
         };
-        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+        assert_eq!(reported(&report), expected, "{what}: {text}{report:#}");
     }
 }
 
@@ -650,7 +650,7 @@ fn what_several_releases_take_of_one_folder_is_repaired_there() {
     assert!(!diff.contains("# A patch for"), "{diff}");
     check(&folder, tools.path(), &[".", "--fix"]);
     let after = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
-    assert_eq!(told(&after), [""; 0], "{after:#}");
+    assert_eq!(reported(&after), [""; 0], "{after:#}");
 }
 
 #[test]
@@ -675,7 +675,7 @@ fn a_notice_on_what_a_chart_makes_stands_at_the_release() {
 }
 
 #[test]
-fn two_workloads_of_a_chart_on_one_claim_are_told_what_remains() {
+fn two_workloads_of_a_chart_on_one_claim_learn_what_remains() {
     let other = TEMPLATE
         .replace(
             "{{ .Release.Name }}\nspec",

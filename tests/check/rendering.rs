@@ -191,12 +191,12 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
             })
             .collect();
         let notices = list("notices");
-        let told: Vec<String> = notices
+        let reported: Vec<String> = notices
             .iter()
             .chain(&findings)
             .map(|it| it["message"].as_str().unwrap().to_owned())
             .collect();
-        (found, told.join("\n"))
+        (found, reported.join("\n"))
     };
     let apps = (
         "apps/kustomization.yaml",
@@ -241,11 +241,11 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
     assert_eq!(found, [""; 0], "a claim that is rendered on its own");
     let volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: share}, spec: {accessModes: [ReadWriteMany], storageClassName: gp3, nfs: {server: nas, path: /}}}";
     let named = format!("{shared}  volumeName: share\n---\n{volume}\n");
-    let (found, told) = judged(&[only_web, data, ("data/claim.yaml", &named)]);
-    assert_eq!(found, [""; 0], "with the volume that it names: {told}");
-    let (found, told) = elsewhere(CLASS, &claim);
+    let (found, reported) = judged(&[only_web, data, ("data/claim.yaml", &named)]);
+    assert_eq!(found, [""; 0], "with the volume that it names: {reported}");
+    let (found, reported) = elsewhere(CLASS, &claim);
     assert_eq!(found, ["warn assumed rolling-update-overlap"]);
-    assert!(told.contains("The claim \"data\" was found in data, which is checked apart from this, so this is an assumption."), "{told}");
+    assert!(reported.contains("The claim \"data\" was found in data, which is checked apart from this, so this is an assumption."), "{reported}");
 
     // What decides about a claim of another scope does not decide about one's own.
     let both = web.replace(
@@ -289,9 +289,9 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
         more,
         ("more/claim.yaml", &shared),
     ];
-    let (found, told) = judged(&two);
+    let (found, reported) = judged(&two);
     assert_eq!(found, ["warn assumed unresolved-claim"]);
-    assert!(told.contains("claim \"data\" is defined in data and more, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster."), "{told}");
+    assert!(reported.contains("claim \"data\" is defined in data and more, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster."), "{reported}");
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
 
 /// What cannot be rendered is a line of its own, and not an error.
 #[test]
-fn what_is_not_rendered_is_told_and_counted() {
+fn what_is_not_rendered_is_reported_and_counted() {
     let Some(bin) = tools(&["helm", "kustomize"]) else {
         return;
     };
@@ -556,8 +556,11 @@ fn what_was_not_rendered_is_certain_only_where_nothing_changes_it() {
             let message = findings[0]["message"].as_str().unwrap();
             let why = " The kustomization prod, which was not rendered, may change this.";
             assert!(message.ends_with(why), "{name}: {message}");
-            let told = check(&folder, bin.path(), &["."]);
-            assert!(!out(&told).contains("--facts FILE"), "{name}: {told:?}");
+            let reported = check(&folder, bin.path(), &["."]);
+            assert!(
+                !out(&reported).contains("--facts FILE"),
+                "{name}: {reported:?}"
+            );
             check(&folder, bin.path(), &[".", "--fix"]);
             let web = fs::read_to_string(folder.path().join("base/web.yaml")).unwrap();
             assert_eq!(web, WEB, "{name}: an assumption is not repaired");

@@ -196,7 +196,7 @@ fn what_others_share_is_not_edited_but_patched() {
     );
 }
 
-/// The documents as another reader sees them, told to follow the same rules.
+/// The documents as another reader with the same rules sees them.
 fn values(text: &str) -> Vec<Value> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

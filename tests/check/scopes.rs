@@ -155,12 +155,12 @@ fn the_nearest_definition_counts() {
     assert!(!found(&ambiguous, &[]).concat().contains(overlap));
     let folder = repository(&ambiguous);
     let output = run(&folder, &["check", "in", "--format", "json"]);
-    let told = findings(&output);
+    let reported = findings(&output);
     assert_eq!(
-        told[0]["message"],
+        reported[0]["message"],
         "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near, so none of them is taken. Check one folder at a time, or add the claim to the facts about the cluster."
     );
-    assert_eq!(told.len(), 1);
+    assert_eq!(reported.len(), 1);
 }
 
 /// Whatever the files are called, the one that comes and goes is at fault.
@@ -255,11 +255,11 @@ fn a_wait_that_somebody_chose_is_a_notice() {
         ("in/claim.yaml", CLAIM),
         ("in/class.yaml", CLASS),
     ];
-    let [told] = &noticed(&files, &[])[..] else {
+    let [reported] = &noticed(&files, &[])[..] else {
         panic!("one notice");
     };
     let sentence = "With maxSurge: 0, as chosen here: claim \"data\" is not bound yet";
-    assert!(told.starts_with(sentence), "{told}");
+    assert!(reported.starts_with(sentence), "{reported}");
 }
 
 /// A volume or a default class of a folder inside says nothing where a nearer one of its
@@ -488,7 +488,7 @@ fn objects_without_a_namespace_find_each_other() {
             false,
         ),
         (
-            "the one that was asked for",
+            "the one that was requested",
             vec![
                 ("in/web.yaml", named),
                 ("in/claim.yaml", CLAIM),
@@ -572,8 +572,8 @@ fn hooks_that_never_run_beside_the_release_share_nothing() {
         let text = format!("{CLAIM}---\n{}---\n{}", patient("app"), hook(kind));
         let files = [("in/class.yaml", CLASS), ("in/all.yaml", text.as_str())];
         assert_eq!(found(&files, &[]).len(), findings, "{kind}");
-        let told = noticed(&files, &[]);
-        assert_eq!(told.len(), notices, "{kind}: {told:?}");
+        let reported = noticed(&files, &[]);
+        assert_eq!(reported.len(), notices, "{kind}: {reported:?}");
     }
 }
 

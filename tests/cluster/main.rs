@@ -394,13 +394,16 @@ fn without_a_cluster_every_command_says_so() {
             ),
         ] {
             let output = run(folder.path(), kubeconfig, arguments);
-            let told = err(&output);
+            let message = err(&output);
             assert_eq!(
                 output.status.code(),
                 Some(2),
-                "{command:?}, {name}: {told:?}"
+                "{command:?}, {name}: {message:?}"
             );
-            assert!(told.starts_with(start), "{command:?}, {name}: {told:?}");
+            assert!(
+                message.starts_with(start),
+                "{command:?}, {name}: {message:?}"
+            );
             assert_eq!(out(&output), "", "{command:?}, {name}");
         }
     }

@@ -1,6 +1,5 @@
-//! What is delivered or scaled by somebody whose kinds Kubernetes does not have: the commands
-//! about their objects, of which the API server knows no more than the kinds, and what their
-//! controllers would do then.
+//! What controllers of custom kinds deliver or scale: the commands about their objects, which
+//! the API server only stores, and what these controllers would do then.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -34,7 +34,7 @@ pub(crate) enum Setting {
     Own,
 }
 
-/// A command that was run, and of which the end is yet to be seen.
+/// A command that was run and has not ended yet.
 struct Ran {
     command: String,
     at: Instant,

@@ -87,7 +87,7 @@ pub(crate) fn a_pod_that_is_too_large(stage: &Stage) {
     assert!(shown.contains("FailedScheduling"), "{shown}");
 }
 
-/// A Job that must be beside a pod whose node is full.
+/// A Job that must run where a pod runs whose node is full.
 pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");

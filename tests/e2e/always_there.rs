@@ -51,9 +51,9 @@ enum Speaker {
     Kubernetes,
 }
 
-/// What users are told of one step.
+/// What users see of one step.
 #[derive(Debug)]
-struct Told {
+struct Seen {
     /// For whom the guard is away.
     away: Output,
     /// For whom policies are away; only where one refused the step.
@@ -68,7 +68,7 @@ struct Found {
     rows: BTreeMap<(usize, usize), Row>,
     faults: Vec<String>,
     judged: usize,
-    /// Denials of which the policy's words are those of the webhook.
+    /// Denials that the policy words as the webhook does.
     alike: usize,
 }
 
@@ -144,21 +144,20 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes a step dry as each user of whom there is something to compare, and then as the one whom
-/// the guard sees.
+/// Takes a step dry as each user whose answers are compared, and then as the one the guard sees.
 fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
     if can_be_dry(&step.r#do) {
         let run = |user| stage.run_as(user, &step.r#do, true);
-        let told = run(Some(AWAY)).and_then(|away| {
+        let seen = run(Some(AWAY)).and_then(|away| {
             let is_refused = speaker(&away) == Some(Speaker::Policy);
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
             let is_expected = !step.expect.denied.is_empty();
             let there = is_expected.then(|| run(None)).transpose()?;
-            Ok(Told { away, alone, there })
+            Ok(Seen { away, alone, there })
         });
         let mut found = found.lock().unwrap();
-        match told {
-            Ok(told) => found.compare(case, step, place, &told),
+        match seen {
+            Ok(seen) => found.compare(case, step, place, &seen),
             Err(fault) => found.faults.push(format!("{}: {fault}", case.name())),
         }
     }
@@ -198,12 +197,12 @@ fn words(output: &Output) -> Option<String> {
 }
 
 impl Found {
-    fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), told: &Told) {
-        let Told { away, alone, there } = told;
+    fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), seen: &Seen) {
+        let Seen { away, alone, there } = seen;
         self.judged += 1;
         let name = format!("{}, step {}", case.name(), place.1 + 1);
         let mut fault = |text: &str| {
-            self.faults.push(format!("{name}: {text}\n{told:#?}"));
+            self.faults.push(format!("{name}: {text}\n{seen:#?}"));
         };
         let expected = &step.expect.denied;
         let speaks_away = speaker(away);

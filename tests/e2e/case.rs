@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::objects::{Claim, Object};
 use crate::said::Said;
 
-/// One case: what exists, what a user does, what they are told and what is stored.
+/// One case: what exists, what a user does, what they are answered and what is stored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -50,9 +50,9 @@ pub(crate) struct Case {
 pub(crate) struct Step {
     /// What they do.
     pub(crate) r#do: Command,
-    /// What they are told.
+    /// The answer.
     pub(crate) expect: Said,
-    /// Parts of the text they are told it with.
+    /// Parts of its text.
     #[serde(default)]
     pub(crate) says: Vec<String>,
     /// Another command that the guard must refuse first, so that its silence about
@@ -138,7 +138,7 @@ impl Case {
         format!("{} | {} | {}", self.kind, self.operation, self.verdict())
     }
 
-    /// What each step is told.
+    /// The answer to each step.
     pub(crate) fn verdict(&self) -> String {
         let steps: Vec<String> = self.steps().map(|step| step.expect.in_a_word()).collect();
         steps.join(", then ")

@@ -74,7 +74,7 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
         let autoscaler = stage.read("HorizontalPodAutoscaler/web");
         let conditions = autoscaler.pointer("/status/conditions");
         let conditions = conditions.and_then(Value::as_array).cloned();
-        let told = conditions.iter().flatten().any(|condition| {
+        let refused = conditions.iter().flatten().any(|condition| {
             let message = condition["message"].as_str().unwrap_or_default();
             condition["type"] == "AbleToScale"
                 && condition["status"] == "False"
@@ -82,11 +82,13 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
                 && message.contains("claim \"data\" is ReadWriteOnce")
                 && message.contains("multi-attach-guard rules autoscaler-exceeds-volume")
         });
-        told.then_some(()).ok_or_else(|| format!("{conditions:#?}"))
+        refused
+            .then_some(())
+            .ok_or_else(|| format!("{conditions:#?}"))
     })?;
     let described = stage.kubectl(&["describe", "hpa", "web"]).success().stdout;
     if !described.contains("autoscaler-exceeds-volume") {
-        return Err(format!("kubectl describe does not tell why: {described}"));
+        return Err(format!("kubectl describe does not say why: {described}"));
     }
     let replicas = stage.read("Deployment/web")["spec"]["replicas"].clone();
     if replicas != 1 {

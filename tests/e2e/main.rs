@@ -1,4 +1,4 @@
-//! The real API server asks the real guard, and the real kubectl tells what came of
+//! The real API server asks the real guard, and the real kubectl says what came of
 //! it: every kind of object, every operation, every verdict.
 //!
 //! The cases are data, in `cases/*.yaml` (see [`case`]); what does not fit that form
@@ -90,9 +90,9 @@ fn main() {
 /// A rule that no user is ever shown here is a rule nobody has seen at work.
 fn every_rule_is_met(cases: &[Case]) {
     for rule in &RULES {
-        let told = |step: &Step| step.expect.mentions(rule.code);
+        let mentions = |step: &Step| step.expect.mentions(rule.code);
         assert!(
-            cases.iter().any(|case| case.steps().any(told)),
+            cases.iter().any(|case| case.steps().any(mentions)),
             "no case meets the rule {}",
             rule.code
         );

@@ -24,7 +24,7 @@ const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resum
 ///
 /// # Errors
 ///
-/// A sentence that tells what went another way than the case says.
+/// A sentence that says what went another way than the case says.
 pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
     let stage = Stage::set(world, case)?;
     for (number, step) in case.steps().enumerate() {
@@ -75,7 +75,7 @@ impl<'a> Stage<'a> {
         let before = stored::versions(self.world.plane, &self.namespace);
         if !step.at_once && can_be_dry(&step.r#do) {
             self.until("the dry run to say the expected", || {
-                self.told(step, true).map(drop)
+                self.expected(step, true).map(drop)
             })?;
             let after = stored::versions(self.world.plane, &self.namespace);
             if after != before {
@@ -84,7 +84,7 @@ impl<'a> Stage<'a> {
                 ));
             }
         }
-        let output = self.told(step, false)?;
+        let output = self.expected(step, false)?;
         let after = stored::versions(self.world.plane, &self.namespace);
         let changed: BTreeSet<&String> = after
             .iter()
@@ -117,7 +117,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs the step's command and compares what it says.
-    fn told(&self, step: &Step, dry: bool) -> Result<Output, String> {
+    fn expected(&self, step: &Step, dry: bool) -> Result<Output, String> {
         let output = self.run(&step.r#do, dry)?;
         let said = Said::of(&output);
         if !said.is(&step.expect) {

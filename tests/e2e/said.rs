@@ -1,4 +1,4 @@
-//! What a user is told.
+//! What kubectl says to a user.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const KUBECTLS_OWN: [&str; 3] = [
 pub(crate) struct Said {
     /// Rules for which the guard refuses.
     pub(crate) denied: BTreeSet<String>,
-    /// Rules of which the guard warns.
+    /// Rules that the guard warns about.
     pub(crate) warned: BTreeSet<String>,
     /// Rules and the remedy against each, as `RULE with REMEDY`.
     pub(crate) fixed: BTreeSet<String>,

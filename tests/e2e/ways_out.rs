@@ -83,11 +83,11 @@ fn undo_to_what_runs(world: &World) -> Result<(), String> {
     let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
     let said = Said::of(&output);
     let passed = output.status == 0 && said.denied.is_empty() && said.warned.is_empty();
-    let told = said
+    let noted = said
         .noted
         .iter()
         .any(|it| it.starts_with("This is a rollback to ReplicaSet web-"));
-    if !passed || !told {
+    if !passed || !noted {
         return Err(format!("{output:#?}"));
     }
     until_image(&stage, "example.com/app:1")

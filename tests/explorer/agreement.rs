@@ -142,7 +142,7 @@ fn agrees_alone(worst: &Worst, said: &[Outcome]) -> bool {
 }
 
 /// Whether the engine says of workloads that share the volume what it brings upon them beyond what each of them has to
-/// bear alone. Both workloads must be told the same.
+/// bear alone. Both workloads must get the same answer.
 ///
 /// Where one of them is stuck or deadlocked alone, nothing can be seen of the other's share in it, but the engine may
 /// only call them stuck if they are. A rollout that waits for a Job to run to its end is a delay to the model. The

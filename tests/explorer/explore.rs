@@ -109,7 +109,7 @@ struct Search<'m> {
     followed: usize,
     goals: Vec<usize>,
     wait: Option<Holder>,
-    /// Numbers of two states, of which the second one leads to the first.
+    /// Numbers of two states: the second one leads to the first.
     edges: Vec<(usize, usize)>,
     next: Vec<State>,
 }

@@ -292,7 +292,7 @@ fn mixed(number: usize) -> u64 {
     (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Two workloads on three nodes that share the claim, or of which the second only shares the first one's affinity.
+/// Two workloads on three nodes that share the claim, or where the second only shares the first one's affinity.
 fn pairs() -> impl Iterator<Item = Configuration> {
     let layout = layout(&[0, 0, 0]);
     let recreate = Kind::Deployment(Strategy::Recreate);

@@ -228,7 +228,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Which nodes can be told apart by their names only.
+/// Which nodes differ in their names only.
 enum Alike {
     /// Those of each group can change places.
     Groups(Vec<Vec<usize>>),

@@ -68,7 +68,7 @@ fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
             wrong.push(format!("{name}: seen {seen:?}, the model says {found:?}"));
         }
     }
-    tell(&format!(
+    log(&format!(
         "{} cases of the ground truth, {} of them wrong, {states} states; the model has no words for {} rows",
         cases.len(),
         wrong.len(),
@@ -80,7 +80,7 @@ fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
 
 #[test]
 fn what_must_hold_of_every_configuration_holds_in_the_model() {
-    tell(&format!(
+    log(&format!(
         "{} configurations asked; with those they are compared by {} are distinct, {} states",
         ASKED.len(),
         SURVEY.iter().count(),
@@ -143,7 +143,7 @@ fn the_engine_says_what_the_model_finds_in_every_configuration() {
     });
     let mut table = Table::default();
     tables.into_iter().for_each(|some| table.merge(some));
-    tell(&table.to_string());
+    log(&table.to_string());
     assert_eq!(table.count(Comparison::Differs), 0, "disagreements");
     assert!(table.count(Comparison::Agrees) > 0);
 }
@@ -175,7 +175,7 @@ fn the_engine_says_of_every_update_what_the_model_finds() {
     });
     let seen: Vec<Option<String>> = seen.into_iter().flatten().collect();
     let wrong: Vec<String> = seen.iter().flatten().cloned().collect();
-    tell(&format!(
+    log(&format!(
         "{} updates asked, {} compared with the engine, {} disagreements",
         moves.len(),
         seen.len(),
@@ -199,7 +199,7 @@ fn every_remedy_the_engine_proposes_keeps_its_promise() {
         .tried
         .iter()
         .map(|(name, count)| format!("{count} {name}"));
-    tell(&format!(
+    log(&format!(
         "remedies proposed and checked: {}; {} broken promises",
         tried.collect::<Vec<_>>().join(", "),
         trial.broken.len()
@@ -222,12 +222,12 @@ fn a_configuration_and_its_normal_form_are_the_same_to_the_model() {
             (!same).then(|| format!("{configuration:?}: {own:?}, its normal form: {normal:?}"))
         })
         .collect();
-    tell(&format!("{} normal forms tried", some.len()));
+    log(&format!("{} normal forms tried", some.len()));
     expect_none(&wrong);
 }
 
 /// Writes a line that is seen although the test passes.
-fn tell(line: &str) {
+fn log(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();
 }

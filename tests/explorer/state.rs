@@ -1,6 +1,6 @@
 //! One state of the world, small enough to keep many.
 //!
-//! Pods of one class (a workload's revision) on one node in one phase cannot be told apart, so a state only counts
+//! Pods of one class (a workload's revision) on one node in one phase cannot be distinguished, so a state only counts
 //! them.
 
 use std::hash::{Hash, Hasher};

@@ -4,7 +4,7 @@ use crate::Played;
 use crate::harness::GuardOptions;
 use crate::world::{self, World};
 
-/// Requests, of which every second is a denial that would be logged.
+/// Requests; every second one is a denial that would be logged.
 const SOME: usize = 300;
 
 pub(crate) fn disk_is_full(world: &'static World) -> Result<Played, String> {

@@ -142,7 +142,7 @@ fn trial(results: &Results, place: usize, fault: Fault) -> Trial {
         }
         match tally.failed.last() {
             Some(last) if failed > unanswerable => Err(Failed::from(format!(
-                "{failed} of {sent} requests failed, of which {unanswerable} could not be \
+                "{failed} of {sent} requests failed; {unanswerable} could not be \
                  answered; the last: {}",
                 last.said
             ))),

@@ -41,11 +41,11 @@ pub(crate) struct Proxy {
 
 struct Shared {
     client: kube::Client,
-    /// The paths of watches that were asked for.
+    /// The paths of watches that were requested.
     watched: Mutex<BTreeSet<String>>,
     /// Which path is struck, and how.
     fault: watch::Sender<Option<(Fault, String)>>,
-    /// How often somebody was told that what they ask for is gone.
+    /// How many clients have been answered 410 Gone.
     gone: watch::Sender<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Proxy {
         }
     }
 
-    /// The paths of all watches that were asked for.
+    /// The paths of all watches that were requested.
     pub(crate) fn watched(&self) -> BTreeSet<String> {
         self.shared.watched.lock().unwrap().clone()
     }
@@ -100,14 +100,14 @@ impl Proxy {
         self.shared.fault.send_replace(None);
     }
 
-    /// Waits until somebody was told that what they ask for is gone.
-    pub(crate) fn until_told_gone(&self) -> Result<(), String> {
+    /// Waits until a client has been answered 410 Gone.
+    pub(crate) fn until_gone(&self) -> Result<(), String> {
         let mut gone = self.shared.gone.subscribe();
-        let told = async {
-            let told = gone.wait_for(|count| *count > 0);
-            tokio::time::timeout(DEADLINE, told).await.is_ok()
+        let answered = async {
+            let answered = gone.wait_for(|count| *count > 0);
+            tokio::time::timeout(DEADLINE, answered).await.is_ok()
         };
-        match self.plane.block_on(told) {
+        match self.plane.block_on(answered) {
             true => Ok(()),
             false => Err("Nobody asked for a watch that is gone.".to_owned()),
         }

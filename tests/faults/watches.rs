@@ -49,11 +49,11 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     let watched = proxy.watched();
     for (number, path) in watched.iter().enumerate() {
         proxy.strike(fault, path);
-        // A claim and a class of which the guard hears nothing by itself.
+        // A claim and a class that the guard has no watch event about.
         *claim.lock().unwrap() = late_claim(world, &format!("{name}-{number}"));
         load.until_more(SOME)?;
         if fault == Fault::Gone {
-            proxy.until_told_gone()?;
+            proxy.until_gone()?;
         }
         proxy.heal();
     }

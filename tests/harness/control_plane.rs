@@ -28,7 +28,7 @@ pub(super) const THRIFT: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1
 /// themselves.
 const ADMIN: &str = "admin";
 
-/// By this account the requests of the controller manager are told from a user's.
+/// This account distinguishes the controller manager's requests from a user's.
 const MANAGER: &str = "system:kube-controller-manager";
 
 /// How often a program whose port was taken in the meantime is started anew.
@@ -175,7 +175,7 @@ impl ControlPlane {
         self.runtime.block_on(future)
     }
 
-    /// An HTTP client that trusts this control plane's authority and nothing else.
+    /// An HTTP client that trusts this control plane's CA and nothing else.
     pub(crate) fn http(&self) -> &reqwest::Client {
         &self.http
     }
@@ -208,12 +208,12 @@ impl ControlPlane {
         &self.api_server
     }
 
-    /// The controller manager, when one was asked for.
+    /// The controller manager, if one was requested.
     pub(crate) fn controller_manager(&self) -> Option<&Program> {
         self.controller_manager.as_ref()
     }
 
-    /// The scheduler, when one was asked for.
+    /// The scheduler, if one was requested.
     pub(crate) fn scheduler(&self) -> Option<&Program> {
         self.scheduler.as_ref()
     }
@@ -408,7 +408,7 @@ impl Launch<'_> {
                 ),
                 format!("--root-ca-file={}", self.pki.authority_file().display()),
                 "--use-service-account-credentials=false".to_owned(),
-                // What a namespace held is asked for in a hundred requests when it goes, and
+                // What a namespace held is listed in a hundred requests when it goes, and
                 // the other two write to each namespace and node what no test reads.
                 "--controllers=*,-namespace-controller,-root-ca-certificate-publisher-controller,\
                  -ttl-controller"

@@ -33,7 +33,7 @@ pub(crate) struct Guard {
     pub(crate) url: String,
     /// Where it answers probes and metrics: `http://127.0.0.1:PORT`.
     pub(crate) admin_url: String,
-    /// The certificate it serves, from the control plane's authority.
+    /// The certificate it serves, from the control plane's CA.
     pub(crate) certificate: PathBuf,
     /// That certificate's key.
     pub(crate) key: PathBuf,
@@ -101,7 +101,7 @@ impl ControlPlane {
         answer.text().await.unwrap()
     }
 
-    /// Starts the server with a certificate of this control plane's authority and
+    /// Starts the server with a certificate of this control plane's CA and
     /// waits until it says that it is ready.
     ///
     /// # Panics

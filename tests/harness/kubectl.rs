@@ -98,7 +98,7 @@ impl ControlPlane {
         let input = stdin.unwrap_or_default().to_owned();
         // Beside, because kubectl may write before it has read everything.
         let writer = thread::spawn(move || {
-            // It may also end without reading; then its exit code tells the story.
+            // It may also end without reading; then its exit code says why.
             let _ = pipe.write_all(input.as_bytes());
         });
         let output = child.wait_with_output().unwrap();

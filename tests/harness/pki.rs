@@ -22,7 +22,7 @@ pub(crate) struct Pair {
 }
 
 impl Pki {
-    /// Makes an authority and writes its certificate to `folder/ca.crt`.
+    /// Makes a CA and writes its certificate to `folder/ca.crt`.
     pub(crate) fn create(folder: &Path) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut params = CertificateParams::default();
@@ -39,7 +39,7 @@ impl Pki {
         }
     }
 
-    /// The authority's certificate, PEM.
+    /// The CA's certificate, PEM.
     pub(crate) fn authority_pem(&self) -> String {
         self.authority.pem()
     }

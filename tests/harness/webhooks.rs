@@ -67,7 +67,7 @@ pub(crate) struct Registration<'a> {
 impl ControlPlane {
     /// Registers a mutating webhook at `URL/mutate` and a validating one at
     /// `URL/validate`, both named after `name`, and returns once the API server asks
-    /// them. The server's certificate must come from this control plane's authority.
+    /// them. The server's certificate must come from this control plane's CA.
     pub(crate) fn register_webhooks(
         &self,
         name: &str,
@@ -83,7 +83,7 @@ impl ControlPlane {
     }
 
     /// Registers these configurations under `name`, as they stand but for the clients:
-    /// whatever path a webhook's Service has is asked for at `url` instead.
+    /// whatever path a webhook's Service has is requested at `url` instead.
     pub(crate) fn register_configurations(
         &self,
         name: &str,

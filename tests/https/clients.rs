@@ -12,7 +12,7 @@ use webhook_certs::ClientAuthorityFile;
 
 use crate::harness::{Running, client_config, connect_with, options, read_to_end, start, until};
 
-/// An authority that signs clients.
+/// A CA that signs clients.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {

@@ -113,7 +113,7 @@ fn what_comments_propose_is_right() {
 }
 
 #[test]
-fn a_proposal_is_told_from_prose() {
+fn a_proposal_is_distinguished_from_prose() {
     let text = "a: 1\n# prose: here\n#b:\n#  c: 2\nd: 3\n#e: 4\n";
     let expected = [
         "a: 1\n# prose: here\nb:\n  c: 2\nd: 3\n#e: 4",

@@ -169,7 +169,7 @@ fn values_reach_the_objects() {
     }
 }
 
-/// Whatever else is asked for: where nobody answers, an administrator is not stopped.
+/// Whatever else is switched on: where nobody answers, an administrator is not stopped.
 #[test]
 fn fencing_is_there_where_it_is_asked_for_and_never_fails() {
     let Some(programs) = harness::require_programs(Needs::ApiServer) else {

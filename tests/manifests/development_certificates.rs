@@ -9,9 +9,9 @@ fn script(arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// Clients trust what it makes, for every name it was asked for, and for no other.
+/// Clients trust what it makes, for every name it was given, and for no other.
 #[test]
-fn the_authority_vouches_for_every_name() {
+fn the_ca_vouches_for_every_name() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display().to_string();
     let made = script(&[&at, "guard.shop.svc", "10.1.2.3", "fd00::1"]);
@@ -33,11 +33,11 @@ fn the_authority_vouches_for_every_name() {
         assert_eq!(output.status.success(), expected, "{name}: {output:#?}");
     }
     let files = std::fs::read_dir(folder.path()).unwrap();
-    assert_eq!(files.count(), 3, "the authority's key is not kept");
+    assert_eq!(files.count(), 3, "the CA's key is not kept");
 }
 
 #[test]
-fn mistakes_are_told_and_leave_nothing() {
+fn mistakes_are_reported_and_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display().to_string();
     for (arguments, said) in [

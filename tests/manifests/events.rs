@@ -1,4 +1,4 @@
-//! What `kubectl describe` tells with `--events`.
+//! What `kubectl describe` shows with `--events`.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::rendered::BASE;
 /// What can never work is let through with a warning, and a leftover is repaired.
 const POLICY: &str = "defaults: {outcomes: {deadlock: warn}}";
 
-const NAMESPACE: &str = "told";
+const NAMESPACE: &str = "events";
 
 /// A server with the rights of its ServiceAccount alone, and those of the component.
 fn guard(plane: &ControlPlane) -> Guard {
@@ -70,11 +70,11 @@ fn deadlocked(name: &str) -> String {
 fn storage(plane: &ControlPlane) {
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
-        "metadata": {"name": "told"},
+        "metadata": {"name": "events"},
         "spec": {
             "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
             "storageClassName": "",
-            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "told"},
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "events"},
             "claimRef": {"namespace": NAMESPACE, "name": "data"},
         },
     });
@@ -82,7 +82,7 @@ fn storage(plane: &ControlPlane) {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data"},
         "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "told",
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "events",
             "resources": {"requests": {"storage": "1Gi"}},
         },
     });
@@ -148,12 +148,12 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     ];
     for (name, kind, reason, text) in cases {
         let described = kubectl(&["describe", "deployment", name], None).success();
-        let told: Vec<&str> = described
+        let lines: Vec<&str> = described
             .stdout
             .lines()
             .filter(|line| line.contains("multi-attach-guard"))
             .collect();
-        let [line] = told[..] else {
+        let [line] = lines[..] else {
             panic!("{name}: {}", described.stdout);
         };
         let columns: Vec<&str> = line.split_whitespace().collect();

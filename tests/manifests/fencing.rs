@@ -13,7 +13,7 @@ use crate::requests::{Snapshot, counts, label, of_claim, series, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
-/// A kubelet that died is missed after 12 s here, and its pods are told to go soon after.
+/// A kubelet that died is missed after 12 s here, and its pods are evicted soon after.
 const DEATH: Duration = Duration::from_secs(120);
 
 /// By whom attachments are deleted in normal life.
@@ -180,14 +180,14 @@ fn an_override_is_heard(cluster: &Snapshot, node: &str, attachment: &str) {
     assert_eq!(overrides.count(), 3);
 }
 
-/// Where the Lease may not be read, an administrator is told so and not stopped.
+/// Where the Lease may not be read, an administrator is warned and not stopped.
 fn without_the_right_nothing_is_refused(cluster: &Snapshot, node: &str) {
     let binding = "rolebinding/multi-attach-guard-fencing";
     let delete = ["delete", binding, "-n=kube-node-lease"];
     cluster.run(&delete, None).success();
     let taint = ["taint", "node", node, TAINT, "--dry-run=server"];
     // The API server learns of rights through a cache.
-    let told = wait_until("the right to be gone", DEADLINE, || {
+    let warning = wait_until("the right to be gone", DEADLINE, || {
         let said = cluster.run(&taint, None);
         match said.status {
             0 => Ok(said.stderr),
@@ -195,8 +195,8 @@ fn without_the_right_nothing_is_refused(cluster: &Snapshot, node: &str) {
         }
     })
     .unwrap();
-    assert!(told.contains("Warning: fencing-live-node"), "{told}");
-    assert!(told.contains("Lease kube-node-lease/"), "{told}");
+    assert!(warning.contains("Warning: fencing-live-node"), "{warning}");
+    assert!(warning.contains("Lease kube-node-lease/"), "{warning}");
     account(&cluster.plane);
     wait_until("the right to be back", DEADLINE, || {
         let said = cluster.run(&taint, None);

@@ -277,7 +277,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
     assert_eq!(stored["webhooks"][0]["failurePolicy"], "Fail");
 
-    // The authority that the guard has written stays the guard's, unless Helm is told so.
+    // The CA that the guard has written stays the guard's, unless Helm is to replace it.
     let patch =
         json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Zm9v"}]);
     let (patch, kind) = (patch.to_string(), "validatingwebhookconfiguration");

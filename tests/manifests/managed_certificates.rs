@@ -40,7 +40,7 @@ const LIFETIMES: Lifetimes = Lifetimes {
     certificate: SignedDuration::from_hours(80 * 24),
 };
 
-/// An age at which the certificate is due, and one at which the authority is.
+/// An age at which the certificate is due, and one at which the CA is.
 const CERTIFICATE_DUE: SignedDuration = SignedDuration::from_hours(55 * 24);
 const AUTHORITY_DUE: SignedDuration = SignedDuration::from_hours(75 * 24);
 
@@ -331,7 +331,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         cluster.set_age(CERTIFICATE_DUE);
         second = Some(cluster.until_served(Some(&first)));
     });
-    assert_eq!(cluster.authority(), authority, "the authority stays");
+    assert_eq!(cluster.authority(), authority, "the CA stays");
 
     let mut third = None;
     cluster.under_requests("authority renewed", || {

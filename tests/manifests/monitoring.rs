@@ -92,7 +92,7 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
 }
 
 /// A node that nobody renews the Lease of, its volume, and a pod that waits for that
-/// elsewhere: what `--fence-advice` tells of, with the rights of its component alone.
+/// elsewhere: what `--fence-advice` reports, with the rights of its component alone.
 fn silent_node(plane: &ControlPlane) {
     let create = ["create", "-f", "-"];
     let driver = json!({"driver": "ebs.csi.aws.com", "volumeHandle": "silent"});
@@ -154,9 +154,9 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     harness::wait_until("word of the silent node", DEADLINE, || {
         let metrics = guard.metrics(plane);
         let has = |line: &str| metrics.lines().any(|it| it == line);
-        let is_told = has("multi_attach_guard_silent_node_volumes{node=\"silent\"} 1")
+        let is_reported = has("multi_attach_guard_silent_node_volumes{node=\"silent\"} 1")
             && has("multi_attach_guard_events_total{result=\"recorded\"} 1");
-        is_told.then_some(()).ok_or(metrics)
+        is_reported.then_some(()).ok_or(metrics)
     })
     .unwrap();
     // Findings have no series before the first.

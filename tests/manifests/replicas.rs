@@ -33,7 +33,7 @@ struct LiveLookups {
     failed: Vec<String>,
 }
 
-/// Asks all the time until told to stop.
+/// Asks until it is stopped.
 struct Asking<'a> {
     plane: &'a ControlPlane,
     stop: watch::Sender<bool>,
@@ -60,9 +60,9 @@ impl<'a> Asking<'a> {
                 while !*stopped.borrow() {
                     match api.create(&dry_run, &deployment).await {
                         Ok(_) => asked.admitted += 1,
-                        Err(kube::Error::Api(told)) => match told.message {
-                            told if told.contains("denied the request") => asked.denied += 1,
-                            told => asked.failed.push(told),
+                        Err(kube::Error::Api(error)) => match error.message {
+                            message if message.contains("denied the request") => asked.denied += 1,
+                            message => asked.failed.push(message),
                         },
                         Err(error) => panic!("the API server itself is away: {error}"),
                     }
@@ -203,7 +203,7 @@ fn one_of_two_replicas_is_enough() {
         one = start(&format!("one-after-{failure_policy}"));
         service.leads_to(&[&one, &other]);
         let asked = asking.end();
-        eprintln!("{failure_policy}, SIGTERM: {}", told(&asked));
+        eprintln!("{failure_policy}, SIGTERM: {}", summary(&asked));
         assert_eq!((asked.admitted, asked.failed), (0, Vec::new()));
 
         let before = passed(&plane);
@@ -215,7 +215,7 @@ fn one_of_two_replicas_is_enough() {
         asking.goes_on();
         service.leads_to(&[&one]);
         let meanwhile = asking.end();
-        eprintln!("{failure_policy}, SIGKILL: {}", told(&meanwhile));
+        eprintln!("{failure_policy}, SIGKILL: {}", summary(&meanwhile));
         match failure_policy {
             "Fail" => assert_eq!(meanwhile.admitted, 0),
             // All that passed did so unasked.
@@ -245,7 +245,7 @@ fn until_not_ready(plane: &ControlPlane, guard: &Guard) {
     .unwrap();
 }
 
-fn told(asked: &LiveLookups) -> String {
+fn summary(asked: &LiveLookups) -> String {
     let mut failures = asked.failed.clone();
     failures.sort_unstable();
     failures.dedup();

@@ -101,7 +101,7 @@ impl Snapshot {
             plane.apply(&namespace, &object.to_string());
         }
         let guard = guard(&plane);
-        // With everything that can be asked for, so that what stays away stays away.
+        // With everything switched on, so that what stays away stays away.
         register(&plane, &guard, "fencing");
         Some(Self {
             plane,

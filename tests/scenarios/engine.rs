@@ -29,14 +29,14 @@ const NAMESPACE: Kind = ("", "v1", "Namespace");
 
 const VOLUME: Kind = ("", "v1", "PersistentVolume");
 
-/// Those of which a scenario has its own, with its label.
+/// The kinds that each scenario has for itself, with its label.
 const OF_THE_SCENARIO: [Kind; 3] = [
     ("", "v1", "Node"),
     VOLUME,
     ("storage.k8s.io", "v1", "StorageClass"),
 ];
 
-/// Those of which all have the same, or few their own.
+/// The kinds that all scenarios share.
 const OF_ALL: [Kind; 2] = [
     ("storage.k8s.io", "v1", "CSIDriver"),
     ("node.k8s.io", "v1", "RuntimeClass"),

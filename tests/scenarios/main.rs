@@ -334,11 +334,11 @@ fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded
         Mode::Warn => !refused,
     };
     let quiet = refused || guarded.warnings.is_empty();
-    let told = match mode {
+    let warned = match mode {
         Mode::Warn => quiet == (foreseen == Outcome::None),
         Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
     };
-    right && told
+    right && warned
 }
 
 fn print_table(results: &Results, started: Instant) {

@@ -383,15 +383,15 @@ fn why<'a>(
         let own = format!("{}: ", name(pod));
         events.find_map(|event| event.strip_prefix(&own))
     }
-    let told = |pod: &Value| about(pod, multi_attach.iter());
+    let reason = |pod: &Value| about(pod, multi_attach.iter());
     // The attach-detach controller says it once for a volume and a node: to the pods that
     // are there by then (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
     let mut others = all
         .iter()
         .filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
-    told(pod)
-        .or_else(|| others.find_map(|other| told(other)))
+    reason(pod)
+        .or_else(|| others.find_map(|other| reason(other)))
         .or_else(|| about(pod, refusals.iter()))
         .or_else(|| {
             let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;

@@ -175,7 +175,7 @@ pub(crate) enum Action {
     KubectlAtOnce(String),
     /// Looks for the running pod of this app and the node it is on.
     Find(String),
-    /// `{node}` dies; wait until its pod is told to leave, then come to rest.
+    /// `{node}` dies; wait until its pod is evicted, then come to rest.
     Die,
     /// Wait until everything runs; it may take this many seconds.
     Heal(u64),

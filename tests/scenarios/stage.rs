@@ -375,13 +375,16 @@ impl<'a> Stage<'a> {
         self.dead.insert(node.clone());
         self.world.observer.wait(&self.run, PATIENCE, || {
             let pods = self.world.observer.objects(&self.run, "Pod");
-            let told = |it: &&std::sync::Arc<Value>| {
+            let is_leaving = |it: &&std::sync::Arc<Value>| {
                 it["metadata"]["name"] == **pod && !it["metadata"]["deletionTimestamp"].is_null()
             };
-            pods.iter().find(told).map(|_| ()).ok_or_else(|| NotYet {
-                because: format!("Pod {pod} was not told to leave the dead node {node}."),
-                ask_again_at: None,
-            })
+            pods.iter()
+                .find(is_leaving)
+                .map(|_| ())
+                .ok_or_else(|| NotYet {
+                    because: format!("Pod {pod} was not evicted from the dead node {node}."),
+                    ask_again_at: None,
+                })
         })
     }
 
@@ -404,7 +407,7 @@ impl<'a> Stage<'a> {
     fn apply(&self, objects: &[Manifest]) -> Output {
         let objects: Vec<&Value> = objects.iter().map(|it| &it.0).collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-        // kubectl wants to be told when the objects name a namespace themselves.
+        // kubectl takes no --namespace where the objects name another.
         let elsewhere = objects
             .iter()
             .find_map(|it| it["metadata"]["namespace"].as_str());

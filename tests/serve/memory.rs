@@ -175,7 +175,7 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
 
 /// As much as is kept of a review, and a hazard reported for each entry.
 #[tokio::test]
-async fn what_is_told_of_many_hazards_stays_small() {
+async fn the_answer_about_many_hazards_stays_small() {
     let server = serve(&[]).await;
     let mut review = example();
     let object = &mut review["request"]["object"];

@@ -46,8 +46,8 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
         let answer = server.review("/validate", &undo()).await;
         assert_eq!(answer["allowed"], expected, "{ready} ready: {answer:#}");
         if expected {
-            let told = "This is a rollback to ReplicaSet web-6d4, whose pods run, so it passes.";
-            assert_eq!(answer["warnings"], json!([told]), "{answer:#}");
+            let notice = "This is a rollback to ReplicaSet web-6d4, whose pods run, so it passes.";
+            assert_eq!(answer["warnings"], json!([notice]), "{answer:#}");
         }
 
         let mut other = undo();

@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     attach_required: bool,
     /// Whether files stand for the cluster, which may hold more than they.
     pub(crate) files: bool,
-    /// The kind of which not all objects have been heard.
+    /// The kind whose list is not complete.
     unheard: Option<String>,
     /// Other objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,

@@ -13,7 +13,7 @@ const NOW: &str = "2026-01-01T00:10:00Z";
 const ALICE: &str = "alice@example.com";
 const TAINT: &str = "node.kubernetes.io/out-of-service";
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     /// The taint is put on the node.
@@ -492,7 +492,7 @@ fn an_override_is_kept_for_the_audit_log() {
 }
 
 #[test]
-fn what_could_not_be_told_is_said() {
+fn what_is_uncertain_is_said() {
     let case = Case {
         facts: false,
         ready: "Unknown",
@@ -508,7 +508,7 @@ fn what_could_not_be_told_is_said() {
     );
 }
 
-/// The Lease is asked for where a denial hangs on it, and nowhere else.
+/// The Lease is read where a denial hangs on it, and nowhere else.
 #[test]
 fn nothing_is_asked_where_nothing_hangs_on_it() {
     use engine::snapshot::{LiveLookups, Overlay, View};

@@ -174,7 +174,7 @@ fn padding_does_not_help() {
     }
 }
 
-/// Of so many nodes, none of which can be told from the others, with so much to compare.
+/// Of so many nodes, all alike, with so much to compare.
 #[test]
 fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
     const WARN: &str = "defaults: {too-complex: warn}";

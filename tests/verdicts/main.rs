@@ -287,11 +287,11 @@ fn every_case_gets_its_verdict() {
 }
 
 #[test]
-fn deployments_are_told_to_stay_together_where_that_is_a_remedy() {
-    let mut told = [0, 0];
+fn pod_affinity_is_advised_where_it_is_a_remedy() {
+    let mut count = [0, 0];
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
-        // A term more does not mend the one that leads the pods elsewhere.
+        // A term more does not fix the one that leads the pods elsewhere.
         let is_led = raw.pointer("/spec/template/spec/affinity/podAffinity");
         if raw["kind"] != "Deployment" || is_led.is_some() {
             continue;
@@ -305,18 +305,18 @@ fn deployments_are_told_to_stay_together_where_that_is_a_remedy() {
             let mut remedies = finding.remedies.iter();
             let helps = remedies.any(|it| it.remedy.name == "colocate");
             let message = &finding.message;
-            let is_told = message.contains("required pod affinity");
-            assert_eq!(is_told, helps, "{}: {message}", case.name);
+            let is_advised = message.contains("required pod affinity");
+            assert_eq!(is_advised, helps, "{}: {message}", case.name);
             assert!(
                 helps || !finding.brief.contains("on one node"),
                 "{}: {}",
                 case.name,
                 finding.brief
             );
-            told[usize::from(helps)] += 1;
+            count[usize::from(helps)] += 1;
         }
     }
-    assert!(told.iter().all(|count| *count > 5), "{told:?}");
+    assert!(count.iter().all(|it| *it > 5), "{count:?}");
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
             "StorageClass \"gp3\" is not known from the checked files and is taken for the one that installations create under this name.",
         ),
         (
-            "several claims that are not in the files, told once",
+            "several claims that are not in the files, reported once",
             "claims \"data\" and \"logs\" are not among the checked files, so",
             "Check their manifests together with this one",
         ),
@@ -484,7 +484,7 @@ fn what_is_said_of_field_reports_is_true() {
 }
 
 #[test]
-fn a_denied_hotfix_is_told_how_to_get_past() {
+fn a_denied_hotfix_is_advised_how_to_get_past() {
     let command = "`kubectl -n shop annotate deployment web multi-attach-guard.dev/action=warn \
                    multi-attach-guard.dev/reason=\"why it cannot wait\"`";
     let patch = "`kubectl -n shop patch deploy web --type=merge -p \

@@ -40,8 +40,8 @@ pub use volumes::Constraint;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFacts {
-    /// Claims by name, with the name of their constraint or [`ANY`]. A claim of which less is
-    /// known is not among them.
+    /// Claims by name, with the name of their constraint or [`ANY`]. Claims
+    /// about which less is known are left out.
     pub claims: BTreeMap<Text, String>,
     /// Disks that pods name themselves, by the field that names them, with the name of their
     /// constraint.

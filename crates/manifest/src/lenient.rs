@@ -125,7 +125,7 @@ fn rewritten(
     Err(kind.fault(place))
 }
 
-/// `text` with the fillers, each of which learns where it ends.
+/// `text` with the fillers; sets where each one ends.
 fn filled(text: &str, fillers: &mut [Filler]) -> String {
     let added: usize = fillers.iter().map(|it| it.kind.filler().len()).sum();
     let mut filled = String::with_capacity(text.len() + added);

@@ -39,7 +39,7 @@ pub struct Item {
     pub hook: Option<HelmHook>,
     /// The Helm template it was rendered from.
     pub template: Option<Box<str>>,
-    /// What is kept of its document, where that was asked for.
+    /// What is kept of its document, if requested.
     pub outline: Option<FieldIndex>,
     /// What its author should know, though it is read.
     pub notes: Vec<Note>,

@@ -322,7 +322,7 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
     assert_eq!(
         *server.gets().borrow(),
         2,
-        "what is no name is not asked for"
+        "what is no name is not requested"
     );
 }
 
@@ -852,7 +852,7 @@ async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
     let mut left = MAX_LOOKUPS;
     let absent = view.answer_within(&mut left, deadline(), judge).await;
     assert_eq!((absent, left), (MAX_LOOKUPS, 0));
-    // Nor are any asked for to confirm it.
+    // Nor are any requested to confirm it.
     let (_, doubt) = view.confirm(left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);

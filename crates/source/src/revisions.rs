@@ -1,7 +1,7 @@
 //! The revisions of a workload: an update back to one whose pods run is a rollback.
 //!
 //! The templates of revisions are no facts that the view keeps: they are compared whole,
-//! and only where an update would be denied. They are asked for then, or read from files.
+//! and only where an update would be denied. They are requested then, or read from files.
 
 use std::io::empty;
 use std::path::{Path, PathBuf};

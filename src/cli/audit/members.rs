@@ -1,4 +1,4 @@
-//! The objects of a cluster, as each is judged beside the others.
+//! The objects of a cluster, as each is judged with the others.
 
 use std::ops::Deref;
 

@@ -19,7 +19,7 @@ use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
 
-/// The document of an object, but for its bulk; made when it is asked for.
+/// The document of an object, without its bulk; made on first use.
 pub(super) struct FileDocument<'m> {
     outline: &'m FieldIndex,
     value: OnceCell<Value>,

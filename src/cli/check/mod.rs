@@ -120,7 +120,7 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Whether facts come from a cluster: it is asked for, or said which one.
+    /// Whether facts come from a cluster: by `--cluster`, or by a flag that names one.
     pub(super) const fn reads_cluster(&self) -> bool {
         self.cluster || self.access.is_given()
     }

@@ -20,7 +20,7 @@ enum Named {
 
 /// What the input says of namespaces.
 pub(super) struct Namespaces<'a> {
-    /// The one that the user asked for.
+    /// The one of `--namespace`.
     given: Option<&'a str>,
     of_source: HashMap<usize, Named>,
     /// By folder, what is inside of it counted in.
@@ -49,7 +49,7 @@ impl<'a> Namespaces<'a> {
     }
 
     /// Puts an object that names no namespace into one: that of the kustomization
-    /// beside it, the one that was asked for, else the only one that is named in the
+    /// beside it, the one of `--namespace`, else the only one that is named in the
     /// same file, in the same folder and those inside, or in those above.
     pub(super) fn complete(
         &self,

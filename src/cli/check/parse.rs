@@ -26,7 +26,7 @@ pub(super) struct Parsed {
     pub(super) discovered: Discovered,
     /// In the order of the sources and of their text.
     pub(super) objects: Vec<ParsedObject>,
-    /// What is known beside the files.
+    /// What is known besides the files.
     pub(super) facts: Snapshot,
     /// Whether the facts hold the cluster's classes, so that a class which is not
     /// in view is not in the cluster.
@@ -44,7 +44,7 @@ pub(super) struct Parsed {
 }
 
 /// Reads the objects of all sources, and of what the releases among them deliver. `facts` are
-/// known beside them.
+/// known besides them.
 ///
 /// # Errors
 /// Nothing can be rendered on this machine, or not with these options.

@@ -50,7 +50,7 @@ fn links(_metadata: &Metadata) -> u64 {
     1
 }
 
-/// Gives the new file what the old one has beside its text. What it could not give.
+/// Gives the new file what the old one has besides its text. What it could not give.
 #[cfg(unix)]
 fn keep(old: &Path, metadata: &Metadata, new: &File) -> io::Result<Vec<String>> {
     use std::os::unix::fs::{MetadataExt, fchown};

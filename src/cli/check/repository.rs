@@ -47,8 +47,8 @@ impl Repository {
         }
     }
 
-    /// The folder, without links, out of which nothing leads that is read for the folder
-    /// `real` in it: its repository; without one, the working directory or the folder itself.
+    /// What is read for the folder `real` stays in this one, a path without links: its
+    /// repository; without one, the working directory or the folder itself.
     pub(super) fn top_of<'p>(&'p self, real: &'p Path) -> &'p Path {
         let is_ours = real.starts_with(&self.root) && self.root.parent().is_some();
         if is_ours {

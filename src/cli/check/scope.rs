@@ -224,7 +224,7 @@ impl<'p> Scopes<'p> {
         self.agreed(self.nearest(from, definitions))
     }
 
-    /// The same, looked for in the other scopes, unless the facts tell.
+    /// The same, looked for in the other scopes, unless the facts have it.
     fn elsewhere(&self, from: usize, key: &Key) -> Answer {
         if self.is_fact(key) {
             return Answer::Nothing;

@@ -1,4 +1,4 @@
-//! Silence that somebody asked for where there is nothing to silence.
+//! Suppressions that silence nothing.
 
 use std::collections::HashSet;
 use std::path::Path;

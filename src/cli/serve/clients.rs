@@ -10,7 +10,7 @@ use webhook_certs::{CertError, ClientAuthorities, ClientAuthorityFile};
 /// How often the file is compared with what is in use, as for certificates.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The authorities that must have signed a client's certificate, and their file.
+/// The CAs that may have signed a client's certificate, and their file.
 pub(super) struct Clients {
     file: ClientAuthorityFile,
     authorities: Arc<ClientAuthorities>,

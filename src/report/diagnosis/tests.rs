@@ -239,7 +239,7 @@ fn rollout() -> World {
 
 const AFFINITY: &str = "0/2 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod affinity rules.";
 
-/// A template whose pods must be beside those of `app`.
+/// A template whose pods must run where those of `app` run.
 fn beside(app: &str) -> Value {
     json!({"spec": {"affinity": {"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
@@ -247,7 +247,7 @@ fn beside(app: &str) -> Value {
             "topologyKey": "kubernetes.io/hostname"}]}}}})
 }
 
-/// A pod that must be beside its like, after its node was cordoned.
+/// A pod that must run where pods like it run, after its node was cordoned.
 fn drained() -> World {
     World::new()
         .without("Node", "n1")
@@ -530,7 +530,7 @@ fn what_decides_between_causes() {
         "node-lost",
         "kubectl taint node n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
     );
-    // A pod that fits nowhere beside its like, which stays.
+    // A pod that fits on no node of pods like it, which stay.
     reads(
         rollout().without("Pod", "web-new-x").with(but(
             pod("web", "new", None, "Pending"),
@@ -603,7 +603,7 @@ fn what_decides_between_causes() {
         );
         assert_eq!(case.holders.len(), 1, "{case:?}");
     }
-    // Nor are two new pods that wait the ones on account of which they wait.
+    // Nor do two new pods wait for each other.
     let two = json!({"replicas": 4, "strategy": {"type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}});
     let second = but(
@@ -797,7 +797,7 @@ fn what_decides_between_causes() {
         "driver-error",
         "could not detach the volume from node n1: \"volume is busy\"",
     );
-    // Two pods that start at once can both get a VolumeAttachment, of which the driver refuses one.
+    // Two pods that start at once can both get a VolumeAttachment; the driver refuses one.
     reads(
         two_pods(World::new().deployment("web", &json!({"replicas": 2})))
             .with(refused_attachment("already attached to n1")),

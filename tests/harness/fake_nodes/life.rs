@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
-/// Everything the decision looks at, as the API server last told it.
+/// Everything the decision looks at, as the API server last reported it.
 pub(super) struct Snapshot {
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) nodes: Vec<Arc<Node>>,
@@ -294,7 +294,7 @@ fn kubelet(
     wake
 }
 
-/// How long the pod's containers go on after it was told to end; those that never
+/// How long the pod's containers go on after it is asked to end; those that never
 /// started have nothing to do.
 fn grace_period(pod: &Pod) -> Duration {
     let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);

@@ -6,7 +6,7 @@ use super::command::quoted;
 use super::messages::{
     ATTACHED_ELSEWHERE, CLAIM_ENDS, EXCLUSIVELY_ATTACHED, IN_ANOTHER_NAMESPACE,
     IN_USE_BY_ANOTHER_POD, KUBELET_WAITS, LIMIT_OF_NODES, LIMIT_REACHED, MOUNTED_ALREADY,
-    MULTI_ATTACH, NODE_CONFLICT, NOT_BESIDE_ITS_LIKE, Phrase, TAKEN_BY_ANOTHER_POD,
+    MULTI_ATTACH, NO_POD_TO_FOLLOW, NODE_CONFLICT, Phrase, TAKEN_BY_ANOTHER_POD,
     WAITING_FOR_DETACH,
 };
 use engine::model::metadata::is_name;
@@ -198,10 +198,10 @@ pub(super) static LINES: &[Line] = &[
     },
     Line {
         searched: "didn't match pod affinity rules",
-        phrase: NOT_BESIDE_ITS_LIKE,
-        meaning: "The pod must be beside other pods, and no node that has one of them takes it: the node is cordoned or full, or the last of those pods is gone.",
+        phrase: NO_POD_TO_FOLLOW,
+        meaning: "The pod must run on a node of certain other pods, and no such node accepts it: the node is cordoned or full, or the last of those pods is gone.",
         look: &["kubectl get nodes", DIAGNOSE],
-        fix: "`kubectl uncordon NODE`, where the node of the pod that it follows is cordoned. Do not scale the workload that it follows to 0: without a pod to follow it could be nowhere.",
+        fix: "`kubectl uncordon NODE`, if the node of the pod that it follows is cordoned. Do not scale the workload that it follows to 0: without a pod to follow, no node would do.",
         causes: &["follower", "drain-with-co-location"],
     },
     Line {

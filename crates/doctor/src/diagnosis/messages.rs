@@ -78,9 +78,9 @@ pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&[
     "persistentvolumeclaim with the same name and readwriteoncepod access mode",
 ]);
 
-/// The scheduler finds no pod to put this one beside (`ErrReasonAffinityRulesNotMatch` in
+/// The scheduler finds no pod that this one may follow (`ErrReasonAffinityRulesNotMatch` in
 /// `plugins/interpodaffinity`).
-pub(super) const NOT_BESIDE_ITS_LIKE: Phrase = Phrase(&["didn't match pod affinity rules"]);
+pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["didn't match pod affinity rules"]);
 
 /// The scheduler finds no node where the volume is (`ErrReasonNodeConflict` in
 /// `plugins/volumebinding`, in its older wording and that of 1.36; `ErrReasonConflict` in

@@ -5,7 +5,7 @@ mod waits;
 use super::health::Examined;
 use super::index::Index;
 use super::messages::{
-    ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NOT_BESIDE_ITS_LIKE, Phrase,
+    ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
 };
 use engine::analysis::{AttachConstraint, UsedVolume};
 use engine::analysis::{affinity, binding, volumes};
@@ -297,7 +297,7 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
         self.users().next().is_none()
             && self.pod.node.is_none()
-            && self.is_said(NOT_BESIDE_ITS_LIKE)
+            && self.is_said(NO_POD_TO_FOLLOW)
             && self.workload().is_some_and(|it| self.matches_itself(it))
     }
 

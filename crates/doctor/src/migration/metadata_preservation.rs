@@ -1,4 +1,4 @@
-//! What storage keeps of files beside their content.
+//! What storage keeps of files besides their content.
 
 use engine::model::storage_class::StorageClass;
 

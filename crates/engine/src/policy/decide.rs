@@ -40,23 +40,22 @@ pub struct Directive<'a> {
     pub without_remedy: Action,
     /// The remedy to use.
     pub remedy: RemedyChoice,
-    /// Who asked for silence about this finding; then `action` is [`Action::Ignore`].
+    /// Who silenced this finding; then `action` is [`Action::Ignore`].
     pub suppressed: Option<Suppression<'a>>,
-    /// Whose annotation or label it is that `action` is milder than the policy file has it.
+    /// Who lowered `action` below the policy file, by an annotation or a label.
     pub lowered: Option<Suppression<'a>>,
 }
 
-/// Silence that somebody asked for, or less than the policy file has.
+/// What silences a finding, or lowers its action below the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suppression<'a> {
-    /// Where it was asked for.
+    /// Where that is written.
     pub by: SuppressedBy,
-    /// Why, in that person's words; empty only where a Namespace asks for less than the
-    /// policy file has.
+    /// The reason as written there; empty only where a Namespace lowers the action.
     pub reason: &'a str,
 }
 
-/// Where silence, or less than the policy file has, was asked for.
+/// Where a finding is silenced, or its action lowered below the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuppressedBy {
     /// An exemption of the policy file.
@@ -310,7 +309,7 @@ impl<'a> Resolved<'a> {
         self.object_may_override
     }
 
-    /// A controller would undo a fix and retry a refused object for ever.
+    /// A controller would undo a fix and retry a refused object forever.
     fn softened(&self, section: Option<&Section>, action: Action) -> Action {
         let controlled = section
             .and_then(|section| section.controlled)

@@ -22,7 +22,7 @@ use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooCo
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
 
-/// The kinds beside workloads that findings are reported on.
+/// The kinds besides workloads that findings are reported on.
 const OTHER_KINDS: [&str; 5] = [
     "HorizontalPodAutoscaler",
     "Node",

@@ -28,9 +28,9 @@
 //!
 //! # What to do
 //!
-//! Keep `maxReplicas` (or the scale) at 1, or move the data to a volume that
-//! many nodes can have, or keep all pods on one node with required pod affinity
-//! on `kubernetes.io/hostname`.
+//! Keep `maxReplicas` (or the scale) at 1, or move the data to a ReadWriteMany
+//! volume, or keep all pods on one node with required pod affinity on
+//! `kubernetes.io/hostname`.
 //!
 //! # Silent on
 //!
@@ -70,7 +70,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             analysis,
             scaling.before,
             "spec.replicas",
-            &format!("{pods} pods are asked for"),
+            &format!("{pods} pods are requested"),
             "Scale to 1",
         ),
     });

@@ -1,4 +1,4 @@
-//! Several pods of one workload use the same volume, which one node at a time may have.
+//! Several pods of one workload use the same volume, which attaches to one node at a time.
 //!
 //! # Fires on
 //!
@@ -40,7 +40,7 @@
 //!
 //! # Silent on
 //!
-//! Pods that cannot be on two nodes, volumes many nodes may have, claims a
+//! Pods that cannot be on two nodes, volumes that many nodes can use, claims a
 //! StatefulSet makes for each pod, generic ephemeral volumes, Jobs and CronJobs
 //! that are suspended, and runs of a CronJob that may overlap. Where an autoscaler
 //! allows fewer replicas than the manifest asks for, its number counts.

@@ -1,4 +1,4 @@
-//! A rolling update starts the new pod while the old one still holds a volume that one node at a time may have.
+//! A rolling update starts the new pod while the old one still holds a volume that attaches to one node at a time.
 //!
 //! # Fires on
 //!

@@ -1,4 +1,4 @@
-//! Two workloads use one volume that only one node, or only one pod, may have at a time.
+//! Two workloads use one volume that only one node, or only one pod, can use at a time.
 //!
 //! # Fires on
 //!

@@ -24,7 +24,7 @@ pub struct Limit {
 }
 
 /// What a request for two pods is called at the beginning of a sentence.
-const TWO_PODS: &str = "2 pods are asked for, but ";
+const TWO_PODS: &str = "2 pods are requested, but ";
 
 impl VolumeFacts {
     pub(super) fn add_scaling(

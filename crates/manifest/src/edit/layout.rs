@@ -3,7 +3,7 @@
 use super::super::tree::{Id, Shape, Tree};
 use super::render::{Flow, Style};
 
-/// Asks a document's text about the surroundings of its nodes.
+/// Asks a document's text what stands around its nodes.
 #[derive(Clone, Copy)]
 pub(super) struct Layout<'a, 't> {
     pub(super) tree: &'a Tree<'t>,

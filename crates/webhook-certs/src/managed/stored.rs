@@ -146,11 +146,7 @@ mod tests {
             panic!("it is usable");
         };
         let end = issued.authority.not_after();
-        assert_eq!(
-            renewed.pair.not_after(),
-            end,
-            "no longer than the authority"
-        );
+        assert_eq!(renewed.pair.not_after(), end, "no longer than the CA");
     }
 
     #[test]

@@ -321,7 +321,7 @@ impl<'o> Fetcher<'o> {
         self.file(remote).unwrap_or_else(nothing)
     }
 
-    /// What was fetched, where it was asked for by [`Self::fetch`].
+    /// What [`Self::fetch`] has fetched.
     pub(super) fn file(&self, remote: &Remote) -> Option<Result<PathBuf, Reason>> {
         self.known.borrow().get(remote).cloned()
     }

@@ -118,7 +118,7 @@ mod interrupts {
         for leader in leaders.unwrap_or_else(PoisonError::into_inner).iter() {
             stop(*leader);
         }
-        // As a shell tells of a program that a signal ended.
+        // As a shell reports a program that a signal ended.
         std::process::exit(128 + number);
     }
 }

@@ -226,7 +226,7 @@ async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The URL that a program in Go asked for and did not reach, as `net/url` words it:
+/// The URL that a program in Go requested and did not reach, as `net/url` words it:
 /// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`, or without the proxy.
 fn fetched(complaint: &str) -> Option<&str> {
     let mut failed = ["\": proxyconnect tcp: dial ", "\": dial tcp"].iter();

@@ -45,7 +45,7 @@ pub(in crate::cli::check) struct ClaimNote {
 
 impl<'p> Context<'p> {
     /// The folder of a kustomization that was not rendered and may change what decides
-    /// about the object in these surroundings.
+    /// about the object in this context.
     pub(in crate::cli::check) fn changed_by(
         &self,
         parsed: &'p Parsed,

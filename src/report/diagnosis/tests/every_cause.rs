@@ -235,7 +235,7 @@ pub(super) fn other_zone() -> World {
     with(world, "PersistentVolume", "pv-data", &zone)
 }
 
-/// A Job that must be beside the pods of Deployment `web`, whose node is cordoned.
+/// A Job that must run where Deployment `web` runs, whose node is cordoned.
 pub(super) fn follower() -> World {
     let job = json!({"kind": "Job", "apiVersion": "batch/v1",
         "metadata": {"name": "dump", "namespace": "shop"},

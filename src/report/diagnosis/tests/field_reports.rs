@@ -275,7 +275,7 @@ fn a_job_beside_a_pod_on_a_cordoned_node() {
         &follower(),
         "follower",
         &[
-            "which is cordoned and takes no new pods",
+            "is cordoned and takes no new pods",
             "Do not scale Deployment web to 0",
         ],
     );

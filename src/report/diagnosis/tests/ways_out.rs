@@ -1,4 +1,4 @@
-//! What the ways out depend on beside the cause: who owns the objects that
+//! What the ways out depend on besides the cause: who owns the objects that
 //! they change, and what their controllers do.
 
 use super::*;

@@ -1,6 +1,6 @@
 //! The node was drained, and affinity keeps the new pod waiting for a pod that is gone.
 //!
-//! A pod that must be beside its like may be the first of them anywhere, but the scheduler
+//! A pod that must run where pods like it run may be the first of them anywhere, but the scheduler
 //! is not woken when the last old one goes (kubernetes/kubernetes#141354): it looks again
 //! after about five minutes.
 
@@ -44,7 +44,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         _ => "any moment now".to_owned(),
     };
     Some(format!(
-        "Pod {} must be beside pods like it, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken by a pod that goes (kubernetes/kubernetes#141354); by itself, it looks again {again}.",
+        "By its affinity, pod {} must run where pods like it run, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken when a pod goes (kubernetes/kubernetes#141354); by itself, it tries again {again}.",
         stuck.pod.meta.name
     ))
 }

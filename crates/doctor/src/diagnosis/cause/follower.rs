@@ -1,18 +1,18 @@
-//! The pod must be beside another one, whose node takes no new pod.
+//! The pod must run on the node of another pod, and that node takes no new pods.
 //!
 //! Without that other pod no node would do either: only a pod that matches its own affinity
 //! may be the first of its like (`satisfyPodAffinity` in `plugins/interpodaffinity`).
 
 use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::Examined;
-use crate::diagnosis::messages::NOT_BESIDE_ITS_LIKE;
+use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 use engine::observed::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "follower",
-    title: "The pod must be beside another one, whose node takes no new pod",
+    title: "The pod must run on the node of another pod, and that node takes no new pods",
     passes: false,
     judge,
     steps: Steps::FromFacts(steps),
@@ -21,7 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
 /// The pod that it follows, and the node of that.
 fn followed<'a>(stuck: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
     let may_be_first = stuck.workload().is_some_and(|it| stuck.matches_itself(it));
-    if stuck.pod.node.is_some() || !stuck.is_said(NOT_BESIDE_ITS_LIKE) || may_be_first {
+    if stuck.pod.node.is_some() || !stuck.is_said(NO_POD_TO_FOLLOW) || may_be_first {
         return None;
     }
     let own = stuck.pod.workload();
@@ -33,11 +33,11 @@ fn followed<'a>(stuck: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let (other, node) = followed(stuck)?;
     let takes_none = match node.cordoned {
-        true => "which is cordoned and takes no new pods",
-        false => "which does not take it",
+        true => ", is cordoned and takes no new pods",
+        false => " and does not accept it",
     };
     Some(format!(
-        "By its affinity, pod {} must be beside {}, which has the volume on node {}, {takes_none}. Without {} it could be nowhere.",
+        "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
         stuck.pod.meta.name,
         named(other),
         node.name,

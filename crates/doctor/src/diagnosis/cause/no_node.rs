@@ -3,7 +3,7 @@
 use super::changed::{self, Changed};
 use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::messages::{
-    LIMIT_OF_NODES, NODE_CONFLICT, NOT_BESIDE_ITS_LIKE, TAKEN_BY_ANOTHER_POD,
+    LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
@@ -23,7 +23,7 @@ pub(super) const CAUSE: Cause = Cause {
 const NAMED: usize = 5;
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let others = [TAKEN_BY_ANOTHER_POD, NOT_BESIDE_ITS_LIKE, LIMIT_OF_NODES];
+    let others = [TAKEN_BY_ANOTHER_POD, NO_POD_TO_FOLLOW, LIMIT_OF_NODES];
     let is_it = stuck.pod.node.is_none()
         && stuck.is_said(NODE_CONFLICT)
         && !others.into_iter().any(|phrase| stuck.is_said(phrase));

@@ -177,7 +177,7 @@ fn together<'a>(
     Some(own.change(
         command,
         &format!(
-            "Both run, on one node: {} {starts} beside {} if that node has room for it, and waits everywhere else.{recreated}",
+            "Both run, on one node: {} {starts} where {} runs, if that node has room for it, and nowhere else.{recreated}",
             own.shown, theirs.shown
         ),
     ))
@@ -210,7 +210,7 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
 
 /// What selects the pods that have the volume, today and after the next upgrade: labels of a
 /// template change with a chart's version, the selector of a workload never does. The pods of
-/// a Job end, and nothing would be beside them any more.
+/// a Job end, and nothing would follow them then.
 fn selector(
     stuck: &WaitingPod<'_>,
     other: &Pod,

@@ -2,7 +2,7 @@
 
 use super::WaitingPod;
 use crate::diagnosis::messages::{
-    CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NODE_CONFLICT, NOT_BESIDE_ITS_LIKE, NOT_BOUND,
+    CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NO_POD_TO_FOLLOW, NODE_CONFLICT, NOT_BOUND,
     TAKEN_BY_ANOTHER_POD,
 };
 use engine::analysis::AttachConstraint;
@@ -60,7 +60,7 @@ impl WaitingPod<'_> {
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => taken,
             AttachConstraint::Exclusive { .. } | AttachConstraint::Unknown(_) => {
-                (self.is_said(NOT_BESIDE_ITS_LIKE) && !self.holders.is_empty())
+                (self.is_said(NO_POD_TO_FOLLOW) && !self.holders.is_empty())
                     || self.may_be_first_of_its_like()
                     || (taken && self.is_unknown())
             }

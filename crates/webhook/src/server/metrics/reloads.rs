@@ -64,7 +64,7 @@ impl ExpiryMetrics {
             authority: metric(
                 registry,
                 "certificate_authority_expiry_timestamp_seconds",
-                "When the managed authority that issued the certificate now in use expires",
+                "When the managed CA that issued the certificate now in use expires",
             ),
         }
     }

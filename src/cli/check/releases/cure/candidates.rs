@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// Keys beside which a chart may read one that its values do not name.
+/// Keys next to which a chart may read one that its values do not name.
 const BESIDE: [&str; 6] = [
     "replicas",
     "replicaCount",
