@@ -221,7 +221,7 @@ fn an_application_set_is_rendered_for_each_of_its_parameters() {
     let go = "  goTemplate: true\n";
     let found = |name: &str| format!("{name}/{name} set.yaml charts/web");
     let refused = |reason: &str| vec![format!("ApplicationSet argocd/all: {reason}")];
-    let table: [(&str, String, Vec<String>); 11] = [
+    let table: [(&str, String, Vec<String>); 14] = [
         (
             "a list",
             set("", list, "{{name}}", "{{strategy}}"),
@@ -288,9 +288,37 @@ fn an_application_set_is_rendered_for_each_of_its_parameters() {
             refused("its generator clusters asks the cluster for its clusters"),
         ),
         (
-            "a function",
-            set(go, list, "{{ .name | trunc 3 }}", "x"),
-            refused("its template holds {{ .name | trunc 3 }}, which cannot be evaluated here"),
+            "functions and conditions",
+            set(
+                go,
+                list,
+                "{{ normalize .name }}",
+                "{{ if eq .name \"a\" }}{{ .strategy | trunc 20 }}{{ else }}Recreate{{ end }}",
+            )
+            .replace("name: a,", "name: A,")
+            .replace("eq .name \"a\"", "eq (.name | normalize) \"a\""),
+            vec![found("a")],
+        ),
+        (
+            "functions in the values of folders",
+            set(go, directories, "{{ .values.name }}", "RollingUpdate").replace(
+                "git: {",
+                "git: {values: {name: '{{ index .path.segments 1 | replace \"o\" \"u\" }}'}, ",
+            ),
+            vec![found("dev"), found("prud")],
+        ),
+        (
+            "a patch with a condition",
+            set(go, list, "{{ .name }}", "Recreate").replace(
+                "  generators:\n",
+                "  templatePatch: |\n    {{- if eq .name \"a\" }}\n    spec: {source: {helm: {valuesObject: {strategy: {type: '{{ .strategy }}'}}}}}\n    {{- end }}\n  generators:\n",
+            ),
+            vec![found("a")],
+        ),
+        (
+            "a function that nobody has",
+            set(go, list, "{{ .name | slug }}", "x"),
+            refused("its template fails: cannot parse template \"{{ .name | slug }}\": template: gotpl:1: function \"slug\" not defined"),
         ),
     ];
     let config = |strategy: &str| format!("{{\"app\": {{\"strategy\": \"{strategy}\"}}}}");

@@ -144,6 +144,7 @@ impl Reading<'_> {
                 sources,
                 deliveries: &self.deliveries,
                 fetcher: self.options.fetcher,
+                rendering: self.options.rendering,
                 remotes: &self.remotes,
             };
             let Wanted {
@@ -270,6 +271,7 @@ impl Parsed {
         World {
             repository: options.repository,
             fetcher: options.fetcher,
+            rendering: options.rendering,
             sources: &self.discovered.sources,
             deliveries: &self.deliveries,
             remotes: &self.remotes,

@@ -31,8 +31,7 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     };
     let mut releases = Vec::new();
     let mut refused = None;
-    for parameters in &parameters {
-        let application = application(document, parameters, syntax)?;
+    for application in applications(document, &parameters, syntax, world)? {
         match application::of_document(&application, &owner, world) {
             Ok(more) => releases.extend(more),
             Err(reason) => refused = refused.or(Some(reason)),
@@ -56,19 +55,25 @@ fn read_parts(template: &Value) -> Value {
     })
 }
 
-/// The Application for these parameters.
-fn application(
+/// An Application for each of the parameters.
+fn applications(
     document: &Value,
-    parameters: &Value,
+    parameters: &[Value],
     syntax: template::Syntax,
-) -> Result<Value, Reason> {
+    world: &World<'_>,
+) -> Result<Vec<Value>, Reason> {
     let template = at(document, &["spec", "template"]).unwrap_or(&Value::Null);
-    let mut application = template::render(&read_parts(template), parameters, syntax)?;
-    if let Some(patch) = text(document, &["spec", "templatePatch"]) {
-        let patch = template::render(&json!(patch), parameters, syntax)?;
-        let patch = patch.as_str().and_then(value_of);
-        let patch = patch.ok_or("its templatePatch is not YAML")?;
-        merge(&mut application, &patch);
+    let patch = text(document, &["spec", "templatePatch"]).unwrap_or_default();
+    let both = json!([read_parts(template), patch]);
+    let templates: Vec<(&Value, &Value)> = parameters.iter().map(|it| (&both, it)).collect();
+    let mut applications = template::render(&templates, syntax, world)?;
+    for both in &mut applications {
+        let (mut application, patch) = (both[0].take(), both[1].as_str().unwrap_or_default());
+        if !patch.trim().is_empty() {
+            let patch = value_of(patch).ok_or("its templatePatch is not YAML")?;
+            merge(&mut application, &patch);
+        }
+        *both = application;
     }
-    Ok(application)
+    Ok(applications)
 }

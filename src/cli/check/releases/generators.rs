@@ -78,11 +78,11 @@ fn matrix(of: &Value, syntax: Syntax, world: &World<'_>) -> Result<Vec<Value>, R
         return Err("its matrix is not one of two generators".into());
     };
     let mut all = Vec::new();
-    for outer in parameters(first, syntax, world)? {
-        let second = match render(second, &outer, syntax) {
-            Ok(second) => second,
-            Err(_) => second.clone(),
-        };
+    let outers = parameters(first, syntax, world)?;
+    let seconds: Vec<(&Value, &Value)> = outers.iter().map(|outer| (second, outer)).collect();
+    let seconds = render(&seconds, syntax, world);
+    let seconds = seconds.unwrap_or_else(|_| vec![second.clone(); outers.len()]);
+    for (outer, second) in outers.iter().zip(seconds) {
         for inner in parameters(&second, syntax, world)? {
             let mut both = outer.clone();
             merge(&mut both, &inner);
@@ -143,19 +143,20 @@ fn of_git(git: &Value, syntax: Syntax, world: &World<'_>) -> Result<Vec<Value>, 
         paths.dedup();
         paths.retain(|path| !out.iter().any(|pattern| matches(pattern, path)));
         for path in paths {
-            found.extend(of_path(git, &path, is_folder, syntax, &top)?);
+            found.extend(of_path(git, &path, is_folder, &top)?);
+        }
+    }
+    if let Some(values) = at(git, &["values"]) {
+        let templates: Vec<(&Value, &Value)> = found.iter().map(|it| (values, it)).collect();
+        let values = render(&templates, syntax, world)?;
+        for (parameters, values) in found.iter_mut().zip(values) {
+            merge(parameters, &json!({ "values": values }));
         }
     }
     Ok(found)
 }
 
-fn of_path(
-    git: &Value,
-    path: &str,
-    is_folder: bool,
-    syntax: Syntax,
-    top: &Path,
-) -> Result<Vec<Value>, Reason> {
+fn of_path(git: &Value, path: &str, is_folder: bool, top: &Path) -> Result<Vec<Value>, Reason> {
     let (folder, file) = match is_folder {
         true => (path, None),
         false => path
@@ -192,17 +193,13 @@ fn of_path(
             Some(prefix) => merge(&mut parameters, &json!({ prefix: parts })),
             None => merge(&mut parameters, &parts),
         }
-        if let Some(values) = at(git, &["values"]) {
-            let values = render(values, &parameters, syntax)?;
-            merge(&mut parameters, &json!({ "values": values }));
-        }
         all.push(parameters);
     }
     Ok(all)
 }
 
 /// As part of a name: lower case, with `-` for what a name may not have.
-pub(super) fn normalized(name: &str) -> String {
+fn normalized(name: &str) -> String {
     let lower = name.to_lowercase();
     let letters = lower.chars();
     let name: String = letters

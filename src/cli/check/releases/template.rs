@@ -1,8 +1,9 @@
-//! The templates of ApplicationSets, as far as they name parameters.
+//! The templates of ApplicationSets.
 
 use serde_json::Value;
 
-use super::generators::normalized;
+use super::Reason;
+use super::world::World;
 
 /// How a template names its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,30 +14,73 @@ pub(super) enum Syntax {
     Go,
 }
 
-/// The template with its parameters filled in, in keys and texts.
+/// The templates, each with its parameters filled in, in keys and texts.
 ///
 /// # Errors
-/// It does more than naming parameters, or names one that is not there: the end of a sentence.
+/// One of them names a parameter that is not there, or calls functions that fail: the end of a
+/// sentence.
 pub(super) fn render(
-    template: &Value,
-    parameters: &Value,
+    templates: &[(&Value, &Value)],
     syntax: Syntax,
+    world: &World<'_>,
+) -> Result<Vec<Value>, Reason> {
+    let is_call = |text: &str| syntax == Syntax::Go && computes(text);
+    let mut calls = Vec::new();
+    for (number, (template, _)) in templates.iter().enumerate() {
+        each_text(template, &mut |text| {
+            if is_call(text) {
+                calls.push((text.to_owned(), number));
+            }
+            Ok(String::new())
+        })?;
+    }
+    let mut results = match calls.is_empty() {
+        true => Vec::new(),
+        false => {
+            let parameters: Vec<&Value> = templates.iter().map(|(_, it)| *it).collect();
+            world.rendering.go_templates(&calls, &parameters)?
+        }
+    }
+    .into_iter();
+    let filled = templates.iter().map(|(template, parameters)| {
+        each_text(template, &mut |text| match is_call(text) {
+            true => Ok(results.next().unwrap_or_default()),
+            false => fill(text, parameters, syntax),
+        })
+    });
+    Ok(filled.collect::<Result<_, _>>()?)
+}
+
+/// The value with `change` made to all its keys and texts, one after the other.
+fn each_text(
+    value: &Value,
+    change: &mut impl FnMut(&str) -> Result<String, String>,
 ) -> Result<Value, String> {
-    Ok(match template {
-        Value::String(text) => Value::String(fill(text, parameters, syntax)?),
+    Ok(match value {
+        Value::String(text) => Value::String(change(text)?),
         Value::Array(items) => {
-            let items = items.iter().map(|item| render(item, parameters, syntax));
+            let items = items.iter().map(|item| each_text(item, change));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| {
-                let value = render(value, parameters, syntax)?;
-                Ok((fill(key, parameters, syntax)?, value))
-            });
+            let entries = entries
+                .iter()
+                .map(|(key, value)| Ok((change(key)?, each_text(value, change)?)));
             Value::Object(entries.collect::<Result<_, String>>()?)
         }
         other => other.clone(),
     })
+}
+
+/// Whether the text has an action that does more than naming a parameter.
+fn computes(text: &str) -> bool {
+    let names_one = |action: &str| {
+        let is_part = |c: char| c == '_' || c == '.' || c.is_ascii_alphanumeric();
+        let name = action.trim().strip_prefix('.');
+        name.is_some_and(|it| !it.is_empty() && it.chars().all(is_part))
+    };
+    let mut actions = text.split("{{").skip(1);
+    actions.any(|it| it.split_once("}}").is_some_and(|(it, _)| !names_one(it)))
 }
 
 fn fill(text: &str, parameters: &Value, syntax: Syntax) -> Result<String, String> {
@@ -53,10 +97,9 @@ fn fill(text: &str, parameters: &Value, syntax: Syntax) -> Result<String, String
                 None => out += &format!("{{{{{inner}}}}}"),
             },
             Syntax::Go => {
-                let plain = inner.trim_start_matches('-').trim_end_matches('-').trim();
-                let value = evaluate(plain, parameters);
+                let value = field(inner.trim(), parameters).and_then(plain);
                 out += &value.ok_or_else(|| {
-                    format!("its template holds {{{{{inner}}}}}, which cannot be evaluated here")
+                    format!("its template names {{{{{inner}}}}}, which no generator gives")
                 })?;
             }
         }
@@ -85,83 +128,6 @@ fn named(name: &str, parameters: &Value) -> Option<String> {
     plain(here).or_else(|| plain(here.get("path")?))
 }
 
-/// What an expression of Go's templates stands for: a name, or functions in a row.
-fn evaluate(expression: &str, parameters: &Value) -> Option<String> {
-    let mut value = None;
-    for stage in expression.split('|') {
-        let words = words(stage)?;
-        let (name, arguments) = words.split_first()?;
-        let arguments = arguments.iter().map(|it| argument(it, parameters));
-        let all: Vec<Value> = arguments.chain(value.take()).collect();
-        value = Some(match all.is_empty() {
-            true => argument(name, parameters),
-            false => call(name, &all)?,
-        });
-    }
-    plain(&value?)
-}
-
-/// The words of one function, those in quotation marks with these.
-fn words(stage: &str) -> Option<Vec<&str>> {
-    let mut words = Vec::new();
-    let mut rest = stage.trim();
-    while !rest.is_empty() {
-        let end = match rest.strip_prefix('"') {
-            Some(inner) => inner.find('"')? + 2,
-            None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
-        };
-        words.push(&rest[..end]);
-        rest = rest[end..].trim_start();
-    }
-    Some(words)
-}
-
-/// What a word stands for; null where that is not known.
-fn argument(word: &str, parameters: &Value) -> Value {
-    let text = word.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-    match (text, word.parse::<u64>()) {
-        (Some(text), _) => text.into(),
-        (None, Ok(number)) => number.into(),
-        (None, Err(_)) if word == "." => parameters.clone(),
-        (None, Err(_)) => field(word, parameters).cloned().unwrap_or_default(),
-    }
-}
-
-/// What a function makes of its arguments; `None` where it is not one that is known here.
-fn call(name: &str, arguments: &[Value]) -> Option<Value> {
-    let (last, first) = arguments.split_last()?;
-    let text = || plain(last);
-    let given = |at: usize| first.get(at).and_then(Value::as_str);
-    Some(match name {
-        "index" => index(arguments)?.clone(),
-        "default" => match plain(last).filter(|it| !it.is_empty()) {
-            Some(_) => last.clone(),
-            None => first.first()?.clone(),
-        },
-        "dig" => {
-            let (default, keys) = first.split_last()?;
-            let mut keys = keys.iter();
-            let found = keys.try_fold(last, |here, key| here.get(key.as_str()?));
-            found.unwrap_or(default).clone()
-        }
-        "quote" => format!("{:?}", text()?).into(),
-        "toString" => text()?.into(),
-        "lower" => text()?.to_lowercase().into(),
-        "upper" => text()?.to_uppercase().into(),
-        "normalize" => normalized(&text()?).into(),
-        "replace" => text()?.replace(given(0)?, given(1)?).into(),
-        "trimPrefix" => {
-            let text = text()?;
-            text.strip_prefix(given(0)?).unwrap_or(&text).into()
-        }
-        "trimSuffix" => {
-            let text = text()?;
-            text.strip_suffix(given(0)?).unwrap_or(&text).into()
-        }
-        _ => return None,
-    })
-}
-
 fn field<'p>(path: &str, parameters: &'p Value) -> Option<&'p Value> {
     let keys = path.strip_prefix('.')?;
     keys.split('.')
@@ -176,20 +142,11 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// What the first of them holds under the others, one in the other.
-fn index(arguments: &[Value]) -> Option<&Value> {
-    let (start, keys) = arguments.split_first()?;
-    keys.iter().try_fold(start, |here, key| match key {
-        Value::Number(number) => here.get(usize::try_from(number.as_u64()?).ok()?),
-        key => here.get(key.as_str()?),
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::{Syntax, render};
+    use super::{Syntax, computes, each_text, fill};
 
     #[test]
     fn parameters_are_filled_in() {
@@ -211,48 +168,38 @@ mod tests {
             (Syntax::Names, "{{server}} {{", Ok("{{server}} {{")),
             (
                 Syntax::Go,
-                "{{.path.path}}-{{- .cluster.name -}}",
+                "{{.path.path}}-{{ .cluster.name }}",
                 Ok("apps/web-prod"),
-            ),
-            (Syntax::Go, "{{ index .path.segments 1 }}", Ok("web")),
-            (Syntax::Go, "{{ .cluster.zone | default \"a\" }}", Ok("a")),
-            (
-                Syntax::Go,
-                "{{ index .path.segments 1 | upper | replace \"W\" \"x\" }}",
-                Ok("xEB"),
-            ),
-            (
-                Syntax::Go,
-                "{{ dig \"cluster\" \"none\" \"a b\" . }} {{ trimSuffix \"od\" .cluster.name }}",
-                Ok("a b pr"),
-            ),
-            (
-                Syntax::Go,
-                "{{ range .path.segments }}x{{ end }}",
-                Err(
-                    "its template holds {{ range .path.segments }}, which cannot be evaluated here",
-                ),
             ),
             (
                 Syntax::Go,
                 "{{ .server }}",
-                Err("its template holds {{ .server }}, which cannot be evaluated here"),
+                Err("its template names {{ .server }}, which no generator gives"),
             ),
         ];
         for (syntax, template, expected) in table {
-            let rendered = render(
-                &json!({ "{{cluster.name}}": [template] }),
-                &parameters,
-                Syntax::Names,
-            );
-            if syntax == Syntax::Names {
-                let expected = expected.map(|text: &str| json!({"prod": [text]}));
-                assert_eq!(rendered, expected.map_err(str::to_owned), "{template}");
-            } else {
-                let rendered = render(&json!(template), &parameters, syntax);
-                let expected = expected.map(|text: &str| json!(text));
-                assert_eq!(rendered, expected.map_err(str::to_owned), "{template}");
-            }
+            let filled = each_text(&json!({ template: [template] }), &mut |text| {
+                fill(text, &parameters, syntax)
+            });
+            let expected = expected.map(|text: &str| json!({ text: [text] }));
+            assert_eq!(filled, expected.map_err(str::to_owned), "{template}");
+        }
+        let same = json!({"a": [1, true, null]});
+        let unchanged: Result<Value, String> = each_text(&same, &mut |text| Ok(text.to_owned()));
+        assert_eq!(unchanged, Ok(same));
+    }
+
+    #[test]
+    fn what_does_more_than_naming_computes() {
+        for (text, expected) in [
+            ("{{ .a.b }}-{{.c}} {{", false),
+            ("plain", false),
+            ("{{ .a }}{{ .b | lower }}", true),
+            ("{{- .a }}", true),
+            ("{{ . }}", true),
+            ("{{ if .a }}x{{ end }}", true),
+        ] {
+            assert_eq!(computes(text), expected, "{text}");
         }
     }
 }
