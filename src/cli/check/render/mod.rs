@@ -345,8 +345,7 @@ impl Renderer {
             "--skip-schema-validation".into(),
         ];
         arguments.extend(options.iter().cloned());
-        let text = self.output(helm, &arguments, copy).await;
-        text.map_err(|reason| without_dependency(&reason.text).unwrap_or(reason))
+        self.output(helm, &arguments, copy).await
     }
 
     /// `fields` are what is done to all objects of the kustomization.
@@ -458,7 +457,9 @@ impl Renderer {
                 Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
                 Failure::Refused { program, complaint } => {
                     let complaint = copy.with_originals(&complaint);
-                    Failure::Refused { program, complaint }.to_string().into()
+                    without_dependency(&complaint).unwrap_or_else(|| {
+                        Failure::Refused { program, complaint }.to_string().into()
+                    })
                 }
                 failure => failure.to_string().into(),
             })
@@ -474,7 +475,7 @@ impl Renderer {
 fn without_dependency(complaint: &str) -> Option<Reason> {
     let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
     let mut names = Vec::new();
-    for name in missing.split(", ") {
+    for name in missing.lines().next()?.split(", ") {
         // A chart may need another one under several names.
         if !names.contains(&name) {
             names.push(name);
@@ -493,7 +494,7 @@ mod tests {
     #[test]
     fn a_dependency_is_named_once() {
         let complaint =
-            "found in Chart.yaml, but missing in charts/ directory: common, common, redis";
+            "found in Chart.yaml, but missing in charts/ directory: common, common, redis\n\n";
         let reason = without_dependency(complaint).unwrap().text;
         assert!(
             reason.starts_with("it depends on common, redis, which"),
