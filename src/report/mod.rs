@@ -227,7 +227,7 @@ pub struct Unopened {
 }
 
 /// What is missing where something was not looked into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Missing {
     /// Charts, which `--fetch` gets.
     Charts,

@@ -644,6 +644,46 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
     }
 }
 
+/// A Kustomization that delivers itself, as `flux bootstrap` makes it, and patches the others.
+#[test]
+fn what_a_kustomization_adds_to_others_is_rendered_with_them() {
+    let flux = |name: &str, path: &str, more: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  path: {path}\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+        )
+    };
+    let apps = flux("apps", "./apps", "  targetNamespace: shop\n");
+    let web = DEPLOYMENT.replace("type: RollingUpdate", "type: ${STRATEGY:=RollingUpdate}");
+    for (strategy, expected) in [
+        (
+            "RollingUpdate",
+            &["shop/web apps/web.yaml Kustomization flux-system/apps"][..],
+        ),
+        ("Recreate", &[]),
+    ] {
+        let patch = format!(
+            "  patches: [{{patch: '[{{\"op\": \"add\", \"path\": \"/spec/postBuild\", \"value\": {{\"substitute\": {{\"STRATEGY\": \"{strategy}\"}}}}}}]', target: {{kind: Kustomization}}}}]\n"
+        );
+        let Some(report) = run(&[
+            (
+                "prod/kustomization.yaml",
+                "resources: [flux.yaml, apps.yaml]\n",
+            ),
+            ("prod/flux.yaml", &flux("flux-system", "./prod", &patch)),
+            ("prod/apps.yaml", &apps),
+            (
+                "apps/kustomization.yaml",
+                "resources: [web.yaml, claim.yaml]\n",
+            ),
+            ("apps/web.yaml", &web),
+            ("apps/claim.yaml", CLAIM),
+        ]) else {
+            return;
+        };
+        assert_eq!(reported(&report), expected, "{strategy}: {report:#}");
+    }
+}
+
 #[test]
 fn what_several_releases_take_of_one_folder_is_repaired_there() {
     let Some(tools) = tools(&["kustomize"]) else {

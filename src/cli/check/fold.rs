@@ -55,8 +55,12 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
         let first = key.as_ref().and_then(|(_, key)| first_of.get(key)).copied();
         match (key, first.and_then(|first| folded.get_mut(first))) {
             (Some((volume, _)), Some((first, more))) => {
-                first.finding.volumes.extend(located.finding.volumes);
-                more.push(volume);
+                // A file may be rendered twice.
+                let is_new = |it: &Text| !first.finding.volumes.contains(it);
+                if located.finding.volumes.iter().all(is_new) {
+                    first.finding.volumes.extend(located.finding.volumes);
+                    more.push(volume);
+                }
             }
             (key, _) => {
                 first_of.extend(key.map(|(_, key)| (key, folded.len())));

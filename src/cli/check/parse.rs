@@ -11,8 +11,9 @@ use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
 use super::progress::Progress;
 use super::reason::Reason;
-use super::releases::{self, MAX_DEPTH, Wanted, World, remotes};
+use super::releases::{self, MAX_DEPTH, Release, Wanted, World, remotes};
 use super::render::Render;
+use super::render::release::Job;
 use crate::report::{Summary, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
@@ -136,6 +137,7 @@ impl Reading<'_> {
             false => self.options.render.render,
         };
         let mut first = 0;
+        let mut rendered = HashSet::new();
         for _ in 0..MAX_DEPTH {
             let sources = &self.discovered.sources;
             let from = self.namespaces(namespaces, first);
@@ -153,24 +155,26 @@ impl Reading<'_> {
                 refused,
             } = releases::wanted(&world, first, &from)?;
             first = sources.len();
-            let texts = match wish {
-                Render::Never => {
-                    let skipped = |_| Err(Reason::from(""));
-                    jobs.iter().map(skipped).collect()
-                }
-                Render::Auto | Render::Require => self.options.rendering.releases(&jobs)?,
+            let replaced = self.replaced(&releases);
+            let waits = |release: &Release| {
+                let by = replaced.get(&release.owner.place.source);
+                by.is_some_and(|by| by.iter().any(|other| *other != release))
             };
-            for unopened in refused {
-                self.discovered.refuse(unopened, wish);
+            let waits: Vec<bool> = releases.iter().map(waits).collect();
+            let (mut now, mut later) = (Vec::new(), Vec::new());
+            for (wanted, waits) in releases.into_iter().zip(jobs).zip(waits) {
+                if waits { &mut later } else { &mut now }.push(wanted);
             }
-            for (release, text) in releases.into_iter().zip(texts) {
-                match text {
-                    Ok(text) => self.discovered.deliver(release, text),
-                    Err(reason) => {
-                        let unopened = releases::unopened(&release.owner, reason);
-                        self.discovered.refuse(unopened, wish);
-                    }
-                }
+            self.render(now, &mut rendered, wish)?;
+            // What is rendered with all that a release adds holds the same releases again.
+            let replaced = self.replaced(&self.discovered.releases);
+            let replaced: HashSet<usize> = replaced.into_keys().collect();
+            let stays = |source: usize| !replaced.contains(&source);
+            let later = later.into_iter();
+            let later = later.filter(|(release, _)| stays(release.owner.place.source));
+            self.render(later.collect(), &mut rendered, wish)?;
+            for (_, unopened) in refused.into_iter().filter(|(source, _)| stays(*source)) {
+                self.discovered.refuse(unopened, wish);
             }
             if first == self.discovered.sources.len() {
                 break;
@@ -178,6 +182,51 @@ impl Reading<'_> {
             self.read(first, || {});
         }
         Ok(())
+    }
+
+    /// Renders those that are not among the `rendered` yet.
+    fn render(
+        &mut self,
+        wanted: Vec<(Release, Job)>,
+        rendered: &mut HashSet<Release>,
+        wish: Render,
+    ) -> io::Result<()> {
+        let new = wanted.into_iter();
+        let new = new.filter(|(release, _)| rendered.insert(release.clone()));
+        let (releases, jobs): (Vec<Release>, Vec<Job>) = new.unzip();
+        let texts = match wish {
+            Render::Never => {
+                let skipped = |_| Err(Reason::from(""));
+                jobs.iter().map(skipped).collect()
+            }
+            Render::Auto | Render::Require => self.options.rendering.releases(&jobs)?,
+        };
+        for (release, text) in releases.into_iter().zip(texts) {
+            match text {
+                Ok(text) => self.discovered.deliver(release, text),
+                Err(reason) => {
+                    let unopened = releases::unopened(&release.owner, reason);
+                    self.discovered.refuse(unopened, wish);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources that were rendered from the folder of a release without what it adds, and
+    /// those releases.
+    fn replaced<'r>(&self, releases: &'r [Release]) -> HashMap<usize, Vec<&'r Release>> {
+        let mut replaced: HashMap<usize, Vec<&Release>> = HashMap::new();
+        for release in releases {
+            let folder = release.chart.folder();
+            for source in folder
+                .into_iter()
+                .flat_map(|it| self.discovered.rendered_from(it))
+            {
+                replaced.entry(source).or_default().push(release);
+            }
+        }
+        replaced
     }
 
     /// The namespaces that surround the sources from the number `first` on.
@@ -194,12 +243,8 @@ impl Reading<'_> {
 
     fn end(mut self, namespaces: &Namespaces<'_>, facts: Snapshot) -> Parsed {
         // What a release makes of a folder takes the place of the folder by itself.
-        let folders = self.discovered.releases.iter();
-        let folders: HashSet<&PathBuf> = folders.filter_map(|it| it.chart.folder()).collect();
-        let folders = folders.into_iter();
-        let replaced: HashSet<usize> = folders
-            .flat_map(|folder| self.discovered.rendered_from(folder))
-            .collect();
+        let replaced = self.replaced(&self.discovered.releases);
+        let replaced: HashSet<usize> = replaced.into_keys().collect();
         self.objects
             .retain(|known| !replaced.contains(&known.place.source));
         let discovered = self.discovered;

@@ -3,7 +3,7 @@
 use crate::report::Missing;
 
 /// Why something is not rendered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reason {
     /// The end of a sentence.
     pub(super) text: String,

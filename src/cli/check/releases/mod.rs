@@ -18,6 +18,7 @@ mod values;
 mod variables;
 mod world;
 
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 
@@ -46,7 +47,7 @@ pub(super) const MAX_DEPTH: usize = 4;
 const MAX_GENERATED: usize = 1_000;
 
 /// A chart, or a kustomization, as a controller renders it for one cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Release {
     pub(super) owner: Owner,
     /// Its name.
@@ -80,7 +81,7 @@ pub(super) struct Owner {
 }
 
 /// Where a chart is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Chart {
     /// In a folder of this repository, without links.
     Folder(PathBuf),
@@ -125,8 +126,8 @@ pub(super) struct Wanted {
     pub(super) releases: Vec<Release>,
     /// One for each of them.
     pub(super) jobs: Vec<Job>,
-    /// What is not rendered.
-    pub(super) refused: Vec<Unopened>,
+    /// What is not rendered, with the number of its source.
+    pub(super) refused: Vec<(usize, Unopened)>,
 }
 
 /// The releases of the sources from the number `first` on; `namespaces` are those around them.
@@ -151,7 +152,8 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
         let releases = match read {
             Ok(releases) => releases,
             Err(reason) => {
-                wanted.refused.push(unopened(&owner, reason));
+                let refused = (owner.place.source, unopened(&owner, reason));
+                wanted.refused.push(refused);
                 continue;
             }
         };
@@ -170,7 +172,10 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
                     wanted.releases.push(release);
                     wanted.jobs.push(job);
                 }
-                Err(reason) => wanted.refused.push(unopened(&owner, reason)),
+                Err(reason) => {
+                    let refused = (owner.place.source, unopened(&owner, reason));
+                    wanted.refused.push(refused);
+                }
             }
         }
     }
@@ -234,7 +239,28 @@ fn of_file(source: usize, world: &World<'_>) -> Option<(Owner, Read)> {
     Some((owner, read))
 }
 
+/// Equal are those from one place of one file, however often that is rendered.
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        self.file() == other.file() && self.reference == other.reference
+    }
+}
+
+impl Eq for Owner {}
+
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.file().hash(state);
+        self.reference.hash(state);
+    }
+}
+
 impl Owner {
+    /// The file it was rendered from, or the number of its own.
+    fn file(&self) -> Result<&str, usize> {
+        self.template.as_deref().ok_or(self.place.source)
+    }
+
     fn of(delivery: &Delivery) -> Self {
         Self {
             place: delivery.place.clone(),

@@ -6,14 +6,14 @@ use manifest::delivery::value_of;
 use serde_json::{Map, Value};
 
 /// Values from one place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::cli::check) struct Layer {
     pub(in crate::cli::check) value: Value,
     pub(in crate::cli::check) at: At,
 }
 
 /// Where values are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::cli::check) enum At {
     /// In a field of the object, as a mapping.
     Field(String),

@@ -30,7 +30,7 @@ struct Metadata {
 }
 
 /// Variables by their names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::cli::check) struct Variables(BTreeMap<String, String>);
 
 impl Extend<(String, String)> for Variables {
