@@ -652,35 +652,45 @@ fn what_a_kustomization_adds_to_others_is_rendered_with_them() {
             "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  path: {path}\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
         )
     };
-    let apps = flux("apps", "./apps", "  targetNamespace: shop\n");
+    let release = release(&format!("  values: {{{ROLLING}}}\n"));
     let web = DEPLOYMENT.replace("type: RollingUpdate", "type: ${STRATEGY:=RollingUpdate}");
-    for (strategy, expected) in [
-        (
-            "RollingUpdate",
-            &["shop/web apps/web.yaml Kustomization flux-system/apps"][..],
-        ),
-        ("Recreate", &[]),
+    let both = "resources: [flux.yaml, apps.yaml]\n";
+    let all = "resources: [web.yaml, claim.yaml, release.yaml]\n";
+    // What is patched is a reference without which nothing in `apps` can be rendered at first.
+    let reference = "  sourceRef: {kind: GitRepository, name: flux-system}\n";
+    let patch = |strategy: &str| {
+        format!(
+            "  patches: [{{target: {{kind: Kustomization}}, patch: '[{{\"op\": \"add\", \"path\": \"/spec/postBuild\", \"value\": {{\"substitute\": {{\"STRATEGY\": \"{strategy}\"}}}}}}, {{\"op\": \"add\", \"path\": \"/spec/sourceRef\", \"value\": {{\"kind\": \"GitRepository\", \"name\": \"flux-system\"}}}}]'}}]\n"
+        )
+    };
+    let found = |namespace: &str| format!("{namespace}/shop apps/release.yaml charts/web");
+    let rolls = "shop/web apps/web.yaml Kustomization flux-system/apps".to_owned();
+    for (target, strategy, expected) in [
+        ("shop", "RollingUpdate", vec![found("shop"), rolls]),
+        ("shop", "Recreate", vec![found("shop")]),
+        // The release is the same as in the folder by itself.
+        ("prod", "Recreate", vec![found("prod")]),
     ] {
-        let patch = format!(
-            "  patches: [{{patch: '[{{\"op\": \"add\", \"path\": \"/spec/postBuild\", \"value\": {{\"substitute\": {{\"STRATEGY\": \"{strategy}\"}}}}}}]', target: {{kind: Kustomization}}}}]\n"
-        );
+        let apps = flux("apps", "./apps", &format!("  targetNamespace: {target}\n"));
         let Some(report) = run(&[
+            ("prod/kustomization.yaml", both),
             (
-                "prod/kustomization.yaml",
-                "resources: [flux.yaml, apps.yaml]\n",
+                "prod/flux.yaml",
+                &flux("flux-system", "./prod", &patch(strategy)),
             ),
-            ("prod/flux.yaml", &flux("flux-system", "./prod", &patch)),
-            ("prod/apps.yaml", &apps),
-            (
-                "apps/kustomization.yaml",
-                "resources: [web.yaml, claim.yaml]\n",
-            ),
+            ("prod/apps.yaml", &apps.replace(reference, "")),
+            ("apps/kustomization.yaml", all),
             ("apps/web.yaml", &web),
             ("apps/claim.yaml", CLAIM),
+            ("apps/release.yaml", &release),
         ]) else {
             return;
         };
-        assert_eq!(reported(&report), expected, "{strategy}: {report:#}");
+        assert_eq!(
+            reported(&report),
+            expected,
+            "{target}: {strategy}: {report:#}"
+        );
     }
 }
 

@@ -153,7 +153,8 @@ impl Discovered {
         self.releases.get(number)
     }
 
-    fn first_release(&self) -> usize {
+    /// The number of the first source that was rendered for a release.
+    pub(super) fn first_release(&self) -> usize {
         self.sources.len() - self.releases.len()
     }
 

@@ -14,7 +14,7 @@ use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Release, Wanted, World, remotes};
 use super::render::Render;
 use super::render::release::Job;
-use crate::report::{Summary, Unread};
+use crate::report::{Summary, Unopened, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 use manifest::delivery::Delivery;
@@ -57,6 +57,8 @@ pub(super) fn parse(
     let mut reading = Reading {
         kustomizations: Kustomizations::among(&discovered.sources),
         unread: Vec::new(),
+        refused: Vec::new(),
+        same: HashMap::new(),
         files: discovered.sources.len() - discovered.rendered() + discovered.unread.len(),
         discovered,
         objects: Vec::new(),
@@ -83,6 +85,11 @@ struct Reading<'a> {
     kustomizations: Kustomizations,
     /// What could not be read, but for what could not be opened or rendered.
     unread: Vec<Unread>,
+    /// Releases that are not rendered, each with the number of its source.
+    refused: Vec<(usize, Unopened)>,
+    /// By the number of a source that was rendered for a release, those that hold the same
+    /// release again.
+    same: HashMap<usize, Vec<usize>>,
     summary: Summary,
     /// How many files there are, those that cannot be opened with them.
     files: usize,
@@ -137,7 +144,6 @@ impl Reading<'_> {
             false => self.options.render.render,
         };
         let mut first = 0;
-        let mut rendered = HashSet::new();
         for _ in 0..MAX_DEPTH {
             let sources = &self.discovered.sources;
             let from = self.namespaces(namespaces, first);
@@ -158,42 +164,48 @@ impl Reading<'_> {
             let replaced = self.replaced(&releases);
             let waits = |release: &Release| {
                 let by = replaced.get(&release.owner.place.source);
-                by.is_some_and(|by| by.iter().any(|other| *other != release))
+                by.is_some_and(|by| by.iter().any(|other| releases[*other] != *release))
             };
             let waits: Vec<bool> = releases.iter().map(waits).collect();
             let (mut now, mut later) = (Vec::new(), Vec::new());
             for (wanted, waits) in releases.into_iter().zip(jobs).zip(waits) {
                 if waits { &mut later } else { &mut now }.push(wanted);
             }
-            self.render(now, &mut rendered, wish)?;
+            self.render(now, wish)?;
             // What is rendered with all that a release adds holds the same releases again.
             let replaced = self.replaced(&self.discovered.releases);
-            let replaced: HashSet<usize> = replaced.into_keys().collect();
-            let stays = |source: usize| !replaced.contains(&source);
-            let later = later.into_iter();
-            let later = later.filter(|(release, _)| stays(release.owner.place.source));
-            self.render(later.collect(), &mut rendered, wish)?;
-            for (_, unopened) in refused.into_iter().filter(|(source, _)| stays(*source)) {
-                self.discovered.refuse(unopened, wish);
-            }
+            later.retain(|(release, _)| !replaced.contains_key(&release.owner.place.source));
+            self.render(later, wish)?;
+            self.refused.extend(refused);
             if first == self.discovered.sources.len() {
                 break;
             }
             self.read(first, || {});
         }
+        let superseded = self.superseded();
+        for (source, unopened) in std::mem::take(&mut self.refused) {
+            if !superseded.contains(&source) {
+                self.discovered.refuse(unopened, wish);
+            }
+        }
         Ok(())
     }
 
-    /// Renders those that are not among the `rendered` yet.
-    fn render(
-        &mut self,
-        wanted: Vec<(Release, Job)>,
-        rendered: &mut HashSet<Release>,
-        wish: Render,
-    ) -> io::Result<()> {
-        let new = wanted.into_iter();
-        let new = new.filter(|(release, _)| rendered.insert(release.clone()));
-        let (releases, jobs): (Vec<Release>, Vec<Job>) = new.unzip();
+    /// Renders those that have not been rendered yet.
+    fn render(&mut self, mut wanted: Vec<(Release, Job)>, wish: Render) -> io::Result<()> {
+        let first = self.discovered.first_release();
+        let rendered = self.discovered.releases.iter().enumerate();
+        let rendered: HashMap<&Release, usize> =
+            rendered.map(|(number, it)| (it, first + number)).collect();
+        wanted.retain(|(release, _)| match rendered.get(release) {
+            Some(source) => {
+                let owners = self.same.entry(*source).or_default();
+                owners.push(release.owner.place.source);
+                false
+            }
+            None => true,
+        });
+        let (releases, jobs): (Vec<Release>, Vec<Job>) = wanted.into_iter().unzip();
         let texts = match wish {
             Render::Never => {
                 let skipped = |_| Err(Reason::from(""));
@@ -206,27 +218,59 @@ impl Reading<'_> {
                 Ok(text) => self.discovered.deliver(release, text),
                 Err(reason) => {
                     let unopened = releases::unopened(&release.owner, reason);
-                    self.discovered.refuse(unopened, wish);
+                    self.refused.push((release.owner.place.source, unopened));
                 }
             }
         }
         Ok(())
     }
 
-    /// The sources that were rendered from the folder of a release without what it adds, and
-    /// those releases.
-    fn replaced<'r>(&self, releases: &'r [Release]) -> HashMap<usize, Vec<&'r Release>> {
-        let mut replaced: HashMap<usize, Vec<&Release>> = HashMap::new();
-        for release in releases {
-            let folder = release.chart.folder();
-            for source in folder
-                .into_iter()
-                .flat_map(|it| self.discovered.rendered_from(it))
-            {
-                replaced.entry(source).or_default().push(release);
+    /// The sources that were rendered from the folder of a release without what it adds, and the
+    /// numbers of those releases.
+    fn replaced(&self, releases: &[Release]) -> HashMap<usize, Vec<usize>> {
+        let mut replaced: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (number, release) in releases.iter().enumerate() {
+            let Some(folder) = release.chart.folder() else {
+                continue;
+            };
+            for source in self.discovered.rendered_from(folder) {
+                replaced.entry(source).or_default().push(number);
             }
         }
         replaced
+    }
+
+    /// The sources that a release has made anew, and what was rendered for releases in these.
+    fn superseded(&self) -> HashSet<usize> {
+        let releases = &self.discovered.releases;
+        let first = self.discovered.first_release();
+        let replaced = self.replaced(releases);
+        let mut superseded: HashSet<usize> = HashSet::new();
+        let is_gone = |owner: usize, superseded: &HashSet<usize>| {
+            // One that delivers itself stays.
+            let by = |other: &usize| {
+                let is_elsewhere = releases[*other].owner.place.source != owner;
+                is_elsewhere && !superseded.contains(&(first + other))
+            };
+            let mut others = replaced.get(&owner).into_iter().flatten();
+            superseded.contains(&owner) || others.any(by)
+        };
+        loop {
+            let before = superseded.len();
+            for (number, release) in releases.iter().enumerate() {
+                let source = first + number;
+                let more = self.same.get(&source).into_iter().flatten();
+                let mut owners = more.chain([&release.owner.place.source]);
+                if owners.all(|owner| is_gone(*owner, &superseded)) {
+                    superseded.insert(source);
+                }
+            }
+            if superseded.len() == before {
+                break;
+            }
+        }
+        superseded.extend(replaced.into_keys());
+        superseded
     }
 
     /// The namespaces that surround the sources from the number `first` on.
@@ -243,10 +287,9 @@ impl Reading<'_> {
 
     fn end(mut self, namespaces: &Namespaces<'_>, facts: Snapshot) -> Parsed {
         // What a release makes of a folder takes the place of the folder by itself.
-        let replaced = self.replaced(&self.discovered.releases);
-        let replaced: HashSet<usize> = replaced.into_keys().collect();
+        let superseded = self.superseded();
         self.objects
-            .retain(|known| !replaced.contains(&known.place.source));
+            .retain(|known| !superseded.contains(&known.place.source));
         let discovered = self.discovered;
         for known in &mut self.objects {
             let number = known.place.source;
@@ -267,7 +310,7 @@ impl Reading<'_> {
             .count();
         let mut summary = Summary {
             files: self.files,
-            rendered: discovered.rendered() - replaced.len(),
+            rendered: discovered.rendered() - superseded.len(),
             links: discovered.links,
             templates: self.summary.templates + discovered.templates,
             judged,

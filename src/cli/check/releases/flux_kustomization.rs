@@ -21,8 +21,10 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     }
     let reference = at(document, &["spec", "sourceRef"]).unwrap_or(&Value::Null);
     let kind = text(reference, &["kind"]).unwrap_or_default();
-    if kind != "GitRepository" {
-        return Err(format!("its manifests are in a {kind}").into());
+    match kind {
+        "GitRepository" => {}
+        "" => return Err("it has no sourceRef".into()),
+        kind => return Err(format!("its manifests are in a {kind}").into()),
     }
     let namespace = text(reference, &["namespace"]);
     let namespace = namespace.or(delivery.reference.namespace.as_deref());
