@@ -269,7 +269,11 @@ impl Reading<'_> {
                 break;
             }
         }
-        superseded.extend(replaced.into_keys());
+        let stays = |number: &usize| !superseded.contains(&(first + number));
+        let anew = replaced.into_iter();
+        let anew = anew.filter(|(_, by)| by.iter().any(stays));
+        let anew: Vec<usize> = anew.map(|(source, _)| source).collect();
+        superseded.extend(anew);
         superseded
     }
 
