@@ -644,6 +644,25 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
     }
 }
 
+/// What `--fix` changes is read again, and what is not looked into stays as much as it was.
+#[test]
+fn a_release_that_is_not_rendered_counts_once_with_a_fix() {
+    let Some(tools) = tools(&["helm"]) else {
+        return;
+    };
+    let remote = release("").replace("chart: ./charts/web", "chart: web");
+    let remote = remote.replace("kind: GitRepository", "kind: HelmRepository");
+    let folder = gitops(&[("shop.yaml", &remote)]);
+    let output = check(&folder, tools.path(), &[".", "--fix", "--format", "json"]);
+    let report = report(&output);
+    assert_eq!(report["summary"]["unopened"], json!({"HelmRelease": 1}));
+    assert_eq!(
+        report["unopened"].as_array().map(Vec::len),
+        Some(1),
+        "{report:#}"
+    );
+}
+
 /// A Kustomization that delivers itself, as `flux bootstrap` makes it, and patches the others.
 #[test]
 fn what_a_kustomization_adds_to_others_is_rendered_with_them() {

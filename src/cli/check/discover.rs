@@ -177,26 +177,31 @@ impl Discovered {
         self.releases.push(release);
     }
 
-    /// Adds why something is not looked into.
-    pub(super) fn refuse(&mut self, unopened: Unopened, wish: Render) {
+    /// Adds why a chart or a kustomization is not looked into.
+    fn refuse(&mut self, unopened: Unopened, wish: Render) {
         *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
         match wish {
             Render::Never => {}
             Render::Auto => self.unopened.push(unopened),
-            Render::Require => self.unread.push(Unread {
-                message: format!(
-                    "This {} cannot be rendered: {}.",
-                    unopened.what, unopened.reason
-                ),
-                path: Some(unopened.path.clone()),
-                file: unopened.path,
-                at: None,
-            }),
+            Render::Require => self.unread.push(required(unopened)),
         }
     }
 
     pub(super) fn unrendered_at(&self, source: usize) -> Option<&Unrendered> {
         self.unrendered.get(self.sources[source].real_path()?)
+    }
+}
+
+/// The error where all must be rendered.
+pub(super) fn required(unopened: Unopened) -> Unread {
+    Unread {
+        message: format!(
+            "This {} cannot be rendered: {}.",
+            unopened.what, unopened.reason
+        ),
+        path: Some(unopened.path.clone()),
+        file: unopened.path,
+        at: None,
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Parsed {
     /// Templates and kinds of objects that several kustomizations take from one file.
     taken_twice: HashSet<(Box<str>, String)>,
     pub(super) unread: Vec<Unread>,
+    /// What could not be rendered.
+    pub(super) unopened: Vec<Unopened>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
     /// When they are judged, by which overrides end.
@@ -57,6 +59,7 @@ pub(super) fn parse(
         kustomizations: Kustomizations::among(&discovered.sources),
         unread: Vec::new(),
         refused: Vec::new(),
+        unopened: Vec::new(),
         same: HashMap::new(),
         files: discovered.sources.len() - discovered.rendered() + discovered.unread.len(),
         discovered,
@@ -86,6 +89,8 @@ struct Reading<'a> {
     unread: Vec<Unread>,
     /// Releases that are not rendered, each with the number of its source.
     refused: Vec<(usize, Unopened)>,
+    /// Those of them that are reported.
+    unopened: Vec<Unopened>,
     /// By the number of a source that was rendered for a release, those that hold the same
     /// release again.
     same: HashMap<usize, Vec<usize>>,
@@ -173,6 +178,7 @@ impl Reading<'_> {
         }
         let mut unread = discovered.unread.clone();
         unread.extend(self.unread);
+        let unopened = [&discovered.unopened[..], &self.unopened].concat();
         summary.unreadable = unread.len();
         Parsed {
             whole: !facts.view().storage_classes().is_empty(),
@@ -181,6 +187,7 @@ impl Reading<'_> {
             objects: self.objects,
             facts,
             unread,
+            unopened,
             summary,
             deliveries: self.deliveries,
             remotes: self.remotes,

@@ -31,7 +31,7 @@ pub(super) type Placed = (Vec<Located>, Vec<Notice>);
 pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
     let mut report = Report {
         unread: parsed.unread.clone(),
-        unopened: parsed.discovered.unopened.clone(),
+        unopened: parsed.unopened.clone(),
         summary: parsed.summary.clone(),
         ..Report::default()
     };

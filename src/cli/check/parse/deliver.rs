@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Reading;
+use crate::cli::check::discover::required;
 use crate::cli::check::namespace::Namespaces;
 use crate::cli::check::reason::Reason;
 use crate::cli::check::releases::{self, MAX_DEPTH, Release, Wanted, World};
@@ -62,8 +63,15 @@ impl Reading<'_> {
         }
         let superseded = self.superseded();
         for (source, unopened) in std::mem::take(&mut self.refused) {
-            if !superseded.contains(&source) {
-                self.discovered.refuse(unopened, wish);
+            if superseded.contains(&source) {
+                continue;
+            }
+            let count = self.summary.unopened.entry(unopened.what.to_owned());
+            *count.or_default() += 1;
+            match wish {
+                Render::Never => {}
+                Render::Auto => self.unopened.push(unopened),
+                Render::Require => self.unread.push(required(unopened)),
             }
         }
         Ok(())
