@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::harness::fake_nodes::ENDS_AFTER;
 use crate::observe::{NotYet, Observer};
 
 /// How a user's action ended, from harmless to worst.
@@ -171,6 +172,8 @@ impl Seen {
                 explained |= why.is_some();
                 let why = why.unwrap_or("nobody has said why");
                 waiting.push(format!("pod {} does not run: {why}", name(pod)));
+            } else if !is_over(pod) && pod["metadata"]["annotations"][ENDS_AFTER].is_string() {
+                undecided = true;
             }
         }
         Self {
