@@ -180,11 +180,7 @@ impl Discovered {
     /// Adds why a chart or a kustomization is not looked into.
     fn refuse(&mut self, unopened: Unopened, wish: Render) {
         *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
-        match wish {
-            Render::Never => {}
-            Render::Auto => self.unopened.push(unopened),
-            Render::Require => self.unread.push(required(unopened)),
-        }
+        report_by(wish, unopened, &mut self.unopened, &mut self.unread);
     }
 
     pub(super) fn unrendered_at(&self, source: usize) -> Option<&Unrendered> {
@@ -192,16 +188,25 @@ impl Discovered {
     }
 }
 
-/// The error where all must be rendered.
-pub(super) fn required(unopened: Unopened) -> Unread {
-    Unread {
-        message: format!(
-            "This {} cannot be rendered: {}.",
-            unopened.what, unopened.reason
-        ),
-        path: Some(unopened.path.clone()),
-        file: unopened.path,
-        at: None,
+/// Reports what is not looked into; where all must be rendered, as an error.
+pub(super) fn report_by(
+    wish: Render,
+    unopened: Unopened,
+    reported: &mut Vec<Unopened>,
+    errors: &mut Vec<Unread>,
+) {
+    match wish {
+        Render::Never => {}
+        Render::Auto => reported.push(unopened),
+        Render::Require => errors.push(Unread {
+            message: format!(
+                "This {} cannot be rendered: {}.",
+                unopened.what, unopened.reason
+            ),
+            path: Some(unopened.path.clone()),
+            file: unopened.path,
+            at: None,
+        }),
     }
 }
 

@@ -74,8 +74,8 @@ pub(super) fn parse(
     drop(progress);
     let sources = &reading.discovered.sources;
     let namespaces = Namespaces::of(&reading.objects, sources, options.namespace);
-    reading.deliver(&namespaces)?;
-    Ok(reading.end(&namespaces, facts))
+    let superseded = reading.deliver(&namespaces)?;
+    Ok(reading.end(&namespaces, facts, &superseded))
 }
 
 /// What was read so far.
@@ -141,9 +141,12 @@ impl Reading<'_> {
         }
     }
 
-    fn end(mut self, namespaces: &Namespaces<'_>, facts: Snapshot) -> Parsed {
-        // What a release makes of a folder takes the place of the folder by itself.
-        let superseded = self.superseded();
+    fn end(
+        mut self,
+        namespaces: &Namespaces<'_>,
+        facts: Snapshot,
+        superseded: &HashSet<usize>,
+    ) -> Parsed {
         self.objects
             .retain(|known| !superseded.contains(&known.place.source));
         let discovered = self.discovered;

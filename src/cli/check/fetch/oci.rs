@@ -11,7 +11,7 @@ use super::{Download, credentials, digest};
 /// The media type of a packed chart.
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
-/// What a registry is asked.
+/// The media type of a manifest.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 #[derive(Deserialize)]

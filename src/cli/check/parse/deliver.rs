@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Reading;
-use crate::cli::check::discover::required;
+use crate::cli::check::discover::report_by;
 use crate::cli::check::namespace::Namespaces;
 use crate::cli::check::reason::Reason;
 use crate::cli::check::releases::{self, MAX_DEPTH, Release, Wanted, World};
@@ -16,8 +16,9 @@ use crate::cli::check::render::release::Job;
 use manifest::source::Source;
 
 impl Reading<'_> {
-    /// Renders the releases, then those that these deliver.
-    pub(super) fn deliver(&mut self, namespaces: &Namespaces<'_>) -> io::Result<()> {
+    /// Renders the releases, then those that these deliver. The numbers of the sources whose place
+    /// others have taken.
+    pub(super) fn deliver(&mut self, namespaces: &Namespaces<'_>) -> io::Result<HashSet<usize>> {
         let wish = match self.options.fetcher.is_required() {
             true => Render::Require,
             false => self.options.render.render,
@@ -68,13 +69,9 @@ impl Reading<'_> {
             }
             let count = self.summary.unopened.entry(unopened.what.to_owned());
             *count.or_default() += 1;
-            match wish {
-                Render::Never => {}
-                Render::Auto => self.unopened.push(unopened),
-                Render::Require => self.unread.push(required(unopened)),
-            }
+            report_by(wish, unopened, &mut self.unopened, &mut self.unread);
         }
-        Ok(())
+        Ok(superseded)
     }
 
     /// Renders those that have not been rendered yet.
@@ -127,7 +124,7 @@ impl Reading<'_> {
     }
 
     /// The sources that a release has made anew, and what was rendered for releases in these.
-    pub(super) fn superseded(&self) -> HashSet<usize> {
+    fn superseded(&self) -> HashSet<usize> {
         let releases = &self.discovered.releases;
         let first = self.discovered.first_release();
         let replaced = self.replaced(releases);

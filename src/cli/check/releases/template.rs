@@ -99,7 +99,7 @@ fn fill(text: &str, parameters: &Value, syntax: Syntax) -> Result<String, String
             Syntax::Go => {
                 let value = field(inner.trim(), parameters).and_then(plain);
                 out += &value.ok_or_else(|| {
-                    format!("its template names {{{{{inner}}}}}, which no generator gives")
+                    format!("its template uses {{{{{inner}}}}}, which no generator provides")
                 })?;
             }
         }
@@ -174,7 +174,7 @@ mod tests {
             (
                 Syntax::Go,
                 "{{ .server }}",
-                Err("its template names {{ .server }}, which no generator gives"),
+                Err("its template uses {{ .server }}, which no generator provides"),
             ),
         ];
         for (syntax, template, expected) in table {

@@ -192,9 +192,11 @@ mod tests {
                 "web",
             ),
         ] {
-            let text = |app: &str| format!("metadata: {metadata}\na: {app}\n---\na: web\n");
-            let substituted = variables.substituted(text("${APP}")).unwrap();
-            assert_eq!(substituted, text(expected));
+            let text = |first: &str, next: &str| {
+                format!("metadata: {metadata}\na: {first}\n---\na: {next}\n")
+            };
+            let substituted = variables.substituted(text("${APP}", "${APP}")).unwrap();
+            assert_eq!(substituted, text(expected, "web"));
         }
     }
 }

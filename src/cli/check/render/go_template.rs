@@ -54,7 +54,7 @@ impl Renderer {
         let results = results.and_then(|it| serde_json::from_value(it).ok());
         results
             .filter(|it: &Vec<String>| it.len() == calls.len())
-            .ok_or_else(|| "helm evaluates its templates to something else".into())
+            .ok_or_else(|| "what helm makes of its template cannot be read".into())
     }
 }
 
