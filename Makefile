@@ -128,7 +128,7 @@ control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	done
 
 .PHONY: scenarios
-scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
+scenarios: control-plane ## Play the scenarios of docs/evidence/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
 	MINOR=$${MINOR:-$(NEWEST)} PLAY=$${PLAY:-once} $(CARGO) test --locked --test scenarios
 
 .PHONY: oldest

@@ -1,11 +1,11 @@
-//! The tables of `docs/gitops.md` that are written by what was played.
+//! The tables of `docs/evidence/applying.md` that are written by what was played.
 
 use std::sync::Mutex;
 
 /// One table at a time: they are on one page.
 static WRITING: Mutex<()> = Mutex::new(());
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/gitops.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence/applying.md");
 
 /// The rows of a table. Ways of applying that fare alike share a row.
 pub(crate) fn folded(
@@ -57,6 +57,6 @@ pub(crate) fn check(name: &str, header: &[&str], rows: &[Vec<String>]) {
     }
     assert_eq!(
         there, table,
-        "docs/gitops.md says otherwise; APPLYING=write cargo test --test applying writes it"
+        "docs/evidence/applying.md says otherwise; APPLYING=write cargo test --test applying writes it"
     );
 }

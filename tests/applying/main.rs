@@ -1,5 +1,5 @@
 //! Remedy × way of applying × guard, played on a real control plane and written into
-//! `docs/gitops.md`. What is applied is what the program prints, read from its output.
+//! `docs/evidence/applying.md`. What is applied is what the program prints, read from its output.
 //!
 //! `APPLYING=write cargo test --test applying` writes the tables anew.
 

@@ -4,7 +4,7 @@
 //!
 //! The states are functions. Each is played in a namespace of its own whose name chooses what
 //! the guard does there ([`Mode`]); what it sets up is older than the guard, and only the
-//! commands that are printed are shown to it. `docs/commands.md` lists them ([`table`]).
+//! commands that are printed are shown to it. `tests/printed/commands.md` lists them ([`table`]).
 //!
 //! `cargo test --test diagnose -- rollout` plays those with that word in their name.
 

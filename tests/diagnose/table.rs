@@ -1,4 +1,4 @@
-//! The commands that were run, as `docs/commands.md` lists them.
+//! The commands that were run, as `tests/printed/commands.md` lists them.
 //!
 //! `COMMANDS=write cargo test --test diagnose` writes what each state has shown as soon as it
 //! has ended, with the seconds that it took. Otherwise the list must say the same but for the
@@ -46,7 +46,7 @@ pub(crate) fn add(states: &[&'static str], state: &str, mode: Mode, rows: &[Row]
     let missing: Vec<_> = ran.iter().filter(|key| !listed.contains_key(key)).collect();
     assert!(
         missing.is_empty(),
-        "docs/commands.md does not list what was run in the state \"{state}\"; \
+        "tests/printed/commands.md does not list what was run in the state \"{state}\"; \
          COMMANDS=write writes it: {missing:#?}"
     );
 }

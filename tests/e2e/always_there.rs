@@ -1,5 +1,5 @@
 //! Every case once more, with the policies in the API server: as a user whom the guard's
-//! webhooks see, and as one for whom the guard is away. `docs/always-there.md` has the table;
+//! webhooks see, and as one for whom the guard is away. `docs/evidence/always-there.md` has the table;
 //! `TABLE=write cargo test --test e2e -- policies` writes it.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const WITHIN: Duration = Duration::from_secs(300);
 /// The least part of the certain denials, in percent, that is given while the guard is away.
 const LEAST: usize = 90;
 
-const PAGE: &str = "docs/always-there.md";
+const PAGE: &str = "docs/evidence/always-there.md";
 const BEGIN: &str = "<!-- cases -->\n";
 const END: &str = "<!-- end of cases -->\n";
 

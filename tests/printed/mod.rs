@@ -1,4 +1,4 @@
-//! Commands that the program or its documentation prints, and `docs/commands.md`, which lists
+//! Commands that the program or its documentation prints, and `tests/printed/commands.md`, which lists
 //! those that tests have run.
 
 #![allow(
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 /// The list of all commands.
-pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md");
+pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/printed/commands.md");
 
 /// Where the list names what no test runs.
 pub(crate) const NOT_RUN: &str = "Not run";
@@ -294,7 +294,7 @@ pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, pri
     let missing: BTreeSet<String> = shapes.filter(|it| !listed.contains(it)).collect();
     assert!(
         missing.is_empty(),
-        "{printed_by} prints commands that docs/commands.md does not list. Have a state of \
+        "{printed_by} prints commands that tests/printed/commands.md does not list. Have a state of \
          tests/diagnose run them, or give the reason under \"{NOT_RUN}\":\n{}",
         Vec::from_iter(missing).join("\n")
     );

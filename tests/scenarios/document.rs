@@ -1,10 +1,10 @@
-//! The tables of `docs/ground-truth.md` are the rows of `tests/ground-truth.yaml`.
+//! The tables of `docs/evidence/ground-truth.md` are the rows of `tests/ground-truth.yaml`.
 
 use std::path::Path;
 
 use crate::scenario::{Played, Section, played, sections};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ground-truth.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence/ground-truth.md");
 
 const HEAD: &str = "| scenario | set-up | what happens | elsewhere | the engine says |";
 
@@ -28,7 +28,7 @@ pub(crate) fn check() -> Result<(), String> {
     match differing {
         None if old == new => Ok(()),
         _ => Err(format!(
-            "docs/ground-truth.md is not what tests/ground-truth.yaml says, first here: \
+            "docs/evidence/ground-truth.md is not what tests/ground-truth.yaml says, first here: \
              {differing:?}. Run GROUND_TRUTH=write cargo test --test scenarios -- tables"
         )),
     }
@@ -37,7 +37,7 @@ pub(crate) fn check() -> Result<(), String> {
 /// The document with the line replaced that says where the rows were played.
 fn with_played(document: &str) -> Result<String, String> {
     let begin = "\nPlayed so far: ";
-    let lacking = "docs/ground-truth.md has no line that begins with \"Played so far: \"";
+    let lacking = "docs/evidence/ground-truth.md has no line that begins with \"Played so far: \"";
     let (before, rest) = document.split_once(begin).ok_or(lacking)?;
     let (_, after) = rest.split_once('\n').ok_or(lacking)?;
     let Played {
@@ -57,7 +57,12 @@ fn with_played(document: &str) -> Result<String, String> {
 /// The document with the section's table replaced.
 fn with_table(document: &str, section: &Section) -> Result<String, String> {
     let title = format!("\n## {}\n", section.title);
-    let lacking = || format!("docs/ground-truth.md has no table under {}", title.trim());
+    let lacking = || {
+        format!(
+            "docs/evidence/ground-truth.md has no table under {}",
+            title.trim()
+        )
+    };
     let (before, rest) = document.split_once(&title).ok_or_else(lacking)?;
     let (between, table) = rest.split_once("| scenario |").ok_or_else(lacking)?;
     let after = table.split_once("\n\n").map_or("", |(_, after)| after);

@@ -72,7 +72,7 @@ fn main() {
     arguments.test_threads.get_or_insert(AT_ONCE);
     let results = Results::default();
     let document = Trial::test(
-        "docs/ground-truth.md has the tables of ground truth",
+        "docs/evidence/ground-truth.md has the tables of ground truth",
         || Ok(document::check()?),
     );
     let played = drawn()

@@ -276,7 +276,7 @@ impl Scenario {
         }
     }
 
-    /// Its row in `docs/ground-truth.md`.
+    /// Its row in `docs/evidence/ground-truth.md`.
     pub(crate) fn row(&self) -> String {
         let engine = match &self.engine {
             None => "the same".to_owned(),

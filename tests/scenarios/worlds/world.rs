@@ -154,7 +154,7 @@ impl World {
     fn makes_sense(&self) -> bool {
         let all = || self.workloads.iter().chain(&self.update);
         let numbered = !self.volume.by_labels || matches!(self.volume.reach, Place::Zone(_));
-        // The pods of a DaemonSet on a volume of few nodes: docs/ground-truth.md.
+        // The pods of a DaemonSet on a volume of few nodes: docs/evidence/ground-truth.md.
         let everywhere = self.volume.reach == Place::Everywhere;
         numbered
             && self.workloads.iter().any(|it| !it.without_volume)
