@@ -187,26 +187,7 @@ site: ## Build the documentation as pages in target/site/html and check them in 
 	@docs/site/build target/site
 
 .PHONY: chart
-chart: ## Update the chart's copies of manifests/ and its README
-	cp manifests/base/rbac.yaml manifests/base/certificates.yaml manifests/base/webhooks.yaml \
-		certs/cert-manager.yaml \
-		manifests/components/fencing/fencing-webhook.yaml \
-		manifests/components/fencing/fencing-rbac.yaml \
-		manifests/components/fence-advice/fence-advice.yaml \
-		manifests/components/reports/reports.yaml \
-		manifests/components/monitoring/pod-monitor.yaml \
-		manifests/components/monitoring/prometheus-rule.yaml \
-		manifests/components/monitoring/dashboard.json \
-		manifests/components/bare-pods/bare-pods.yaml \
-		manifests/components/custom-resources/custom-resources-webhook.yaml \
-		manifests/components/custom-workloads/custom-workloads.yaml \
-		manifests/components/custom-workloads/custom-workloads-repair.yaml \
-		manifests/components/custom-workloads/custom-workloads-webhook.yaml \
-		manifests/components/events/events.yaml \
-		manifests/components/admission-policies/crd.yaml \
-		manifests/components/admission-policies/policies.yaml \
-		manifests/components/admission-policies/admission-policies-rbac.yaml \
-		manifests/components/admission-policies-repair/repair.yaml manifests/chart/files/
+chart: ## Write the chart's README and its list of changes
 	manifests/chart/readme > manifests/chart/README.md
 	manifests/chart/changes
 
