@@ -198,6 +198,11 @@ dist: ## Build a release in target/dist (DOWNLOADS=https://… for package manag
 	.ci/package target/dist $(foreach platform,$(DIST_PLATFORMS),$(wildcard target/programs/$(platform)/multi-attach-guard*))
 	$(if $(COSIGN_KEY),.ci/sign target/dist)
 
+.PHONY: release-dry-run
+release-dry-run: ## Do what a release does, against a registry on this machine, in target/release-dry-run
+	.ci/compile linux/amd64 linux/arm64
+	.ci/release-dry-run target/release-dry-run
+
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)
 	.ci/compile $(subst $(comma), ,$(PLATFORMS))
