@@ -1,6 +1,5 @@
-//! The command line of multi-attach-guard: commands, `check` and the formats of reports.
+//! The command line of multi-attach-guard: commands and `check`.
 //!
 //! It puts together the crates in `crates/`.
 
 pub mod cli;
-pub mod report;

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::cluster::{ClusterArgs, ClusterError};
 use super::output::{complain, print};
 use super::policy_file::{self, PolicyFileError};
-use crate::report::safe;
 use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
 use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
+use report::safe;
 use source::facts::{self, FactsError};
 
 /// The options of `capabilities`.

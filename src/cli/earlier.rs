@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::report::{Compared, Located, Report};
 use engine::policy::Action;
+use report::{Compared, Located, Report};
 
 /// Why an earlier report cannot be compared with.
 #[derive(Debug, thiserror::Error)]
@@ -205,12 +205,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::Place;
     use engine::model::object::ObjectKind;
     use engine::model::workload::WorkloadKind;
     use engine::policy::SuppressedBy;
     use engine::rules::{Certainty, Outcome, codes};
     use engine::verdict::{Finding, Suppressed};
+    use report::Place;
 
     fn found(name: &str, file: &str, action: Action, volumes: &[&str]) -> Located {
         let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", name);

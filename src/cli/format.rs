@@ -1,17 +1,19 @@
-//! The formats of a report as values of `--format`.
+//! Formats as values of `--format`.
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::report::Format;
-
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, purpose) = self.documented();
-        Some(PossibleValue::new(name).help(purpose))
-    }
+/// A parser for `all` formats by the names under which they are documented.
+pub(super) fn values<F: Copy + Send + Sync + 'static>(
+    all: &'static [F],
+    documented: fn(F) -> (&'static str, &'static str),
+) -> impl TypedValueParser<Value = F> {
+    let values = all.iter().map(|format| {
+        let (name, purpose) = documented(*format);
+        PossibleValue::new(name).help(purpose)
+    });
+    PossibleValuesParser::new(values.collect::<Vec<_>>()).try_map(move |name| {
+        let mut formats = all.iter().copied();
+        let named = formats.find(|format| documented(*format).0 == name);
+        named.ok_or("no such format")
+    })
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use crate::report::Fix;
 use engine::model::object::ObjectRef;
 use engine::verdict::Proposal;
 use manifest::edit;
 use manifest::objects::read_objects;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
+use report::Fix;
 
 /// The lines of `part` that the proposal changes, where the object at `items` can
 /// be edited where it stands.

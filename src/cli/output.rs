@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::earlier::{Earlier, EarlierError};
-use crate::report::{self, Format, Report, Style, Summary, safe};
+use super::format;
+use report::{Format, Report, Style, Summary, safe};
 
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,7 +24,7 @@ pub enum FailOn {
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
     /// Output format
-    #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = Format::Text)]
+    #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
 
     /// Print only the counts, in the formats for people

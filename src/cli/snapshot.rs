@@ -9,8 +9,8 @@ use clap::Args;
 
 use super::cluster::{ClusterArgs, ClusterError};
 use super::output::{complain, print};
-use crate::report::safe;
 use engine::model::object::ObjectKind;
+use report::safe;
 use source::snapshot::{self, SnapshotError};
 
 /// The first line of a snapshot, for whoever finds the file.

@@ -272,7 +272,7 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
 fn listed() -> &'static BTreeSet<String> {
     static LISTED: OnceLock<BTreeSet<String>> = OnceLock::new();
     LISTED.get_or_init(|| {
-        let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
+        let list = include_str!("commands.md");
         let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
         let cells = rows.filter_map(|row| row.split_once("` |"));
         cells

@@ -26,8 +26,6 @@ use super::earlier::EarlierError;
 use super::output::{ReportArgs, exit_code, print_report};
 use super::policies::Installed;
 use super::policy_file::{self, PolicyFileError};
-use crate::report::live::{Origin, Override, Stuck};
-use crate::report::{Notice, Report, by_namespace};
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -35,6 +33,8 @@ use engine::model::workload::WorkloadKind;
 use engine::snapshot::Lookup;
 use engine::verdict::EffectivePolicy;
 use objects::{Audited, Commands};
+use report::live::{Origin, Override, Stuck};
+use report::{Notice, Report, by_namespace};
 use source::one_shot::OneShot;
 
 /// The options of `audit`.

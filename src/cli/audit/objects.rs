@@ -8,13 +8,13 @@ use super::super::cluster::{ClusterError, Connection};
 use super::super::hunk;
 use super::members::{Live, Member, Members};
 use super::owner;
-use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::Action;
 use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Finding, Verdict};
 use manifest::split::parts;
+use report::{Format, JudgedObject, Located, Notice, Report};
 
 /// What printed commands about the cluster begin with.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::report::live::Override;
 use engine::model::labels::Labels;
 use engine::model::object::ObjectKind;
 use engine::policy::{OverrideSource, PassedOver, Policy, Target, keys};
 use engine::snapshot::{Snapshot, StoredObject};
+use report::live::Override;
 
 /// The keys that change what is done.
 const SETTINGS: [(&str, &str); 3] = [

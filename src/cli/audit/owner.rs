@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::report::live::Owner;
 use doctor::diagnosis::command;
 use engine::model::object::ObjectRef;
+use report::live::Owner;
 
 /// Labels and annotations of an object.
 struct Marks<'d>(&'d Value);

@@ -3,10 +3,10 @@ use serde_json::json;
 
 use super::objects::own_part;
 use super::*;
-use crate::report::Format;
 use engine::policy::{Action, Policy};
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
+use report::Format;
 
 fn cluster(objects: &[Value]) -> Snapshot {
     let mut cluster = Snapshot::complete();

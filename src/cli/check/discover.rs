@@ -10,10 +10,10 @@ use super::render::dependencies;
 use super::render::roots::{self, Places, Root, RootKind};
 use super::render::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
-use crate::report::{Unopened, Unread};
 use manifest::error::ReadError;
 use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
+use report::{Unopened, Unread};
 
 /// How to read.
 #[derive(Clone, Copy)]

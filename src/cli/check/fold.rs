@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::report::{Located, Notice};
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
+use report::{Located, Notice};
 
 /// What makes the findings of several overlays one finding.
 #[derive(PartialEq, Eq, Hash)]

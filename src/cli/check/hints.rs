@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::CheckOptions;
-use crate::report::{Located, Report};
 use engine::policy::{Action, keys};
 use engine::rules::{Certainty, Outcome};
+use report::{Located, Report};
 
 /// A sentence for each way that is open.
 pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {

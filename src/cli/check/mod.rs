@@ -42,7 +42,7 @@ use super::cluster::{ClusterArgs, ClusterError};
 use super::earlier::EarlierError;
 use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::report::{Format, Report, safe};
+use ::report::{Format, Report, safe};
 use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;

@@ -13,13 +13,13 @@ use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
 use super::progress::Progress;
 use super::releases::{World, remotes};
-use crate::report::{Summary, Unopened, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 use manifest::delivery::Delivery;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 use manifest::objects::{Item, read_objects};
 use manifest::source::Source;
+use report::{Summary, Unopened, Unread};
 
 /// All objects of the files.
 pub(super) struct Parsed {

@@ -1,6 +1,6 @@
 //! Why something is not rendered.
 
-use crate::report::Missing;
+use report::Missing;
 
 /// Why something is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -19,13 +19,13 @@ use super::releases::cure::{Cure, Cures};
 use super::replace::replace;
 use super::repository::Repository;
 use super::scope::{Context, Scopes};
-use crate::report::{Unread, safe};
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
+use report::{Unread, safe};
 
 /// What came of repairing.
 #[derive(Default)]

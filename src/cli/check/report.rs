@@ -13,13 +13,13 @@ use super::render::origin;
 use super::render::roots::{Root, RootKind};
 use super::repository::Repository;
 use crate::cli::hunk;
-use crate::report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
 use engine::rules::codes;
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
 use manifest::position::Lines;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
+use report::{Fix, Format, JudgedObject, Located, Notice, Place, Report};
 
 /// What remains where several workloads of a chart use one claim.
 const SHARED: &str = "None of the usual chart values changes this. Look for one that gives a workload its own claim or its own affinity, or patch what the chart renders.";

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::files::MAX_ROOT_FILE;
 use super::repository::Repository;
-use crate::report::{Notice, Place, Report};
 use engine::model::labels::Labels;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
+use report::{Notice, Place, Report};
 use webhook_certs::file_poller::read_regular;
 
 /// What the object's annotations ask to be silent about and nobody found, a sentence

@@ -15,8 +15,9 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
+use super::format;
 use super::output::exit_code;
-use crate::report::diagnosis::{self as report, Diagnosis, Format};
+use ::report::diagnosis::{self as report, Diagnosis, Format};
 pub(super) use asked::{Asked, AskedError};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
@@ -26,7 +27,7 @@ use engine::snapshot::Lookup;
 use engine::storage::{Catalog, CatalogError};
 use source::one_shot::OneShot;
 
-pub use crate::report::diagnosis::Format as DiagnosisFormat;
+pub use ::report::diagnosis::Format as DiagnosisFormat;
 
 /// Between two looks at a cluster that is watched.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -47,7 +48,7 @@ pub struct DiagnoseOptions {
     pub scope: ScopeArgs,
 
     /// Output format
-    #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = Format::Text)]
+    #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
 
     /// Look again every few seconds until nothing waits

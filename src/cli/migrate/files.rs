@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::migration::{self as report, MigrationError, Objects};
+use ::report::migration::{self as report, MigrationError, Objects};
 use doctor::migration::MigrationPlan;
 
 /// The plan itself; its commands are for a shell in the same directory.

@@ -18,7 +18,7 @@ use super::cluster::{ClusterArgs, ClusterError};
 use super::diagnose::{Asked, AskedError};
 use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
-use crate::report::migration::{self as report, MigrationError, Objects};
+use ::report::migration::{self as report, MigrationError, Objects};
 use doctor::diagnosis;
 use doctor::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationPlan, Wanted};
 use engine::analysis::{self, NodeAssumption};

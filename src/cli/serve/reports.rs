@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 
 use super::kept_objects::{KeptObjects, Kind, Writer};
 use crate::cli::audit::members::{Live, Members};
-use crate::report::{Severity, openreports};
+use report::{Severity, openreports};
 
 pub(super) const KIND: Kind = Kind {
     group: "openreports.io",

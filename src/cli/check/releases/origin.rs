@@ -10,12 +10,12 @@ use crate::cli::check::files::text_inside;
 use crate::cli::check::parsed_object::ParsedObject;
 use crate::cli::check::render::origin::{line_in, shown};
 use crate::cli::check::repository::Repository;
-use crate::report::Place;
 use manifest::delivery::spot_at;
 use manifest::objects::read_objects;
 use manifest::position::Lines;
 use manifest::read::Position;
 use manifest::source::{MAX_BYTES, Source};
+use report::Place;
 
 /// The place, in the file that it is written in, of the value that cures a finding; else of the
 /// release's values, or of the whole object. The source is the one that the release was read from.

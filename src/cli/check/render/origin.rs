@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use super::super::files::{MAX_ROOT_FILE, text_inside};
 use super::super::repository::Repository;
 use super::roots::Root;
-use crate::report::Place;
 use engine::model::object::ObjectRef;
 use manifest::source::MAX_BYTES;
+use report::Place;
 
 /// The start of the line above an object.
 const SOURCE: &str = "# Source: ";

@@ -1,0 +1,124 @@
+//! Why pods wait for volumes, for people and for programs.
+
+pub mod explanation;
+mod html;
+mod json;
+mod picture;
+mod text;
+
+use std::io::{self, Write};
+
+use doctor::diagnosis::CaseEntry;
+
+/// What is reported of a cluster in which pods may wait for volumes.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosis {
+    /// The cases, those that do not pass by themselves first.
+    pub cases: Vec<CaseEntry>,
+    /// Questions that stay open, because something could not be read: sentences.
+    pub open: Vec<String>,
+    /// What else there is to know: sentences.
+    pub notes: Vec<String>,
+}
+
+/// A format of a diagnosis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object with `cases`, `open` and `notes`.
+    Json,
+    /// A page to look at.
+    Html,
+}
+
+impl Format {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Html];
+
+    /// The name under which a format is chosen, and what it is for.
+    #[must_use]
+    pub const fn documented(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text => ("text", "For people, with a picture of nodes and pods"),
+            Self::Json => ("json", "One JSON object with `cases`, `open` and `notes`"),
+            Self::Html => ("html", "A page to look at"),
+        }
+    }
+}
+
+/// Of more cases than these only one of each cause is shown in full, to people.
+const MOST: usize = 20;
+
+impl Diagnosis {
+    /// How many pods wait.
+    #[must_use]
+    pub fn pods(&self) -> usize {
+        self.cases.iter().map(|case| case.waiting.len()).sum()
+    }
+
+    /// The cases that people see in full: all, or the first of each cause.
+    fn in_full(&self) -> Vec<&CaseEntry> {
+        if self.cases.len() <= MOST {
+            return self.cases.iter().collect();
+        }
+        let mut causes: Vec<&str> = Vec::new();
+        let firsts = self.cases.iter().filter(|case| {
+            let is_first = !causes.contains(&case.cause);
+            causes.push(case.cause);
+            is_first
+        });
+        firsts.collect()
+    }
+
+    /// For each cause its title, the pods that wait and the cases: the most pods first.
+    fn by_cause(&self) -> Vec<(&CaseEntry, usize, usize)> {
+        let mut causes: Vec<(&CaseEntry, usize, usize)> = Vec::new();
+        for case in &self.cases {
+            let pods = case.waiting.len();
+            match causes
+                .iter_mut()
+                .find(|(first, ..)| first.cause == case.cause)
+            {
+                Some((_, of_cause, cases)) => {
+                    *of_cause += pods;
+                    *cases += 1;
+                }
+                None => causes.push((case, pods, 1)),
+            }
+        }
+        causes.sort_by_key(|(_, pods, _)| std::cmp::Reverse(*pods));
+        causes
+    }
+
+    /// The first sentence.
+    fn summary(&self) -> String {
+        let claims: std::collections::BTreeSet<_> = self
+            .cases
+            .iter()
+            .map(|case| (&case.volume.namespace, &case.volume.claim))
+            .collect();
+        match (self.pods(), claims.len()) {
+            (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),
+            (0, _) => "No pod waits for a volume, as far as could be read.".to_owned(),
+            (1, _) => "1 pod waits for a volume.".to_owned(),
+            (pods, 1) => format!("{pods} pods wait for a volume."),
+            (pods, claims) => format!("{pods} pods wait for {claims} volumes."),
+        }
+    }
+}
+
+/// Writes `diagnosis` in `format`.
+///
+/// # Errors
+/// Whatever writing to `out` says.
+pub fn write(diagnosis: &Diagnosis, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Text => text::write(diagnosis, out),
+        Format::Json => json::write(diagnosis, out),
+        Format::Html => html::write(diagnosis, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,535 @@
+mod hostile;
+
+use serde_json::{Value, json};
+
+use super::live::{Origin, Override, Owner, Stuck};
+use super::{
+    Fix, Format, JudgedObject, Located, Notice, Place, Report, Style, Summary, Unopened, Unread,
+    write,
+};
+use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
+use engine::model::object::ObjectRef;
+use engine::policy::{Action, SuppressedBy};
+use engine::remedy;
+use engine::rules::{Certainty, Outcome, codes};
+use engine::verdict::{Finding, Proposal, Suppressed};
+
+fn object(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "apps/v1".into(),
+        kind: kind.into(),
+        namespace: Some("shop".into()),
+        name: name.into(),
+    }
+}
+
+fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> Finding {
+    Finding {
+        rule,
+        outcome,
+        certainty: Certainty::Verified,
+        action,
+        object: object("Deployment", name),
+        field_path: "spec.strategy".to_owned(),
+        volumes: vec!["data".into()],
+        message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Fix it."),
+        brief: "wrong & <odd>".to_owned(),
+        denial: String::new(),
+        remedies: Vec::new(),
+        suppressed: None,
+        lowered: None,
+    }
+}
+
+fn place(file: &str, path: Option<&str>, template: Option<&str>) -> Place {
+    Place {
+        file: file.to_owned(),
+        path: path.map(str::to_owned),
+        line: 14,
+        column: 3,
+        end_column: 11,
+        text: "  strategy: {type: RollingUpdate}  # é".to_owned(),
+        template: template.map(str::to_owned),
+    }
+}
+
+fn report() -> Report {
+    let mut denied = finding(
+        codes::ROLLING_UPDATE_OVERLAP,
+        Outcome::Deadlock,
+        Action::Deny,
+        "web",
+    );
+    denied.remedies.push(Proposal {
+        remedy: remedy::named("recreate").unwrap(),
+        patch: serde_json::from_value(json!([
+            {"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]))
+        .unwrap(),
+    });
+    let mut warned = finding(
+        codes::REPLICAS_SHARE_VOLUME,
+        Outcome::Unknown,
+        Action::Warn,
+        "api",
+    );
+    warned.object.kind = "StatefulSet".into();
+    let mut suppressed = finding(
+        codes::ROLLING_UPDATE_OVERLAP,
+        Outcome::Delay,
+        Action::Ignore,
+        "old",
+    );
+    suppressed.suppressed = Some(Suppressed {
+        by: SuppressedBy::Object,
+        reason: "gone next week".to_owned(),
+    });
+    let ignored = finding(
+        codes::UNRESOLVED_CLAIM,
+        Outcome::Unknown,
+        Action::Ignore,
+        "old",
+    );
+    let web = place("./deploy/a b.yaml", Some("deploy/a b.yaml"), None);
+    let rendered = place("-", None, Some("shop/templates/api.yaml"));
+    let mut summary = Summary {
+        files: 3,
+        judged: 4,
+        facts: 1,
+        skipped: [("Service".to_owned(), 2), ("Secret".to_owned(), 1)].into(),
+        others: 1,
+        unreadable: 1,
+        rendered: 2,
+        unopened: [("chart".to_owned(), 1), ("HelmRelease".to_owned(), 3)].into(),
+        notices: 1,
+        ..Summary::default()
+    };
+    for finding in [&denied, &warned, &suppressed, &ignored] {
+        summary.count(finding);
+    }
+    let mut first = Located::new(denied, Some(web.clone()));
+    first.fix = Some(Fix {
+        remedy: "recreate",
+        line: 14,
+        removed: vec!["  strategy: {type: RollingUpdate}  # é\n".to_owned()],
+        added: vec!["  strategy: {type: Recreate}  # é\n".to_owned()],
+    });
+    let located = Located::new;
+    Report {
+        findings: vec![
+            first,
+            located(warned, Some(rendered)),
+            located(suppressed, Some(web.clone())),
+            located(ignored, None),
+        ],
+        notices: vec![Notice {
+            object: Some(object("Deployment", "old")),
+            place: Some(web),
+            text: "there is no rule \"x\".".to_owned(),
+        }],
+        unread: vec![Unread {
+            file: "bad.yaml".to_owned(),
+            path: Some("bad.yaml".to_owned()),
+            at: Some((2, 4)),
+            message: "This is not valid YAML: unclosed bracket '['.".to_owned(),
+        }],
+        unopened: vec![Unopened {
+            what: "chart".to_owned(),
+            path: "charts/db".to_owned(),
+            reason: "there is no helm on the PATH".to_owned(),
+            missing: None,
+        }],
+        hints: vec!["`check --fix` repairs 1 object.".to_owned()],
+        judged: vec![JudgedObject {
+            object: object("Deployment", "fine"),
+            file: Some("fine.yaml".to_owned()),
+        }],
+        summary,
+        ..Report::default()
+    }
+}
+
+/// The same of a live cluster, with two findings on one object and all that only a cluster has.
+fn of_cluster() -> Report {
+    let mut report = report();
+    report.summary.cluster = true;
+    let owner = Owner {
+        name: "Helm release web in shop".to_owned(),
+        change: "Change its values.".to_owned(),
+        command: Some("helm get values web".to_owned()),
+    };
+    for located in &mut report.findings {
+        located.place = None;
+        located.fix = None;
+        located.owner = Some(owner.clone());
+        located.command = Some("kubectl -n shop patch deployment/web -p '[]'".to_owned());
+    }
+    let mut second = report.findings[0].clone();
+    second.finding.rule = codes::REPLICAS_SHARE_VOLUME;
+    report.findings.insert(1, second);
+    report.origin = Some(Origin {
+        cluster: "production".to_owned(),
+        namespace: None,
+        at: "2026-11-25T12:00:00.5Z".parse().unwrap(),
+    });
+    report.stuck = vec![Stuck {
+        case: CaseEntry {
+            cause: "rollout-overlap",
+            title: "the rollout waits for itself",
+            passes: false,
+            because: "The old pod stays.".to_owned(),
+            volume: VolumeEntry {
+                namespace: "blog".into(),
+                claim: "data".into(),
+                name: None,
+                class: None,
+                driver: "d".into(),
+                access_modes: Vec::new(),
+            },
+            waiting: vec![WaitingEntry {
+                pod: "web-2".into(),
+                workload: "Deployment web".to_owned(),
+                node: Some("n2".into()),
+                since: None,
+                seconds: Some(3600),
+                message: None,
+            }],
+            holders: Vec::new(),
+            attachments: Vec::new(),
+            nodes: Vec::new(),
+            steps: vec![SuggestedAction {
+                purpose: Purpose::WayOut,
+                command: Some("kubectl -n blog rollout undo deployment/web".to_owned()),
+                text: "Nothing stops.".to_owned(),
+            }],
+        },
+        owner: Some(owner),
+        is_new: None,
+    }];
+    report.overrides = vec![Override {
+        object: object("Deployment", "web"),
+        sets: [("action", "warn".to_owned())].into(),
+        reason: "moves".to_owned(),
+        by: Some("kubectl-annotate".to_owned()),
+        since: "2026-11-20T12:00:00Z".parse().ok(),
+        until: Some("2026-12-01".to_owned()),
+        ignored: None,
+    }];
+    report.open = vec!["It is not known which nodes there are.".to_owned()];
+    report.count();
+    report.sort_by_namespace();
+    report
+}
+
+fn written(report: &Report, format: Format) -> String {
+    let style = Style {
+        colour: false,
+        width: 80,
+        summary: false,
+    };
+    let mut out = Vec::new();
+    write(report, format, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn text_shows_the_line_at_fault() {
+    insta::assert_snapshot!(written(&report(), Format::Text));
+}
+
+#[test]
+fn a_report_of_a_cluster_begins_with_what_is_stuck() {
+    insta::assert_snapshot!("cluster_text", written(&of_cluster(), Format::Text));
+    insta::assert_snapshot!("cluster_concise", written(&of_cluster(), Format::Concise));
+    let json: Value = serde_json::from_str(&written(&of_cluster(), Format::Json)).unwrap();
+    assert_eq!(
+        json["cluster"],
+        json!({"name": "production", "time": "2026-11-25T12:00:00Z"})
+    );
+    assert_eq!(json["stuck"][0]["cause"], "rollout-overlap");
+    assert_eq!(
+        json["stuck"][0]["owner"]["name"],
+        "Helm release web in shop"
+    );
+    assert_eq!(json["overrides"][0]["sets"], json!({"action": "warn"}));
+    assert_eq!(json["overrides"][0]["since"], "2026-11-20T12:00:00Z");
+    assert_eq!(json["summary"]["stuck"], 1);
+}
+
+#[test]
+fn text_of_nothing_says_so() {
+    let mut report = Report::default();
+    report.summary.files = 1;
+    report.summary.judged = 2;
+    assert_eq!(
+        written(&report, Format::Text),
+        "No findings. 2 objects checked in 1 file.\n"
+    );
+}
+
+#[test]
+fn colours_come_only_when_asked_for() {
+    let mut out = Vec::new();
+    let style = Style {
+        colour: true,
+        width: 80,
+        summary: false,
+    };
+    write(&report(), Format::Text, style, &mut out).unwrap();
+    assert!(out.contains(&0x1b));
+    assert!(!written(&report(), Format::Text).contains('\x1b'));
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let json: Value = serde_json::from_str(&written(&report(), Format::Json)).unwrap();
+    assert_eq!(
+        json["findings"][0],
+        json!({
+            "rule": "rolling-update-overlap",
+            "outcome": "deadlock",
+            "action": "deny",
+            "certainty": "verified",
+            "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
+            "fieldPath": "spec.strategy",
+            "file": "./deploy/a b.yaml",
+            "line": 14,
+            "column": 3,
+            "message": "Deployment shop/web: 100 % of it, once:\nit is wrong. Fix it.",
+            "volumes": ["data"],
+            "remedies": [{
+                "name": "recreate",
+                "cost": remedy::named("recreate").unwrap().cost,
+                "patch": [{"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}],
+            }],
+        })
+    );
+    assert_eq!(json["findings"][1]["template"], "shop/templates/api.yaml");
+    assert_eq!(json["findings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["suppressed"][0]["reason"], "gone next week");
+    assert_eq!(json["errors"][0]["line"], 2);
+    assert_eq!(
+        json["unopened"],
+        json!([{"kind": "chart", "path": "charts/db", "reason": "there is no helm on the PATH"}])
+    );
+    assert_eq!(
+        json["summary"],
+        json!({
+            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
+            "rendered": 2, "unopened": {"chart": 1, "HelmRelease": 3}, "notices": 1,
+            "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
+        })
+    );
+}
+
+#[test]
+fn sarif_follows_its_schema() {
+    let mut schema: Value =
+        serde_json::from_str(include_str!("../../../tests/data/sarif-schema-2.1.0.json")).unwrap();
+    // The schema's pattern for a field that is never written is no regular
+    // expression: a bracket is closed that was never opened.
+    for definition in ["run", "toolComponent"] {
+        let properties = &mut schema["definitions"][definition]["properties"];
+        let language = properties["language"].as_object_mut().unwrap();
+        language.remove("pattern").unwrap();
+    }
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for report in [report(), Report::default()] {
+        let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&sarif)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(errors, [] as [String; 0]);
+    }
+    let broken = json!({"version": "2.1.0", "runs": [{"results": [{}]}]});
+    assert!(!validator.is_valid(&broken));
+}
+
+#[test]
+fn sarif_points_to_the_place_and_names_the_suppression() {
+    let sarif: Value = serde_json::from_str(&written(&report(), Format::Sarif)).unwrap();
+    let run = &sarif["runs"][0];
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3, "what the policy ignores is not reported");
+    let physical = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        physical["artifactLocation"],
+        json!({"uri": "deploy/a%20b.yaml", "uriBaseId": "%SRCROOT%"})
+    );
+    assert_eq!(physical["region"]["startLine"], 14);
+    assert_eq!(results[0]["level"], "error");
+    let index = usize::try_from(results[0]["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(
+        run["tool"]["driver"]["rules"][index]["id"],
+        results[0]["ruleId"]
+    );
+    let rendered = &results[1]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        *rendered,
+        json!({"artifactLocation": {"uri": "shop/templates/api.yaml", "uriBaseId": "%SRCROOT%"}})
+    );
+    assert_eq!(
+        results[2]["suppressions"],
+        json!([{"kind": "external", "justification": "gone next week"}])
+    );
+    assert_eq!(
+        results[0]["fixes"][0]["artifactChanges"][0]["replacements"],
+        json!([{
+            "deletedRegion": {"startLine": 14, "startColumn": 1, "endLine": 15, "endColumn": 1},
+            "insertedContent": {"text": "  strategy: {type: Recreate}  # é\n"},
+        }])
+    );
+    assert_eq!(results[1].get("fixes"), None);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let message = |list: &str, number: usize| invocation[list][number]["message"]["text"].clone();
+    assert_eq!(
+        message("toolConfigurationNotifications", 0),
+        "Deployment shop/old: there is no rule \"x\"."
+    );
+    assert_eq!(
+        message("toolExecutionNotifications", 1),
+        "The chart charts/db was not rendered: there is no helm on the PATH."
+    );
+}
+
+#[test]
+fn github_commands_are_escaped() {
+    assert_eq!(
+        written(&report(), Format::Github),
+        "::error file=bad.yaml,line=2,col=4,title=multi-attach-guard::This is not valid YAML: unclosed bracket '['.\n\
+         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once: it is wrong. Fix it.\n\
+         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Fix it.\n\
+         ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
+         ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
+         ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
+    );
+    let mut comma = report();
+    comma.unread[0].path = Some("a,b:c.yaml".to_owned());
+    assert!(written(&comma, Format::Github).starts_with("::error file=a%2Cb%3Ac.yaml,"));
+}
+
+#[test]
+fn junit_makes_a_suite_of_each_file_and_a_test_of_each_finding() {
+    let mut report = report();
+    report.findings[0].finding.message = "a \u{1} <b> & c".to_owned();
+    insta::assert_snapshot!(written(&report, Format::Junit));
+}
+
+#[test]
+fn concise_is_a_line_each() {
+    insta::assert_snapshot!(written(&report(), Format::Concise));
+}
+
+#[test]
+fn a_summary_counts_and_names_nothing() {
+    let style = Style {
+        colour: false,
+        width: 80,
+        summary: true,
+    };
+    for format in [Format::Text, Format::Concise] {
+        let mut out = Vec::new();
+        write(&report(), format, style, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("shop/web"), "{out}");
+        assert!(out.contains("1 error, 1 warning"), "{out}");
+    }
+}
+
+#[test]
+fn findings_on_one_object_are_reported_together() {
+    let mut report = report();
+    let mut other = report.findings[0].clone();
+    other.finding.rule = codes::REPLICAS_SHARE_VOLUME;
+    report.findings.insert(1, other);
+    let text = written(&report, Format::Text);
+    assert_eq!(text.matches("error[").count(), 2, "{text}");
+    assert!(
+        text.contains("error[replicas-share-volume] too: "),
+        "{text}"
+    );
+    assert_eq!(text.matches("remedies: recreate").count(), 1, "{text}");
+    assert_eq!(
+        text.matches(report.findings[0].finding.remedies[0].remedy.cost)
+            .count(),
+        0
+    );
+}
+
+/// Two overlays of one base are at fault alike.
+#[test]
+fn what_was_reported_of_an_object_is_not_reported_again() {
+    let mut report = report();
+    let mut other = report.findings[0].clone();
+    other.place.as_mut().unwrap().template = Some("overlays/b".to_owned());
+    report.findings.insert(1, other);
+    let text = written(&report, Format::Text);
+    assert!(!text.contains("too: "), "{text}");
+    assert!(
+        text.contains("= note: the same in what is rendered from overlays/b"),
+        "{text}"
+    );
+    report.findings[0].finding.action = Action::Warn;
+    let text = written(&report, Format::Text);
+    assert!(
+        text.contains("= note: error[rolling-update-overlap] too: "),
+        "what is graver is reported: {text}"
+    );
+}
+
+#[test]
+fn the_page_needs_nothing_beside_itself() {
+    let mut report = report();
+    report.findings[0].finding.object.name = "<script>alert(1)</script>".into();
+    let page = written(&report, Format::Html);
+    for word in [
+        "<script", "http:", "https:", "src=", "<link", "@import", "url(",
+    ] {
+        assert!(!page.contains(word), "{word}");
+    }
+    // Nobody reads names alone: every picture says what is in it.
+    assert_eq!(
+        page.matches("<svg ").count(),
+        page.matches("role=\"img\" aria-label=\"data is attached to ")
+            .count()
+    );
+    assert!(page.matches("<svg ").count() >= 5);
+    assert!(
+        page.contains("<del>-   strategy: {type: RollingUpdate}"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<ins>+   strategy: {type: Recreate}"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_page_of_a_cluster_leads_to_each_namespace() {
+    let page = written(&of_cluster(), Format::Html);
+    assert!(
+        page.contains("Cluster production, 2026-11-25T12:00:00Z"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<article").count(), 3, "one card an object");
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}\n{page}"));
+    let order = [
+        at("id=\"namespace-blog\""),
+        at(">stuck now<"),
+        at("rollout undo deployment/web"),
+        at("id=\"namespace-shop\""),
+        at("patch deployment/web"),
+        at("kubectl-annotate"),
+        at("which nodes there are"),
+    ];
+    assert!(order.is_sorted(), "{order:?}");
+    for name in ["shop", "blog"] {
+        for place in [
+            format!("href=\"#namespace-{name}\""),
+            format!("id=\"namespace-{name}\""),
+        ] {
+            assert_eq!(page.matches(&place).count(), 1, "{place}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Whatever names, reasons and files hold: no format lets it out as anything but text.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::User;
+
+const PARTS: [&str; 30] = [
+    "a",
+    " ",
+    "\n",
+    "\r\n",
+    "\r",
+    "\t",
+    ":",
+    "::",
+    "::error::x",
+    "::stop-commands::x",
+    "##[add-mask]x",
+    "#",
+    "##",
+    "vso[task.setvariable variable=x]y",
+    "[",
+    "\x1b[2J",
+    "\x07",
+    "\u{9b}31m",
+    "\u{7f}",
+    "\u{85}",
+    "\u{2028}",
+    "\u{202e}",
+    "\u{2066}",
+    "\u{200f}",
+    "\u{fffe}",
+    "\u{ffff}",
+    "\u{a0}",
+    "]]>",
+    "&<\"'",
+    "```",
+];
+
+/// A report in which each text is hostile, but for the names of rules and remedies.
+fn hostile(texts: &[String]) -> Report {
+    let mut report = report();
+    let mut texts = texts.iter().cycle().cloned();
+    let mut next = || texts.next().unwrap_or_default();
+    for located in &mut report.findings {
+        let finding = &mut located.finding;
+        finding.object = ObjectRef {
+            api_version: next().into(),
+            kind: next().into(),
+            namespace: Some(next().into()),
+            name: next().into(),
+        };
+        finding.field_path = next();
+        finding.volumes = vec![next().into()];
+        finding.message = next();
+        finding.brief = next();
+        if let Some(suppressed) = &mut finding.suppressed {
+            suppressed.reason = next();
+        }
+        if let Some(fix) = &mut located.fix {
+            fix.removed = vec![next()];
+            fix.added = vec![next()];
+        }
+        located.users = vec![User {
+            kind: next(),
+            name: next(),
+            pods: 1,
+        }];
+        if let Some(place) = &mut located.place {
+            place.file = next();
+            place.path = Some(next());
+            place.template = Some(next());
+            place.text = next();
+        }
+    }
+    report.notices[0].text = next();
+    report.unread[0].file = next();
+    report.unread[0].path = Some(next());
+    report.unread[0].message = next();
+    report.unopened[0].path = next();
+    report.unopened[0].reason = next();
+    report.hints = vec![format!("By namespace: {}", next())];
+    report.judged[0].object.name = next().into();
+    report.judged[0].file = Some(next());
+    let live = of_cluster();
+    report.stuck = live.stuck;
+    let case = &mut report.stuck[0].case;
+    case.because = next();
+    case.volume.namespace = next().into();
+    case.volume.claim = next().into();
+    case.waiting[0].pod = next().into();
+    case.waiting[0].node = Some(next().into());
+    case.steps[0].command = Some(next());
+    case.steps[0].text = next();
+    report.stuck[0].owner = Some(Owner {
+        name: next(),
+        change: next(),
+        command: Some(next()),
+    });
+    report.findings[0].owner = report.stuck[0].owner.clone();
+    report.findings[0].command = Some(next());
+    report.overrides = live.overrides;
+    report.overrides[0].object.name = next().into();
+    report.overrides[0].sets = [("action", next())].into();
+    report.overrides[0].reason = next();
+    report.overrides[0].by = Some(next());
+    report.overrides[0].until = Some(next());
+    report.overrides[0].ignored = Some(next());
+    report.open = vec![next()];
+    report.summary.skipped = [(next(), 1)].into();
+    report.summary.unopened = [(next(), 1)].into();
+    report
+}
+
+/// Whether no text may hold the character, in any format.
+fn is_forbidden(letter: char) -> bool {
+    (letter.is_control() && letter != '\n')
+        || "\u{2028}\u{202e}\u{2066}\u{200f}\u{fffe}\u{ffff}".contains(letter)
+}
+
+fn is_command(line: &str) -> bool {
+    line.trim_start().starts_with("::")
+}
+
+proptest! {
+    // SARIF holds the documentation of every rule each time.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_text_of_a_manifest_is_more_than_text(
+        texts in prop::collection::vec(
+            prop::collection::vec(select(&PARTS[..]), 0..6).prop_map(|parts| parts.concat()),
+            1..40,
+        )
+    ) {
+        let report = hostile(&texts);
+        for format in Format::ALL {
+            let out = written(&report, format);
+            prop_assert!(!out.contains(is_forbidden), "{format:?}: {out:?}");
+            for marker in ["##[", "##vso[", "##avso["] {
+                prop_assert!(!out.contains(marker), "{format:?}: {out:?}");
+            }
+            let commands = out.lines().filter(|line| is_command(line)).count();
+            // Two findings, one suppressed, a notice, what is unread, what is unopened.
+            let ours = if format == Format::Github { 6 } else { 0 };
+            prop_assert_eq!(commands, ours, "{:?}: {:?}", format, out);
+            if format == Format::Github {
+                prop_assert_eq!(out.lines().count(), ours, "{:?}", out);
+            }
+        }
+        // What is stuck, two findings, one suppressed, a notice, an override, what was not seen,
+        // what is unopened, the numbers.
+        prop_assert_eq!(written(&report, Format::Concise).lines().count(), 9);
+        let junit = written(&report, Format::Junit);
+        prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");
+        let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();
+        prop_assert_eq!(json["findings"][0]["message"].as_str(), Some(&*report.findings[0].finding.message));
+        let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+        prop_assert_eq!(sarif["runs"][0]["results"][0]["message"]["text"].as_str(), Some(&*report.findings[0].finding.message));
+    }
+}
