@@ -18,7 +18,6 @@ use tower_service::Service;
 
 use super::status::Statuses;
 use super::watch::root_cause;
-use kube_protobuf::watch::InProtobuf;
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -216,10 +215,7 @@ pub(super) fn listening_client(
         statuses: Arc::clone(statuses),
     });
     ClientBuilder::try_from(config)
-        .map(|builder| {
-            let in_protobuf = layer_fn(InProtobuf::new);
-            builder.with_layer(&in_protobuf).with_layer(&listen).build()
-        })
+        .map(|builder| builder.with_layer(&listen).build())
         .map_err(|error| unusable(url, &error))
 }
 
