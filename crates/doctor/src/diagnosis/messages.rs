@@ -1,137 +1,222 @@
-//! What Kubernetes and drivers say of volumes, in the words of Kubernetes 1.30 to 1.37.
-//!
-//! Whoever recognises a message does so by a [`Phrase`], so that each wording is written
-//! once.
+//! The catalog of messages, and the names by which causes ask for them.
 
-/// One statement in all of its wordings.
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// A line that Kubernetes or a driver writes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Message {
+    name: String,
+    /// The words that people search for.
+    pub(super) searched: String,
+    patterns: Vec<String>,
+    pub(super) says: String,
+    #[serde(default)]
+    pub(super) minors: Option<String>,
+    pub(super) meaning: String,
+    pub(super) look: Vec<Look>,
+    pub(super) out: String,
+    pub(super) causes: Vec<String>,
+    pub(super) source: String,
+}
+
+/// A command that shows more.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Look {
+    Affinity,
+    Attachments,
+    Claim,
+    Claims,
+    Classes,
+    Csinodes,
+    Diagnose,
+    Handles,
+    NodeList,
+    Pod,
+    Pods,
+    Volume,
+    Volumes,
+    Zones,
+}
+
+impl Look {
+    /// The command, with `{volume}`, `{claim}`, `{pod}` and `{namespace}` for names.
+    pub(super) const fn command(self) -> &'static str {
+        match self {
+            Self::Affinity => "kubectl get pv {volume} -o jsonpath={.spec.nodeAffinity}",
+            Self::Attachments => {
+                "kubectl get volumeattachment -o custom-columns=NAME:.metadata.name,VOLUME:.spec.source.persistentVolumeName,NODE:.spec.nodeName,ATTACHED:.status.attached"
+            }
+            Self::Claim => "kubectl -n {namespace} describe pvc/{claim}",
+            Self::Claims => "kubectl -n {namespace} get pvc",
+            Self::Classes => "kubectl get storageclass",
+            Self::Csinodes => {
+                "kubectl get csinode -o custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count"
+            }
+            Self::Diagnose => "multi-attach-guard diagnose -n {namespace} pod/{pod}",
+            Self::Handles => {
+                "kubectl get pv -o custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name"
+            }
+            Self::NodeList => "kubectl get nodes",
+            Self::Pod => "kubectl -n {namespace} describe pod/{pod}",
+            Self::Pods => "kubectl get pods -A -o wide",
+            Self::Volume => "kubectl get pv {volume}",
+            Self::Volumes => "kubectl get pv",
+            Self::Zones => "kubectl get nodes -L topology.kubernetes.io/zone",
+        }
+    }
+}
+
+/// Every message, the most particular first. A test reads the embedded file.
+pub(super) fn catalog() -> &'static [Message] {
+    static CATALOG: LazyLock<Vec<Message>> =
+        LazyLock::new(|| read(include_str!("../messages.yaml")).unwrap_or_default());
+    &CATALOG
+}
+
+fn read(text: &str) -> Result<Vec<Message>, serde_saphyr::Error> {
+    serde_saphyr::from_str(text)
+}
+
+impl Message {
+    /// Whether the line, in small letters, is this message.
+    pub(super) fn is_in(&self, line: &str) -> bool {
+        self.patterns.iter().any(|it| holds(line, it))
+    }
+}
+
+/// Whether the parts of the pattern between `*` stand in the line one after the other.
+fn holds(line: &str, pattern: &str) -> bool {
+    let rest = pattern.split('*').try_fold(line, |rest, part| {
+        rest.split_once(part).map(|(_, after)| after)
+    });
+    rest.is_some()
+}
+
+/// Words in a message, in small letters; one of them is enough.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Phrase(pub(super) &'static [&'static str]);
+pub(super) struct Words(pub(super) &'static [&'static str]);
 
-impl Phrase {
-    /// Whether the message makes the statement. Letters may be large or small.
-    pub(super) fn is_in(self, message: &str) -> bool {
+impl Words {
+    /// Whether the message has one of them. Letters may be large or small.
+    pub(super) fn are_in(self, message: &str) -> bool {
         let message = message.to_lowercase();
         self.0.iter().any(|words| message.contains(*words))
     }
 }
 
-/// A volume is in use on another node (`reportMultiAttachError` in
-/// `pkg/controller/volume/attachdetach/reconciler`), until Kubernetes 1.36.
-pub(super) const MULTI_ATTACH: Phrase = Phrase(&["multi-attach error for volume"]);
+/// A statement: the names of its messages in the catalog.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phrase(pub(super) &'static [&'static str]);
 
-/// The same since 1.37.
-pub(super) const WAITING_FOR_DETACH: Phrase = Phrase(&["waiting for detach for volume"]);
+impl Phrase {
+    /// Whether the line makes the statement. Letters may be large or small.
+    pub(super) fn is_in(self, line: &str) -> bool {
+        let line = line.to_lowercase();
+        let mut messages = catalog().iter();
+        messages.any(|it| self.0.contains(&it.name.as_str()) && it.is_in(&line))
+    }
+}
 
-/// The same, where no pod is known to use it: "and can't be attached to another" until 1.36,
-/// "waiting on detach before it can be attached to another node" since.
-pub(super) const EXCLUSIVELY_ATTACHED: Phrase =
-    Phrase(&["already exclusively attached to one node"]);
+/// The pods that use the volume are of other namespaces.
+pub(super) const IN_ANOTHER_NAMESPACE: Phrase = Phrase(&["other-namespaces"]);
 
-/// The pods that use it are of other namespaces (the same function).
-pub(super) const IN_ANOTHER_NAMESPACE: Phrase = Phrase(&["in different namespaces"]);
+/// The volume could not be attached, its attacher's silence included.
+pub(super) const ATTACH_FAILED: Phrase = Phrase(&["attach-failed"]);
 
-/// A driver could not attach a volume, its attacher's silence included
-/// (`GenerateAttachVolumeFunc` in `pkg/volume/util/operationexecutor`).
-pub(super) const ATTACH_FAILED: Phrase = Phrase(&["attachvolume.attach failed"]);
+/// A driver says that the disk is on another machine.
+pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
 
-/// A driver says that the disk is on another machine. DigitalOcean, Azure, Cinder, vSphere
-/// and EBS, in this order.
-pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&[
-    "already attached",
-    "attached to the wrong",
-    "attached to another",
-    "attached to a different",
-    "still has volumeattachments",
-    "dangling",
-    "is still being used",
-    "resource_in_use",
-    "volumeinuse",
-]);
+/// A driver says that the node has as many volumes as it can attach.
+pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 
-/// A driver says that the node has as many volumes as it can attach. The first is the code
-/// of the CSI specification.
-pub(super) const LIMIT_REACHED: Phrase = Phrase(&[
-    "resourceexhausted",
-    "attachment limit",
-    "attachmentlimitexceeded",
-    "max number of volumes",
-    "max number of attachments",
-    "maximum number of volumes",
-    "maximum number of data disks",
-    "maximum_persistent_disks",
-]);
+/// A driver refuses to mount a volume twice on one node.
+pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
 
-/// A driver refuses to mount a volume twice on one node (`verifyMount` in OpenEBS' zfs-localpv
-/// and lvm-localpv).
-pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["device already mounted at"]);
+/// The kubelet keeps a ReadWriteOncePod claim for another pod of its node.
+pub(super) const IN_USE_BY_ANOTHER_POD: Phrase = Phrase(&["used-by-another-pod"]);
 
-/// The kubelet keeps a ReadWriteOncePod claim for another pod of its node
-/// (`GenerateMountVolumeFunc` in `pkg/volume/util/operationexecutor`).
-pub(super) const IN_USE_BY_ANOTHER_POD: Phrase =
-    Phrase(&["readwriteoncepod access mode and is already in use"]);
+/// The scheduler keeps a ReadWriteOncePod claim for another pod.
+pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]);
 
-/// The scheduler keeps a ReadWriteOncePod claim for another pod
-/// (`ErrReasonReadWriteOncePodConflict` in `plugins/volumerestrictions`): since 1.34, and
-/// until 1.33.
-pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&[
-    "readwriteoncepod access mode already in-use",
-    "persistentvolumeclaim with the same name and readwriteoncepod access mode",
-]);
+/// The scheduler finds no pod that this one may follow.
+pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
 
-/// The scheduler finds no pod that this one may follow (`ErrReasonAffinityRulesNotMatch` in
-/// `plugins/interpodaffinity`).
-pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["didn't match pod affinity rules"]);
+/// The scheduler finds no node where the volume is.
+pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
 
-/// The scheduler finds no node where the volume is (`ErrReasonNodeConflict` in
-/// `plugins/volumebinding`, in its older wording and that of 1.36; `ErrReasonConflict` in
-/// `plugins/volumezone`).
-pub(super) const NODE_CONFLICT: Phrase = Phrase(&[
-    "had volume node affinity conflict",
-    "didn't match persistentvolume's node affinity",
-    "had no available volume zone",
-]);
+/// The scheduler finds no node that can attach another volume.
+pub(super) const LIMIT_OF_NODES: Phrase = Phrase(&["node-limit"]);
 
-/// The scheduler finds no node that can attach another volume
-/// (`ErrReasonMaxVolumeCountExceeded` in `plugins/nodevolumelimits`).
-pub(super) const LIMIT_OF_NODES: Phrase = Phrase(&["exceed max volume count"]);
-
-/// The scheduler or a kubelet says that a claim has no volume (`PreFilter` and `PreBind` in
-/// `plugins/volumebinding`, `getPVCExtractPV` in `pkg/kubelet/volumemanager/populator`).
+/// The scheduler or a kubelet says that a claim has no volume.
 pub(super) const NOT_BOUND: Phrase = Phrase(&[
-    "unbound immediate persistentvolumeclaims",
-    "didn't find available persistent volumes to bind",
-    "binding volumes:",
-    "pvc is not bound",
-    "bound to non-existent pv",
+    "unbound-immediate",
+    "no-volume-to-bind",
+    "not-enough-storage",
+    "binding-fails",
+    "claim-not-bound",
+    "volume-gone",
 ]);
 
-/// The scheduler finds no claim of that name (`PreFilter` in `plugins/volumebinding`).
-pub(super) const NO_CLAIM: Phrase = Phrase(&["persistentvolumeclaim \""]);
+/// The scheduler finds no claim of that name.
+pub(super) const NO_CLAIM: Phrase = Phrase(&["no-claim", "waits-for-ephemeral"]);
 
-/// A claim is being deleted (the same places).
-pub(super) const CLAIM_ENDS: Phrase = Phrase(&["pvc is being deleted", "\" is being deleted"]);
+/// A claim is being deleted.
+pub(super) const CLAIM_ENDS: Phrase = Phrase(&["claim-ends"]);
 
-/// The kubelet has waited two minutes for volumes
-/// (`pkg/kubelet/volumemanager/volume_manager.go`).
-pub(super) const KUBELET_WAITS: Phrase = Phrase(&["unable to attach or mount volumes"]);
+/// The kubelet has waited two minutes for volumes.
+pub(super) const KUBELET_WAITS: Phrase = Phrase(&["kubelet-waits"]);
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::diagnosis::cause::Cause;
 
     #[test]
-    fn phrases_are_written_in_small_letters() {
-        let lines = super::super::explain::LINES.iter().map(|it| it.phrase);
-        let others = [
-            ATTACH_FAILED,
-            CLAIM_ENDS,
-            IN_USE_BY_ANOTHER_POD,
-            NO_CLAIM,
-            NOT_BOUND,
-        ];
-        let all = lines.chain(others);
-        for words in all.flat_map(|phrase| phrase.0) {
-            assert_eq!(*words, words.to_lowercase());
+    fn the_catalog_is_read_and_whole() {
+        let messages = read(include_str!("../messages.yaml")).unwrap();
+        let names: BTreeSet<&str> = messages.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names.len(), messages.len());
+        for message in &messages {
+            assert!(!message.patterns.is_empty(), "{}", message.name);
+            for pattern in &message.patterns {
+                assert_eq!(*pattern, pattern.to_lowercase());
+            }
+            assert!(!message.causes.is_empty(), "{}", message.name);
+            for code in &message.causes {
+                assert!(Cause::named(code).is_some(), "{}: {code}", message.name);
+            }
         }
+        for phrase in [
+            IN_ANOTHER_NAMESPACE,
+            ATTACH_FAILED,
+            ATTACHED_ELSEWHERE,
+            LIMIT_REACHED,
+            MOUNTED_ALREADY,
+            IN_USE_BY_ANOTHER_POD,
+            TAKEN_BY_ANOTHER_POD,
+            NO_POD_TO_FOLLOW,
+            NODE_CONFLICT,
+            LIMIT_OF_NODES,
+            NOT_BOUND,
+            NO_CLAIM,
+            CLAIM_ENDS,
+            KUBELET_WAITS,
+        ] {
+            for name in phrase.0 {
+                assert!(names.contains(name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(holds("claim \"a\" not found", "claim \"*\" not found"));
+        assert!(!holds("not found: claim \"a\"", "claim \"*\" not found"));
     }
 }

@@ -34,7 +34,7 @@ fn causes(explanation: &Explanation) -> impl Iterator<Item = &'static Cause> {
 }
 
 fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\n", explanation.searched)?;
+    writeln!(out, "{} ({})\n", explanation.searched, explanation.says)?;
     paragraph(out, "  ", explanation.meaning)?;
     writeln!(out, "\n  First look:\n")?;
     for command in &explanation.look {

@@ -2,7 +2,7 @@
 
 use super::{Cause, Purpose, Steps, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::{CLAIM_ENDS, Phrase};
+use crate::diagnosis::messages::{CLAIM_ENDS, Words};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::binding;
 use engine::model::storage_class::StorageClass;
@@ -99,14 +99,14 @@ fn speaker(stuck: &WaitingPod<'_>) -> String {
 
 /// What to do about a statement of a provisioner.
 struct Known {
-    phrase: Phrase,
+    words: Words,
     advice: &'static str,
 }
 
 /// The first that fits counts.
 static KNOWN: [Known; 5] = [
     Known {
-        phrase: Phrase(&[
+        words: Words(&[
             "not supported",
             "unsupported",
             "invalidargument",
@@ -115,19 +115,19 @@ static KNOWN: [Known; 5] = [
         advice: "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
     },
     Known {
-        phrase: Phrase(&["quota", "resourceexhausted", "exceeded", "out of capacity"]),
+        words: Words(&["quota", "resourceexhausted", "exceeded", "out of capacity"]),
         advice: "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
     },
     Known {
-        phrase: Phrase(&["no storage class is set", "no persistent volumes available"]),
+        words: Words(&["no storage class is set", "no persistent volumes available"]),
         advice: "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
     },
     Known {
-        phrase: Phrase(&["storageclass"]),
+        words: Words(&["storageclass"]),
         advice: "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
     },
     Known {
-        phrase: Phrase(&["waiting for a volume to be created", "external-provisioner"]),
+        words: Words(&["waiting for a volume to be created", "external-provisioner"]),
         advice: "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
     },
 ];
@@ -167,7 +167,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             ),
         ],
         Lack::Reported(said) => {
-            let known = KNOWN.iter().find(|known| known.phrase.is_in(said));
+            let known = KNOWN.iter().find(|known| known.words.are_in(said));
             let advice = known.map(|known| note(known.advice));
             [describe, classes(stuck)]
                 .into_iter()
