@@ -39,7 +39,7 @@
 //! assert_eq!(found[0].cause, "unbound-claim");
 //!
 //! let line = explain("Multi-Attach error for volume \"pv-1\"").ok_or("unknown")?;
-//! assert!(line.causes.contains(&"rollout-overlap"));
+//! assert!(line.causes.iter().any(|code| code == "rollout-overlap"));
 //! # Ok(())
 //! # }
 //! ```
