@@ -233,6 +233,8 @@ pub enum Missing {
     Charts,
     /// Files of a URL, which nothing here gets.
     Files,
+    /// The program whose format it is. Nothing is wrong with it, so it is never an error.
+    Tool,
 }
 
 /// A place in a manifest.

@@ -125,7 +125,8 @@ const REASONS: usize = 10;
 /// What was not looked into and why, a sentence for each reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
     let same = |a: &Unopened, b: &Unopened| {
-        a.missing == b.missing && (a.missing.is_some() || a.reason == b.reason)
+        let is_shared = matches!(a.missing, Some(Missing::Charts | Missing::Files));
+        a.missing == b.missing && (is_shared || a.reason == b.reason)
     };
     let mut reasons: Vec<Vec<&Unopened>> = Vec::new();
     for unopened in &report.unopened {
@@ -154,7 +155,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
             missing, reason, ..
         } = all[0];
         let way_out = match missing {
-            None => "",
+            None | Some(Missing::Tool) => "",
             Some(Missing::Charts) => "; `--fetch` gets what is missing",
             Some(Missing::Files) => {
                 ", and rendering has no network; render it yourself and pipe the result into `check -`"
@@ -165,7 +166,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
                 "The {} {} was not rendered: {}{way_out}.",
                 one.what, one.path, one.reason
             ),
-            (_, None) => format!("{} were not rendered: {reason}.", by_kind(&all)),
+            (_, None | Some(Missing::Tool)) => format!("{} were not rendered: {reason}.", by_kind(&all)),
             _ => format!(
                 "{} were not rendered: they need what is not in this repository{way_out}.",
                 by_kind(&all)

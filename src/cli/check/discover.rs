@@ -13,7 +13,7 @@ use super::repository::Repository;
 use manifest::error::ReadError;
 use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
-use report::{Unopened, Unread};
+use report::{Missing, Unopened, Unread};
 
 /// How to read.
 #[derive(Clone, Copy)]
@@ -197,8 +197,7 @@ pub(super) fn report_by(
 ) {
     match wish {
         Render::Never => {}
-        Render::Auto => reported.push(unopened),
-        Render::Require => errors.push(Unread {
+        Render::Require if unopened.missing != Some(Missing::Tool) => errors.push(Unread {
             message: format!(
                 "This {} cannot be rendered: {}.",
                 unopened.what, unopened.reason
@@ -207,6 +206,7 @@ pub(super) fn report_by(
             file: unopened.path,
             at: None,
         }),
+        Render::Auto | Render::Require => reported.push(unopened),
     }
 }
 

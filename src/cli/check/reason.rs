@@ -27,6 +27,14 @@ impl Reason {
             missing: Some(Missing::Files),
         }
     }
+
+    /// Another tool renders it, by the command in the text.
+    pub(super) fn of_tool(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            missing: Some(Missing::Tool),
+        }
+    }
 }
 
 impl From<String> for Reason {

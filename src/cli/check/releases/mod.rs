@@ -1,17 +1,16 @@
 //! Releases: what GitOps controllers make of a chart, its values and what is done to the result.
 //!
-//! A format reads an object, or a file, into [`Release`]s; [`Release::job`] finds its chart;
+//! A format reads an object into [`Release`]s; [`Release::job`] finds its chart;
 //! what is rendered is a text beside the others, which may hold more releases.
 
 mod application;
 mod application_set;
 pub(super) mod cure;
-mod fleet;
 mod flux_kustomization;
+mod foreign;
 mod generators;
 mod helm_chart;
 mod helm_release;
-mod helmfile;
 mod origin;
 mod template;
 mod values;
@@ -31,7 +30,7 @@ use super::render::dependencies;
 use super::render::release::{ChartFiles, ChartJob, Job};
 use super::render::roots::{self, RootKind};
 use engine::model::object::{Object, ObjectRef};
-use manifest::delivery::{Delivery, Role, value_of};
+use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 pub(super) use origin::{place, place_in};
 use report::Unopened;
@@ -68,7 +67,7 @@ pub(super) struct Release {
     pub(super) elsewhere: Option<String>,
 }
 
-/// The object, or the file, that defines a release.
+/// The object that defines a release.
 #[derive(Clone, Debug)]
 pub(super) struct Owner {
     /// Its place among the sources.
@@ -101,9 +100,6 @@ type Read = Result<Vec<Release>, Reason>;
 /// What reads an object.
 type ReadObject = fn(&Delivery, &World<'_>) -> Read;
 
-/// What reads a file that is no object.
-type ReadFile = fn(&Value, &Owner, &World<'_>) -> Read;
-
 /// The kinds of objects that are read, and what reads them.
 const FORMATS: [(&str, ReadObject); 5] = [
     ("HelmRelease", helm_release::read),
@@ -111,13 +107,6 @@ const FORMATS: [(&str, ReadObject); 5] = [
     ("Application", application::read),
     ("ApplicationSet", application_set::read),
     ("HelmChart", helm_chart::read),
-];
-
-/// The names of files that are read, and what reads them.
-const FILES: [(&str, ReadFile); 3] = [
-    ("fleet.yaml", fleet::read),
-    ("helmfile.yaml", helmfile::read),
-    ("helmfile.yml", helmfile::read),
 ];
 
 /// The releases among the sources, and what is rendered for them.
@@ -138,8 +127,7 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
     let objects = world.deliveries.iter();
     let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
     let objects = objects.map(|it| (Owner::of(it), of_object(it, world)));
-    let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
-    let read: Vec<(Owner, Read)> = objects.chain(files).collect();
+    let read: Vec<(Owner, Read)> = objects.collect();
     let releases = read.iter().filter_map(|(_, read)| read.as_ref().ok());
     let remotes = releases.flatten().flat_map(|it| match &it.chart {
         Chart::Remote(remote) => vec![remote.clone()],
@@ -147,7 +135,11 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
         Chart::Kustomization(..) | Chart::Manifests(..) | Chart::Refused(_) => Vec::new(),
     });
     world.fetcher.fetch(remotes.collect())?;
-    let mut wanted = Wanted::default();
+    let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
+    let mut wanted = Wanted {
+        refused: files.collect(),
+        ..Wanted::default()
+    };
     for (owner, read) in read {
         let releases = match read {
             Ok(releases) => releases,
@@ -209,34 +201,22 @@ fn of_object(delivery: &Delivery, world: &World<'_>) -> Read {
     }
 }
 
-/// The releases that a file stands for which is no Kubernetes object, with the file as their
-/// owner; `None` for other files.
-fn of_file(source: usize, world: &World<'_>) -> Option<(Owner, Read)> {
-    let path = world.sources[source].path()?;
-    let name = path.file_name()?.to_str()?;
-    let (kind, read) = FILES.iter().find(|(file, _)| *file == name)?;
-    let owner = Owner {
-        place: Position {
-            source,
-            part: 0,
-            items: Box::default(),
-        },
-        reference: ObjectRef {
-            api_version: "".into(),
-            kind: (*kind).into(),
-            namespace: None,
-            name: world.sources[source].name.as_str().into(),
-        },
-        template: None,
-        is_template: false,
+/// Why a file of another tool is not rendered, with the number of its source; `None` for other
+/// files.
+fn of_file(source: usize, world: &World<'_>) -> Option<(usize, Unopened)> {
+    let file = &world.sources[source];
+    let (format, reason) = foreign::of_file(file.path()?)?;
+    // An object may have the name of such a file.
+    if file.text().ok()?.lines().any(|it| it.starts_with("apiVersion:")) {
+        return None;
+    }
+    let unopened = Unopened {
+        what: format.to_owned(),
+        path: file.name.clone(),
+        reason: reason.text,
+        missing: reason.missing,
     };
-    let text = world.sources[source].text().ok()?;
-    let read = match value_of(&text) {
-        Some(document) => read(&document, &owner, world),
-        None if text.contains("{{") => Err("it is a template".into()),
-        None => Err("it is not YAML".into()),
-    };
-    Some((owner, read))
+    Some((source, unopened))
 }
 
 /// Equal are those from one place of one file, however often that is rendered.

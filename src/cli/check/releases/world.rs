@@ -189,14 +189,6 @@ impl<'w> World<'w> {
     pub(super) fn shown(&self, real: &Path) -> String {
         self.repository.path_of(real)
     }
-
-    /// The path, from the top of this repository, of the folder that a source is in.
-    pub(super) fn folder_of(&self, source: usize) -> Option<String> {
-        let folder = self.sources[source].real_path()?.parent()?;
-        folder
-            .starts_with(self.repository.root())
-            .then(|| self.shown(folder))
-    }
 }
 
 /// The text of a file at `path` from the top of a repository, and the file.

@@ -1,0 +1,22 @@
+//! Formats that only their own program renders. They are counted, with the command whose output
+//! `check -` reads.
+
+use std::path::Path;
+
+use super::Reason;
+
+const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
+const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
+
+/// The format of a file that is no object, and why it is not rendered.
+pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
+    let name = path.file_name()?.to_str()?;
+    let folder = path.parent().and_then(Path::file_name);
+    let (format, command) = match name {
+        "fleet.yaml" | "fleet.yml" => ("fleet.yaml", FLEET),
+        "helmfile.yaml" | "helmfile.yml" => ("helmfile.yaml", HELMFILE),
+        _ if folder.is_some_and(|it| it == "helmfile.d") => ("helmfile.yaml", HELMFILE),
+        _ => return None,
+    };
+    Some((format, Reason::of_tool(command)))
+}
