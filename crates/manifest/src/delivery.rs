@@ -27,7 +27,7 @@ pub enum Role {
 }
 
 /// The group, without its version, and the kind.
-const KINDS: [(&str, &str, Role); 12] = [
+const KINDS: [(&str, &str, Role); 11] = [
     // https://fluxcd.io/flux/components/helm/api/v2/
     ("helm.toolkit.fluxcd.io", "HelmRelease", Role::Release),
     // https://fluxcd.io/flux/components/kustomize/api/v1/
@@ -41,7 +41,6 @@ const KINDS: [(&str, &str, Role); 12] = [
     ("argoproj.io", "ApplicationSet", Role::Release),
     // https://docs.k3s.io/add-ons/helm
     ("helm.cattle.io", "HelmChart", Role::Release),
-    ("helm.cattle.io", "HelmChartConfig", Role::Source),
     // https://fluxcd.io/flux/components/source/api/v1/
     ("source.toolkit.fluxcd.io", "GitRepository", Role::Source),
     ("source.toolkit.fluxcd.io", "HelmRepository", Role::Source),

@@ -8,6 +8,19 @@ use super::Reason;
 const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
 const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
 
+/// Kinds of objects, and the commands.
+const KINDS: [(&str, &str); 1] = [(
+    "HelmChart",
+    "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it",
+)];
+
+/// Why an object of the kind is not rendered.
+pub(super) fn of_kind(kind: &str) -> Reason {
+    let mut kinds = KINDS.iter();
+    let command = kinds.find(|(it, _)| *it == kind).map(|(_, command)| *command);
+    Reason::of_tool(command.unwrap_or("only its controller knows what it makes"))
+}
+
 /// The format of a file that is no object, and why it is not rendered.
 pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
     let name = path.file_name()?.to_str()?;

@@ -9,7 +9,6 @@ pub(super) mod cure;
 mod flux_kustomization;
 mod foreign;
 mod generators;
-mod helm_chart;
 mod helm_release;
 mod origin;
 mod template;
@@ -101,12 +100,11 @@ type Read = Result<Vec<Release>, Reason>;
 type ReadObject = fn(&Delivery, &World<'_>) -> Read;
 
 /// The kinds of objects that are read, and what reads them.
-const FORMATS: [(&str, ReadObject); 5] = [
+const FORMATS: [(&str, ReadObject); 4] = [
     ("HelmRelease", helm_release::read),
     ("Kustomization", flux_kustomization::read),
     ("Application", application::read),
     ("ApplicationSet", application_set::read),
-    ("HelmChart", helm_chart::read),
 ];
 
 /// The releases among the sources, and what is rendered for them.
@@ -197,7 +195,7 @@ fn of_object(delivery: &Delivery, world: &World<'_>) -> Read {
     let mut formats = FORMATS.iter();
     match formats.find(|(kind, _)| *kind == delivery.reference.kind.as_str()) {
         Some((_, read)) => read(delivery, world),
-        None => Ok(Vec::new()),
+        None => Err(foreign::of_kind(&delivery.reference.kind)),
     }
 }
 
