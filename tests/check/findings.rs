@@ -244,6 +244,25 @@ fn standard_input_is_read_and_names_the_template() {
         "{}",
         out(&output)
     );
+
+    // Where the repository has that file, the finding stands in it.
+    let template = DEPLOYMENT.replace("name: web\nspec", "name: {{ .Values.name }}\nspec");
+    let files = [
+        ("shop/templates/web.yaml", &*template),
+        ("token", "secret\nkind: Deployment\n"),
+    ];
+    let folder = repository(&files);
+    let mut placed = |text: &str| {
+        let arguments = ["check", "-", "--format", "json"];
+        let found = super::findings(&run_with(folder.path(), &arguments, text));
+        (found[0]["file"].clone(), found[0]["line"].clone())
+    };
+    assert_eq!(
+        placed(&rendered),
+        (json!("shop/templates/web.yaml"), json!(7))
+    );
+    let outside = rendered.replace("shop/templates/web.yaml", "shop/../token");
+    assert_eq!(placed(&outside), (json!("-"), json!(9)));
 }
 
 #[test]

@@ -70,24 +70,6 @@ fn values_without_end_are_refused() {
     );
 }
 
-#[test]
-fn no_program_of_a_helmfile_runs() {
-    let helmfile = "hooks:\n- {events: [prepare], command: touch, args: [ran]}\nreleases:\n- {name: a, chart: ./charts/web, postRenderer: ./run}\n- {name: b, namespace: prod, chart: ./charts/web, hooks: [{events: [presync], command: ./run}]}\n- {name: 'c-{{ exec \"./run\" list }}', chart: ./charts/web}\n";
-    let Some(reported) = other_reports(&[
-        ("helmfile.yaml", helmfile),
-        ("run", "#!/bin/sh\ntouch ran\n"),
-    ]) else {
-        return;
-    };
-    assert_eq!(
-        reported,
-        [
-            "helmfile.yaml helmfile.yaml: its release a has a post-renderer, and programs from a repository are never run",
-            "helmfile.yaml helmfile.yaml: its release c-{{ exec \"./run\" list }} is a template",
-        ]
-    );
-}
-
 /// `lookup` finds nothing without a cluster, and hooks are rendered with the rest.
 #[test]
 fn charts_that_ask_a_cluster_are_rendered_without_one() {
@@ -103,78 +85,6 @@ fn charts_that_ask_a_cluster_are_rendered_without_one() {
     fs::write(template.with_file_name("hook.yaml"), hook).unwrap();
     let output = check(&folder, tools.path(), &[".", "--format", "json"]);
     assert_eq!(reported(&report(&output)), [FOUND], "{output:?}");
-}
-
-fn set(name: &str, generators: &str, text: &str) -> String {
-    format!(
-        "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {{name: {name}, namespace: argocd}}\nspec:\n  goTemplate: true\n  generators: [{generators}]\n  template:\n    metadata: {{name: '{text}'}}\n    spec:\n      destination: {{namespace: prod}}\n      source: {{repoURL: 'https://example.com/org/gitops', path: charts/web}}\n"
-    )
-}
-
-/// They are evaluated as charts are rendered, and see their parameters alone.
-#[test]
-fn templates_of_sets_are_evaluated_within_limits() {
-    let functions = [
-        ("repeat 1000000000 .name", "more than 1024 MiB of memory"),
-        ("env \"HOME\"", "function \"env\" not defined"),
-        ("include \"x\" .", "\"x\""),
-        ("index .name 99999999999999999999", "99999999999999999999"),
-        ("template \"x\"", "\"x\""),
-        (".Files.Get \"values.yaml\"", "nil pointer"),
-        ("$.Values.calls", "nil pointer"),
-        ("range", "missing value for range"),
-    ];
-    let list = "{list: {elements: [{name: a}]}}";
-    let sets: Vec<(String, String)> = (functions.iter().enumerate())
-        .map(|(number, (function, _))| {
-            let name = format!("set{number}");
-            let text = set(&name, list, &format!("{{{{ {function} }}}}"));
-            (format!("{name}.yaml"), text)
-        })
-        .collect();
-    let files: Vec<(&str, &str)> = sets.iter().map(|(a, b)| (&**a, &**b)).collect();
-    let Some(reported) = other_reports(&files) else {
-        return;
-    };
-    assert_eq!(reported.len(), functions.len(), "{reported:#?}");
-    for (number, (function, expected)) in functions.iter().enumerate() {
-        let of_it = format!("ApplicationSet argocd/set{number}: ");
-        let reason = reported.iter().find_map(|it| it.strip_prefix(&of_it));
-        let reason = reason.unwrap_or_else(|| panic!("{function}: {reported:#?}"));
-        assert!(reason.contains(expected), "{function}: {reason}");
-    }
-}
-
-#[test]
-fn generators_that_multiply_or_nest_without_end_are_refused() {
-    let elements: Vec<String> = (0..200).map(|it| format!("{{k: {it}}}")).collect();
-    let list = format!("{{list: {{elements: [{}]}}}}", elements.join(", "));
-    let twice = |it: &str| format!("{{matrix: {{generators: [{it}, {it}]}}}}");
-    let mut nested = "{list: {elements: [{k: 1}]}}".to_owned();
-    for _ in 0..20 {
-        nested = format!(
-            "{{matrix: {{generators: [{{list: {{elements: [{{k: 1}}, {{k: 2}}]}}}}, {nested}]}}}}"
-        );
-    }
-    let deep = format!(
-        "{}{{list: {{elements: [{{k: 1}}]}}}}{}",
-        "{merge: {mergeKeys: [k], generators: [".repeat(2_000),
-        "]}}".repeat(2_000)
-    );
-    let Some(reported) = other_reports(&[
-        ("many.yaml", &set("many", &twice(&list), "a")),
-        ("nested.yaml", &set("nested", &nested, "a")),
-        ("deep.yaml", &set("deep", &deep, "a")),
-    ]) else {
-        return;
-    };
-    assert_eq!(
-        reported,
-        [
-            "ApplicationSet argocd/many: it generates more than 1000 Applications",
-            "ApplicationSet argocd/nested: it generates more than 1000 Applications",
-        ]
-    );
 }
 
 /// What refers to itself, and what is no chart.

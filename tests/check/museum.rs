@@ -36,10 +36,6 @@ fn shapes(port: u16) -> Vec<(&'static str, String, usize)> {
             "apiVersion: argoproj.io/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}, namespace: argocd}}\n{rest}"
         )
     };
-    let template = application(&format!("repoURL: '{url}'")).replace('\n', "\n    ");
-    let set = format!(
-        "spec:\n  generators: [{{list: {{elements: [{{env: dev}}, {{env: prod}}]}}}}]\n  template:\n    metadata: {{name: 'set-{{{{env}}}}'}}\n    {template}\n"
-    );
     vec![
         (
             "repositories.yaml",
@@ -97,28 +93,6 @@ fn shapes(port: u16) -> Vec<(&'static str, String, usize)> {
                 &application(&format!("repoURL: '{host}/charts'")),
             ),
             1,
-        ),
-        ("set.yaml", argo("ApplicationSet", "f", &set), 2),
-        (
-            "k3s.yaml",
-            format!(
-                "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: g, namespace: prod}}\nspec: {{repo: '{url}', chart: web, version: 1.2.3, targetNamespace: prod, valuesContent: '{ROLLING}'}}\n"
-            ),
-            1,
-        ),
-        (
-            "fleet.yaml",
-            format!(
-                "defaultNamespace: prod\nhelm: {{repo: '{url}', chart: web, version: 1.2.3, releaseName: h, values: {ROLLING}}}\n"
-            ),
-            1,
-        ),
-        (
-            "helmfile.yaml",
-            format!(
-                "repositories: [{{name: museum, url: '{url}'}}]\nreleases:\n- {{name: i, namespace: prod, chart: museum/web, version: 1.2.3, values: [{ROLLING}]}}\n- {{name: j, namespace: prod, chart: '{oci}/web', version: 1.2.3, values: [{ROLLING}]}}\n"
-            ),
-            2,
         ),
         (
             "umbrella/Chart.yaml",

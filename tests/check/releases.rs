@@ -206,162 +206,116 @@ fn an_application_is_rendered_with_all_its_values() {
     }
 }
 
+/// The formats of other tools, each with the start of its command.
+const FOREIGN: [(&str, &str, &str); 5] = [
+    (
+        "ApplicationSet argocd/all",
+        "argocd appset generate FILE -o yaml | multi-attach-guard check -",
+        "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all, namespace: argocd}\nspec: {generators: [{clusters: {}}], template: {}}\n",
+    ),
+    (
+        "HelmChart kube-system/web",
+        "helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -",
+        "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: web, namespace: kube-system}\nspec: {chart: web, repo: 'https://example.com'}\n",
+    ),
+    (
+        "fleet.yaml envs/fleet.yaml",
+        "fleet apply -o BUNDLE NAME FOLDER",
+        "defaultNamespace: prod\nhelm: {chart: ../charts/web}\n",
+    ),
+    (
+        "helmfile.yaml helmfile.yaml",
+        "helmfile template | multi-attach-guard check -",
+        "releases:\n- {name: shop, chart: ./charts/web}\n- {name: '{{ exec \"touch\" (list \"ran\") }}', chart: a}\n",
+    ),
+    (
+        "helmfile.yaml helmfile.d/a.yaml",
+        "helmfile template | multi-attach-guard check -",
+        "releases: [{name: shop, postRenderer: ./run}]\n",
+    ),
+];
+
 #[test]
-fn an_application_set_is_rendered_for_each_of_its_parameters() {
-    let set = |syntax: &str, generators: &str, path: &str, values: &str| {
-        format!(
-            "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {{name: all, namespace: argocd}}\nspec:\n{syntax}  generators:\n{generators}  template:\n    metadata: {{name: '{path}'}}\n    spec:\n      destination: {{namespace: '{path}'}}\n      source:\n        repoURL: https://example.com/org/gitops\n        path: charts/web\n        helm: {{valuesObject: {{strategy: {{type: '{values}'}}}}}}\n"
-        )
-    };
-    let list = "  - list: {elements: [{name: a, strategy: RollingUpdate}, {name: b, strategy: Recreate}]}\n";
-    let directories = "  - git: {repoURL: https://example.com/org/gitops, directories: [{path: 'envs/*'}, {path: envs/old, exclude: true}]}\n";
-    let files = "  - git: {repoURL: https://example.com/org/gitops, files: [{path: 'envs/**/config.json'}]}\n";
-    let both = "  - matrix:\n      generators:\n      - list: {elements: [{tier: u}, {tier: v}]}\n      - git: {repoURL: https://example.com/org/gitops, files: [{path: envs/dev/config.json}]}\n";
-    let merged = "  - merge:\n      mergeKeys: [name]\n      generators:\n      - list: {elements: [{name: a, strategy: Recreate}, {name: b, strategy: Recreate}]}\n      - list: {elements: [{name: b, strategy: RollingUpdate}]}\n";
-    let go = "  goTemplate: true\n";
-    let found = |name: &str| format!("{name}/{name} set.yaml charts/web");
-    let refused = |reason: &str| vec![format!("ApplicationSet argocd/all: {reason}")];
-    let table: [(&str, String, Vec<String>); 14] = [
-        (
-            "a list",
-            set("", list, "{{name}}", "{{strategy}}"),
-            vec![found("a")],
-        ),
-        (
-            "a list, in Go",
-            set(go, list, "{{.name}}", "{{ .strategy }}"),
-            vec![found("a")],
-        ),
-        (
-            "folders",
-            set("", directories, "{{path.basename}}", "RollingUpdate"),
-            vec![found("dev"), found("prod")],
-        ),
-        (
-            "folders, in Go",
-            set(
-                go,
-                directories,
-                "{{ index .path.segments 1 }}",
-                "RollingUpdate",
-            ),
-            vec![found("dev"), found("prod")],
-        ),
-        (
-            "files",
-            set("", files, "{{path.basename}}", "{{app.strategy}}"),
-            vec![found("dev")],
-        ),
-        (
-            "a matrix",
-            set("", both, "{{tier}}-{{path.basename}}", "{{app.strategy}}"),
-            vec![found("u-dev"), found("v-dev")],
-        ),
-        (
-            "a merge",
-            set("", merged, "{{name}}", "{{strategy}}"),
-            vec![found("b")],
-        ),
-        (
-            "a path that is not there beside one that is",
-            set("", list, "{{name}}", "{{strategy}}")
-                .replace("path: charts/web", "path: 'charts/{{dir}}'")
-                .replace("name: a,", "name: a, dir: web,")
-                .replace("name: b,", "name: b, dir: gone,"),
-            [
-                vec![found("a").replace("charts/{{dir}}", "charts/web")],
-                refused("there is no folder charts/gone in this repository"),
-            ]
-            .concat(),
-        ),
-        (
-            "a function in what decides nothing",
-            set(go, list, "{{ .name }}", "{{ .strategy }}").replace(
-                "metadata: {name",
-                "metadata: {labels: {a: '{{ .name | trunc 3 }}'}, name",
-            ),
-            vec![found("a")],
-        ),
-        (
-            "clusters",
-            set("", "  - clusters: {}\n", "{{name}}", "x"),
-            refused("its generator clusters asks the cluster for its clusters"),
-        ),
-        (
-            "functions and conditions",
-            set(
-                go,
-                list,
-                "{{ normalize .name }}",
-                "{{ if eq .name \"a\" }}{{ .strategy | trunc 20 }}{{ else }}Recreate{{ end }}",
-            )
-            .replace("name: a,", "name: A,")
-            .replace("eq .name \"a\"", "eq (.name | normalize) \"a\""),
-            vec![found("a")],
-        ),
-        (
-            "functions in the values of folders",
-            set(go, directories, "{{ .values.name }}", "RollingUpdate").replace(
-                "git: {",
-                "git: {values: {name: '{{ index .path.segments 1 | replace \"o\" \"u\" }}'}, ",
-            ),
-            vec![found("dev"), found("prud")],
-        ),
-        (
-            "a patch with a condition",
-            set(go, list, "{{ .name }}", "Recreate").replace(
-                "  generators:\n",
-                "  templatePatch: |\n    {{- if eq .name \"a\" }}\n    spec: {source: {helm: {valuesObject: {strategy: {type: '{{ .strategy }}'}}}}}\n    {{- end }}\n  generators:\n",
-            ),
-            vec![found("a")],
-        ),
-        (
-            "a function that nobody has",
-            set(go, list, "{{ .name | slug }}", "x"),
-            refused("its template fails: cannot parse template \"{{ .name | slug }}\": template: gotpl:1: function \"slug\" not defined"),
-        ),
-    ];
-    let config = |strategy: &str| format!("{{\"app\": {{\"strategy\": \"{strategy}\"}}}}");
-    let (dev, prod) = (config("RollingUpdate"), config("Recreate"));
-    for (what, text, expected) in table {
-        let Some(report) = run(&[
-            ("set.yaml", &text),
-            ("envs/dev/config.json", &dev),
-            ("envs/prod/config.json", &prod),
-            ("envs/old/values.txt", ""),
-        ]) else {
-            return;
+fn formats_of_other_tools_are_counted_with_their_command_and_change_no_exit_code() {
+    let (mut files, mut expected) = (vec![("class.yaml", CLASS)], Vec::new());
+    for (name, command, text) in &FOREIGN {
+        let (kind, path) = name.split_once(' ').unwrap();
+        let file = match kind {
+            "ApplicationSet" => "set.yaml",
+            "HelmChart" => "chart.yaml",
+            _ => path,
         };
-        assert_eq!(reported(&report), expected, "{what}: {text}{report:#}");
+        files.push((file, text));
+        expected.push((*name, *command));
     }
+    // An object may have the name of such a file.
+    files.push((
+        "games/fleet.yaml",
+        "apiVersion: agones.dev/v1\nkind: Fleet\nmetadata: {name: a}\n",
+    ));
+    let folder = repository(&files);
+    for more in [&[][..], &["--render=require"], &["--fix"]] {
+        let output = super::run(
+            &folder,
+            &[&["check", ".", "--format", "json"], more].concat(),
+        );
+        assert_eq!(super::code(&output), 0, "{more:?}: {output:?}");
+        let reported = reported(&report(&output));
+        assert_eq!(reported.len(), expected.len(), "{more:?}: {reported:#?}");
+        for (name, command) in &expected {
+            let of_it: Vec<&String> = reported.iter().filter(|it| it.starts_with(name)).collect();
+            assert!(
+                matches!(of_it[..], [one] if one.contains(command)),
+                "{more:?}: {name}: {reported:#?}"
+            );
+        }
+    }
+    let text = super::run(&folder, &["check", "."]);
+    assert_eq!(
+        out(&text).matches("helmfile template | ").count(),
+        1,
+        "{text:?}"
+    );
+    assert!(!folder.path().join("ran").exists());
+}
+
+/// `argocd appset generate` prints a sequence of Applications.
+#[test]
+fn a_sequence_of_piped_applications_is_rendered() {
+    let Some(tools) = tools(&["helm"]) else {
+        return;
+    };
+    let folder = gitops(&[]);
+    let one = |name: &str| {
+        application(&format!(
+            "    path: charts/web\n    helm: {{valuesObject: {{{ROLLING}}}}}\n"
+        ))
+        .replace("name: shop", &format!("name: {name}"))
+    };
+    let item = |text: String| format!("- {}", text.trim_end().replace('\n', "\n  "));
+    let piped = format!("{}\n{}\n", item(one("dev")), item(one("prod")));
+    fs::write(folder.path().join("generated"), piped).unwrap();
+    let output = check(
+        &folder,
+        tools.path(),
+        &["generated", "class.yaml", "--format", "json"],
+    );
+    assert_eq!(
+        reported(&report(&output)),
+        [
+            "prod/dev generated charts/web",
+            "prod/prod generated charts/web"
+        ],
+        "{output:?}"
+    );
 }
 
 #[test]
-fn the_other_formats_are_rendered_too() {
-    let values = format!("{{{ROLLING}}}");
-    let fleet = format!(
-        "defaultNamespace: prod\nhelm:\n  chart: ../../charts/web\n  releaseName: shop\ntargetCustomizations:\n- name: dev\n  namespace: dev\n  helm: {{values: {values}}}\n"
-    );
-    let helmfile = format!(
-        "releases:\n- {{name: shop, namespace: prod, chart: ../charts/web, values: [values.yaml]}}\n- {{name: old, chart: ../charts/web, installed: false, values: [{values}]}}\n"
-    );
+fn what_charts_and_overlays_make_of_releases_is_rendered() {
     let parent = "{{- range .Values.apps }}\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: '{{ . }}'}\nspec:\n  destination: {namespace: prod}\n  source:\n    repoURL: https://example.com/org/gitops\n    path: charts/web\n    helm: {valuesObject: {strategy: {type: RollingUpdate}}}\n---\n{{- end }}\n";
     let overlay = release("").replace("  namespace: prod\n", "");
     let patch = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\nspec: {values: {strategy: {type: RollingUpdate}}}\n";
-    let table: [(&str, Vec<File<'_>>, Vec<&str>); 4] = [
-        (
-            "fleet",
-            vec![("envs/a/fleet.yaml", &fleet)],
-            vec!["dev/shop envs/a/fleet.yaml charts/web"],
-        ),
-        (
-            "helmfile",
-            vec![
-                ("envs/helmfile.yaml", &helmfile),
-                ("envs/values.yaml", ROLLING),
-            ],
-            vec!["prod/shop envs/values.yaml charts/web"],
-        ),
+    let table: [(&str, Vec<File<'_>>, Vec<&str>); 2] = [
         (
             "Applications of an Application's chart",
             vec![

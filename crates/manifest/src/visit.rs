@@ -45,6 +45,12 @@ impl<'t> Visitor<'_, 't> {
     /// Visits the object `id`, or the objects in it when it is a list. `of` is
     /// what a typed list says of its items, which need not say it themselves.
     fn visit(&mut self, tree: &Tree<'t>, id: Id, of: Option<(&str, &str)>, path: &mut Vec<usize>) {
+        if path.is_empty() && is_sequence_of_objects(tree, id) {
+            for (number, item) in tree.children(id).enumerate() {
+                self.visit(tree, item, None, &mut vec![number]);
+            }
+            return;
+        }
         let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
         let kind = tree.string(id, "kind").or(of.map(|of| of.1));
         let (Some(api_version), Some(kind)) = (api_version, kind) else {
@@ -73,6 +79,16 @@ impl<'t> Visitor<'_, 't> {
     }
 }
 
+/// Whether the document is a sequence of objects, as `argocd appset generate` prints it.
+fn is_sequence_of_objects(tree: &Tree<'_>, id: Id) -> bool {
+    let is_object = |item| {
+        let text = |field| tree.string(item, field);
+        text("apiVersion").is_some() && text("kind").is_some()
+    };
+    matches!(tree.node(id).shape, Shape::Sequence { .. })
+        && tree.children(id).next().is_some_and(is_object)
+}
+
 /// The fields that hold the objects of a list and of a Template.
 pub(super) const ITEMS: [&str; 2] = ["items", "objects"];
 
@@ -95,8 +111,9 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
 pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     let mut id = tree.root();
     for number in items {
-        let (_, list) = ITEMS.iter().find_map(|field| tree.entry(id, field))?;
-        id = tree.children(tree.target(list)).nth(*number)?;
+        let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
+        let list = list.map_or(id, |(_, list)| tree.target(list));
+        id = tree.children(list).nth(*number)?;
     }
     Some(id)
 }

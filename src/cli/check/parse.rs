@@ -220,7 +220,6 @@ impl Parsed {
         World {
             repository: options.repository,
             fetcher: options.fetcher,
-            rendering: options.rendering,
             sources: &self.discovered.sources,
             deliveries: &self.deliveries,
             remotes: &self.remotes,

@@ -194,6 +194,12 @@ impl FileText<'_> {
                 .and_then(|it| releases::place_in(it, release, known, field, self.repository))
                 .unwrap_or_else(|| releases::place(release, None, owner, self.repository));
         }
+        let piped = template.filter(|_| self.source.path().is_none());
+        let placed = piped
+            .and_then(|it| origin::place_of_piped(it, &known.reference, field, self.repository));
+        if let Some(place) = placed {
+            return place;
+        }
         let (line, column) = self.lines.line_and_column(spot.start);
         let (_, end_column) = self.lines.line_and_column(spot.end);
         // Somebody may have changed the file in the meantime.

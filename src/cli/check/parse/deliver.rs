@@ -32,7 +32,6 @@ impl Reading<'_> {
                 sources,
                 deliveries: &self.deliveries,
                 fetcher: self.options.fetcher,
-                rendering: self.options.rendering,
                 remotes: &self.remotes,
             };
             let Wanted {

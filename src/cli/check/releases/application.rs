@@ -12,12 +12,9 @@ use super::world::{World, file_in};
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
 use crate::cli::check::render::roots::{RootKind, holds};
 
+/// The releases of an Application, one for each of its sources that is rendered.
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
-    of_document(&delivery.document, &Owner::of(delivery), world)
-}
-
-/// The releases of the Application `document`, one for each of its sources that is rendered.
-pub(super) fn of_document(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
+    let document = &delivery.document;
     let one = at(document, &["spec", "source"]);
     let several = items(document, &["spec", "sources"]);
     let sources: Vec<&Value> = match several {
@@ -31,7 +28,7 @@ pub(super) fn of_document(document: &Value, owner: &Owner, world: &World<'_>) ->
     let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
-        owner,
+        owner: &Owner::of(delivery),
         world,
         references: references.collect(),
     };

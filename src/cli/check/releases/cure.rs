@@ -336,8 +336,7 @@ impl Release {
     /// The strongest layer of values that can be edited.
     fn editable(&self) -> Option<usize> {
         let is_editable = |layer: &Layer| match &layer.at {
-            At::Field(_) | At::Text(_) => !self.owner.is_template,
-            At::File(_) => true,
+            At::Field(_) | At::Text(_) | At::File(_) => true,
             At::Elsewhere => false,
         };
         self.values.iter().rposition(is_editable)

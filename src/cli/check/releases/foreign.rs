@@ -9,15 +9,23 @@ const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges 
 const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
 
 /// Kinds of objects, and the commands.
-const KINDS: [(&str, &str); 1] = [(
-    "HelmChart",
-    "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it",
-)];
+const KINDS: [(&str, &str); 2] = [
+    (
+        "ApplicationSet",
+        "`argocd appset generate FILE -o yaml | multi-attach-guard check -` judges its Applications",
+    ),
+    (
+        "HelmChart",
+        "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it",
+    ),
+];
 
 /// Why an object of the kind is not rendered.
 pub(super) fn of_kind(kind: &str) -> Reason {
     let mut kinds = KINDS.iter();
-    let command = kinds.find(|(it, _)| *it == kind).map(|(_, command)| *command);
+    let command = kinds
+        .find(|(it, _)| *it == kind)
+        .map(|(_, command)| *command);
     Reason::of_tool(command.unwrap_or("only its controller knows what it makes"))
 }
 

@@ -4,14 +4,11 @@
 //! what is rendered is a text beside the others, which may hold more releases.
 
 mod application;
-mod application_set;
 pub(super) mod cure;
 mod flux_kustomization;
 mod foreign;
-mod generators;
 mod helm_release;
 mod origin;
-mod template;
 mod values;
 mod variables;
 mod world;
@@ -40,9 +37,6 @@ pub(super) use world::{World, remotes};
 
 /// How deep an Application may lie in the charts of others.
 pub(super) const MAX_DEPTH: usize = 4;
-
-/// The most releases that one object may stand for.
-const MAX_GENERATED: usize = 1_000;
 
 /// A chart, or a kustomization, as a controller renders it for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,8 +68,6 @@ pub(super) struct Owner {
     pub(super) reference: ObjectRef,
     /// The file it was rendered from.
     pub(super) template: Option<Box<str>>,
-    /// Whether several releases are made of it, so that an edit would change all of them.
-    pub(super) is_template: bool,
 }
 
 /// Where a chart is.
@@ -89,8 +81,6 @@ pub(super) enum Chart {
     Manifests(PathBuf, bool),
     /// In a repository of charts, or in a registry.
     Remote(Remote),
-    /// Nowhere that can be looked at.
-    Refused(Reason),
 }
 
 /// What a format makes of an object. Without a release, its files are read where they stand.
@@ -100,11 +90,10 @@ type Read = Result<Vec<Release>, Reason>;
 type ReadObject = fn(&Delivery, &World<'_>) -> Read;
 
 /// The kinds of objects that are read, and what reads them.
-const FORMATS: [(&str, ReadObject); 4] = [
+const FORMATS: [(&str, ReadObject); 3] = [
     ("HelmRelease", helm_release::read),
     ("Kustomization", flux_kustomization::read),
     ("Application", application::read),
-    ("ApplicationSet", application_set::read),
 ];
 
 /// The releases among the sources, and what is rendered for them.
@@ -130,7 +119,7 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
     let remotes = releases.flatten().flat_map(|it| match &it.chart {
         Chart::Remote(remote) => vec![remote.clone()],
         Chart::Folder(folder) => dependencies::remote(folder),
-        Chart::Kustomization(..) | Chart::Manifests(..) | Chart::Refused(_) => Vec::new(),
+        Chart::Kustomization(..) | Chart::Manifests(..) => Vec::new(),
     });
     world.fetcher.fetch(remotes.collect())?;
     let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
@@ -205,7 +194,12 @@ fn of_file(source: usize, world: &World<'_>) -> Option<(usize, Unopened)> {
     let file = &world.sources[source];
     let (format, reason) = foreign::of_file(file.path()?)?;
     // An object may have the name of such a file.
-    if file.text().ok()?.lines().any(|it| it.starts_with("apiVersion:")) {
+    if file
+        .text()
+        .ok()?
+        .lines()
+        .any(|it| it.starts_with("apiVersion:"))
+    {
         return None;
     }
     let unopened = Unopened {
@@ -244,7 +238,6 @@ impl Owner {
             place: delivery.place.clone(),
             reference: delivery.reference.clone(),
             template: delivery.template.clone(),
-            is_template: false,
         }
     }
 }
@@ -305,7 +298,6 @@ impl Release {
                 let (fields, variables) = (fields.clone(), self.variables.clone());
                 return Ok(Job::Kustomization(Box::new(root), fields, variables));
             }
-            Chart::Refused(reason) => return Err(reason.clone()),
             Chart::Manifests(folder, recursive) => {
                 return Ok(Job::Manifests(folder.clone(), *recursive));
             }

@@ -145,7 +145,6 @@ impl Chart {
                 repository.path_of(folder)
             }
             Self::Remote(remote) => remote.to_string(),
-            Self::Refused(_) => String::new(),
         }
     }
 
@@ -159,7 +158,7 @@ impl Chart {
                 key.is_empty() || !fields.values().any(|it| it.to_string().contains(key))
             }
             Self::Manifests(..) => true,
-            Self::Folder(_) | Self::Remote(_) | Self::Refused(_) => false,
+            Self::Folder(_) | Self::Remote(_) => false,
         }
     }
 
@@ -172,7 +171,7 @@ impl Chart {
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
-            Self::Manifests(..) | Self::Remote(_) | Self::Refused(_) => None,
+            Self::Manifests(..) | Self::Remote(_) => None,
         }
     }
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::Reason;
 use crate::cli::check::fetch::{Fetcher, Remote};
 use crate::cli::check::files::{is_inside, normal, text_inside};
-use crate::cli::check::render::Rendering;
 use crate::cli::check::render::roots::Places;
 use crate::cli::check::repository::Repository;
 use manifest::delivery::{Delivery, Role, decoded, document_at};
@@ -23,7 +22,6 @@ pub(in crate::cli::check) struct World<'w> {
     pub(in crate::cli::check) sources: &'w [Source],
     pub(in crate::cli::check) deliveries: &'w [Delivery],
     pub(in crate::cli::check) fetcher: &'w Fetcher<'w>,
-    pub(in crate::cli::check) rendering: &'w Rendering<'w>,
     /// The URLs of this repository.
     pub(in crate::cli::check) remotes: &'w [String],
 }

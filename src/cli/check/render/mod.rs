@@ -7,7 +7,6 @@
 
 mod bases;
 pub(super) mod dependencies;
-mod go_template;
 pub(super) mod group;
 mod inflate;
 pub(super) mod origin;
@@ -34,7 +33,6 @@ use tokio::runtime::{Builder, Runtime};
 use super::files::text_inside;
 use super::reason::Reason;
 use super::repository::Repository;
-use go_template::Call;
 use group::Groups;
 use origin::Naming;
 use program::{Failure, Limits, on_path, output};
@@ -167,23 +165,6 @@ impl<'o> Rendering<'o> {
         }
         let renderer = self.renderer()?;
         Ok(renderer.all(jobs, |job| renderer.job(job)))
-    }
-
-    /// The results of templates of Go, in their order.
-    ///
-    /// # Errors
-    /// One of them fails: the end of a sentence.
-    pub(super) fn go_templates(
-        &self,
-        calls: &[Call],
-        parameters: &[&Value],
-    ) -> Result<Vec<String>, Reason> {
-        if self.options.render == Render::Never {
-            return Err("only helm evaluates its template".into());
-        }
-        let renderer = self.renderer().map_err(|error| error.to_string())?;
-        let results = renderer.go_templates(calls, parameters);
-        renderer.runtime.block_on(results)
     }
 
     /// The values that the chart of a job brings along.

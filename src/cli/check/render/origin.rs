@@ -5,7 +5,7 @@
 //! the same comment, so that a rendered text says in one way where it is from.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::super::files::{MAX_ROOT_FILE, text_inside};
 use super::super::repository::Repository;
@@ -176,6 +176,27 @@ pub(in crate::cli::check) fn line_in(
     let text = text_inside(top, Path::new(from), MAX_BYTES).ok()?;
     let line = line_of(&text, &object.kind, &object.name, field);
     Some(line.unwrap_or_else(|| first_line(&text)))
+}
+
+/// The position of an object of standard input in the file that its text names as its source,
+/// where that is a file of the repository with an object of the kind.
+pub(in crate::cli::check) fn place_of_piped(
+    from: &str,
+    object: &ObjectRef,
+    field: &str,
+    repository: &Repository,
+) -> Option<Place> {
+    let file = Path::new(from);
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    let is_plain = file.components().all(is_plain);
+    let text = text_inside(repository.root(), file, MAX_BYTES).ok();
+    let line = line_of(
+        &text.filter(|_| is_plain)?,
+        &object.kind,
+        &object.name,
+        field,
+    )?;
+    Some(line.in_file(from.to_owned(), "standard input".to_owned(), repository))
 }
 
 fn first_line(text: &str) -> Line {
