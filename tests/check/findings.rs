@@ -252,7 +252,7 @@ fn standard_input_is_read_and_names_the_template() {
         ("token", "secret\nkind: Deployment\n"),
     ];
     let folder = repository(&files);
-    let mut placed = |text: &str| {
+    let placed = |text: &str| {
         let arguments = ["check", "-", "--format", "json"];
         let found = super::findings(&run_with(folder.path(), &arguments, text));
         (found[0]["file"].clone(), found[0]["line"].clone())

@@ -1,13 +1,12 @@
 //! Releases of GitOps controllers, rendered by the real helm and the real kustomize.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::rendering::{check, found, report, tools};
-use super::{CLAIM, CLASS, DEPLOYMENT, err, out, repository};
+use super::{CLAIM, CLASS, DEPLOYMENT, out, repository};
 
 /// The name of a file and its text.
 type File<'f> = (&'f str, &'f str);
@@ -89,7 +88,7 @@ fn application(source: &str) -> String {
 
 /// What was found, then what was not opened, with the reason.
 pub(super) fn reported(report: &Value) -> Vec<String> {
-    // Where a value stands is what the tests of cures are about.
+    // The line of a value is not what these tests are about.
     let place = |it: String| match it.split(':').collect::<Vec<_>>()[..] {
         [start, end] => {
             let end = end.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -188,8 +187,8 @@ fn an_application_is_rendered_with_all_its_values() {
         ("an object of values", application(&format!("{chart}    helm:\n      valuesObject: {{{ROLLING}}}\n")), &[], vec![found()]),
         ("parameters", application(&format!("{chart}    helm:\n      parameters: [{{name: strategy.type, value: RollingUpdate}}]\n")), &[], vec![found()]),
         ("another name", application(&format!("{chart}    helm: {{releaseName: web, valuesObject: {{{ROLLING}}}}}\n")), &[], vec!["prod/web apps/shop.yaml charts/web".to_owned()]),
-        ("a file beside the chart", application(&format!("{chart}    helm: {{valueFiles: [prod.yaml]}}\n")), &[own], vec!["prod/shop charts/web/prod.yaml charts/web".to_owned()]),
-        ("a file of another source", several, &[values], vec!["prod/shop envs/prod.yaml charts/web".to_owned()]),
+        ("a file beside the chart", application(&format!("{chart}    helm: {{valueFiles: [prod.yaml]}}\n")), &[own], vec![found()]),
+        ("a file of another source", several, &[values], vec![found()]),
         ("a file that may be missing", application(&format!("{chart}    helm: {{valueFiles: [no.yaml], ignoreMissingValueFiles: true}}\n")), &[], vec![]),
         ("a patched kustomization", application(patched), &base, vec![]),
         ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: it needs https://example.com/org/other".to_owned()]),
@@ -399,103 +398,9 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
     );
 }
 
-/// What `--fix` does with the files, or what `git apply` makes of the diff.
-fn cured(files: &[(&str, &str)], file: &str, expected: &str) {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
-    let folder = gitops(files);
-    let diff = check(&folder, tools.path(), &[".", "--diff"]);
-    let patch = folder.path().join("patch");
-    fs::write(&patch, &diff.stdout).unwrap();
-    let applied = Command::new("git")
-        .arg("apply")
-        .arg(&patch)
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert!(applied.status.success(), "{}{}", out(&diff), err(&applied));
-    let read = || fs::read_to_string(folder.path().join(file)).unwrap();
-    assert_eq!(read(), expected, "{}{}", out(&diff), err(&diff));
-
-    let (_, before) = files.iter().find(|(name, _)| *name == file).unwrap();
-    fs::write(folder.path().join(file), before).unwrap();
-    let fixed = check(&folder, tools.path(), &[".", "--fix"]);
-    assert_eq!(read(), expected, "{}{}", out(&fixed), err(&fixed));
-    assert_eq!(out(&fixed), "", "all was done in place");
-    let report = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
-    assert_eq!(reported(&report), [""; 0]);
-}
-
+/// The printed post-renderer, pasted as it is, repairs.
 #[test]
-fn the_value_that_cures_is_named_and_set() {
-    let text = release(&format!(
-        "  values:\n    # how pods are replaced\n    {ROLLING}\n"
-    ));
-    let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
-        return;
-    };
-    let finding = &report["findings"][0];
-    let message = finding["message"].as_str().unwrap();
-    assert!(
-        message.ends_with("Set spec.values.strategy to {\"type\":\"Recreate\"} in apps/shop.yaml: rendered again with it, the finding is gone."),
-        "{message}"
-    );
-    assert_eq!(finding["line"], 14);
-    let recreate = text.replace("RollingUpdate", "Recreate");
-    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &recreate);
-
-    // Of an overlay, the file that it takes the release from is edited.
-    let kustomization = ("apps/kustomization.yaml", "resources: [shop.yaml]\n");
-    cured(
-        &[("apps/shop.yaml", &text), kustomization],
-        "apps/shop.yaml",
-        &recreate,
-    );
-
-    let text = application("    path: charts/web\n    helm: {valueFiles: [/envs/prod.yaml]}\n");
-    let files = [
-        ("apps/shop.yaml", text.as_str()),
-        ("envs/prod.yaml", "a: 1\nstrategy:\n  type: RollingUpdate\n"),
-    ];
-    cured(
-        &files,
-        "envs/prod.yaml",
-        "a: 1\nstrategy:\n  type: Recreate\n",
-    );
-
-    let text = application(
-        "    path: charts/web\n    helm:\n      valuesObject:\n        strategy:\n          type: RollingUpdate\n          rollingUpdate: {maxSurge: 1}\n",
-    );
-    let expected = text
-        .replace("RollingUpdate\n", "Recreate\n")
-        .replace("{maxSurge: 1}", "null");
-    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &expected);
-
-    // A text of values is edited within the text.
-    let text = application(
-        "    path: charts/web\n    helm:\n      values: |\n        # how\n        strategy:\n          type: RollingUpdate\n\n        a: 1\n",
-    );
-    let expected = text.replace("RollingUpdate", "Recreate");
-    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &expected);
-}
-
-#[test]
-fn an_access_mode_that_cures_is_named() {
-    let text = release("  values:\n    accessMode: ReadWriteMany\n");
-    let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
-        return;
-    };
-    let message = report["findings"][0]["message"].as_str().unwrap();
-    assert!(
-        message.ends_with("Set spec.values.accessMode to \"ReadWriteOnce\" in apps/shop.yaml: rendered again with it, the finding is gone."),
-        "{report:#}"
-    );
-}
-
-/// A chart without a value for it: the printed post-renderer, pasted as it is, cures.
-#[test]
-fn a_post_renderer_is_printed_where_no_value_cures() {
+fn a_post_renderer_is_printed_for_a_release() {
     let Some(tools) = tools(&["helm", "kustomize"]) else {
         return;
     };
@@ -506,9 +411,6 @@ fn a_post_renderer_is_printed_where_no_value_cures() {
         ("shop.yaml", &text),
     ];
     let folder = gitops(&files);
-    let before = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
-    let message = before["findings"][0]["message"].as_str().unwrap();
-    assert!(message.contains(" No value of the chart was found that changes this; `check --fix` prints a post-renderer for HelmRelease prod/shop, "), "{message}");
     let fixed = check(&folder, tools.path(), &["shop.yaml", "class.yaml", "--fix"]);
     let renderer = out(&fixed)
         .split_once("spec:\n")
@@ -754,7 +656,7 @@ fn two_workloads_of_a_chart_on_one_claim_learn_what_remains() {
         .collect();
     assert_eq!(shared.len(), 1, "{report:#}");
     assert!(
-        shared[0].ends_with("Look for one that gives a workload its own claim or its own affinity, or patch what the chart renders."),
+        shared[0].ends_with("Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders."),
         "{shared:?}"
     );
 }

@@ -51,7 +51,6 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
-use releases::cure::{self, Cures};
 use render::Rendering;
 pub use render::{Render, RenderOptions};
 use repair::Repair;
@@ -210,12 +209,10 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         let mode = Mode::Repair {
             remedy: options.remedy,
         };
-        let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
         let repair = Repair {
             parsed: &parsed,
             effective: &effective,
             mode,
-            cures: &cures,
             repository: &repository,
             dry: options.diff,
         };
@@ -226,14 +223,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         parsed = parse(again, parsed.facts, reading).map_err(CheckError::Render)?;
         parsed.refuse(edits.failed);
     }
-    let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
-    let mut report = judged(
-        &parsed,
-        &effective,
-        &repository,
-        &cures,
-        options.report.format,
-    );
+    let mut report = judged(&parsed, &effective, &repository, options.report.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let unused_suppressions =
             unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
@@ -252,13 +242,12 @@ fn judged(
     parsed: &Parsed,
     effective: &EffectivePolicy,
     repository: &Repository,
-    cures: &Cures,
     format: Format,
 ) -> Report {
     let scopes = Scopes::of(parsed);
     let groups = scopes.groups().into_par_iter();
     let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
-    let placed = judged.map(|group| report::place(parsed, repository, format, cures, group));
+    let placed = judged.map(|group| report::place(parsed, repository, format, group));
     report::report(parsed, placed.collect(), format)
 }
 

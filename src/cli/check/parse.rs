@@ -12,7 +12,7 @@ use super::discover::{Discovered, ReadOptions, unread};
 use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
 use super::progress::Progress;
-use super::releases::{World, remotes};
+use super::releases::remotes;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 use manifest::delivery::Delivery;
@@ -40,9 +40,6 @@ pub(super) struct Parsed {
     pub(super) summary: Summary,
     /// When they are judged, by which overrides end.
     pub(super) now: Timestamp,
-    deliveries: Vec<Delivery>,
-    /// The URLs of the repository.
-    remotes: Vec<String>,
 }
 
 /// Reads the objects of all sources, and of what the releases among them deliver. `facts` are
@@ -192,8 +189,6 @@ impl Reading<'_> {
             unread,
             unopened,
             summary,
-            deliveries: self.deliveries,
-            remotes: self.remotes,
             now: Timestamp::now(),
         }
     }
@@ -213,43 +208,6 @@ impl Parsed {
     pub(super) fn refuse(&mut self, failed: Vec<Unread>) {
         self.unread.extend(failed);
         self.summary.unreadable = self.unread.len();
-    }
-
-    /// What the releases refer to.
-    pub(super) fn world<'w>(&'w self, options: ReadOptions<'w>) -> World<'w> {
-        World {
-            repository: options.repository,
-            fetcher: options.fetcher,
-            sources: &self.discovered.sources,
-            deliveries: &self.deliveries,
-            remotes: &self.remotes,
-        }
-    }
-
-    /// Puts other texts in the place of what releases were rendered to, and returns those.
-    pub(super) fn exchange(&mut self, texts: Vec<(usize, String)>) -> Vec<(usize, String)> {
-        let numbers: HashSet<usize> = texts.iter().map(|(number, _)| *number).collect();
-        let objects = &mut self.objects;
-        objects.retain(|known| !numbers.contains(&known.place.source));
-        let mut before = Vec::new();
-        for (number, text) in texts {
-            let source = &mut self.discovered.sources[number];
-            let name = source.name.clone();
-            let old = std::mem::replace(source, Source::rendered(&name, text));
-            before.push((number, old.text().unwrap_or_default().into_owned()));
-            let read = read_objects(&self.discovered.sources[number..=number], true, || {});
-            let items = read.items.into_iter().filter(|item| item.missing.is_none());
-            for mut known in items.filter_map(known) {
-                known.place.source = number;
-                if let Some(release) = self.discovered.release(number) {
-                    release.complete(&mut known);
-                }
-                as_created(&mut known, &self.facts);
-                self.objects.push(known);
-            }
-        }
-        self.objects.sort_by(|a, b| a.place.cmp(&b.place));
-        before
     }
 
     /// Whether several kustomizations take an object of its kind from the same file.

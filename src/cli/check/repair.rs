@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::PathBuf;
 
@@ -15,7 +14,6 @@ use super::merge_patch;
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use super::releases::Release;
-use super::releases::cure::{Cure, Cures};
 use super::replace::replace;
 use super::repository::Repository;
 use super::scope::{Context, Scopes};
@@ -55,7 +53,6 @@ pub(super) struct Repair<'r> {
     pub(super) effective: &'r EffectivePolicy,
     /// Which remedies.
     pub(super) mode: Mode,
-    pub(super) cures: &'r Cures,
     pub(super) repository: &'r Repository,
     /// The files stay as they are, and the output holds diffs.
     pub(super) dry: bool,
@@ -79,7 +76,7 @@ impl Repair<'_> {
         let source = |it: &Repairable<'_>| it.known.place.source;
         for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
             match self.parsed.discovered.release(source(&of_file[0])) {
-                Some(release) => edits.release(self, release, of_file),
+                Some(release) => edits.release(release, of_file),
                 None => edits.file(self, of_file),
             }
         }
@@ -141,6 +138,15 @@ impl Repairable<'_> {
         let patch = safe::yaml(edit::to_yaml(&patch), &patch);
         let title = format!("A patch for {object}{origin}.");
         format!("---\n# {}\n{patch}", safe::line(&title))
+    }
+
+    /// What a HelmRelease takes to repair the object.
+    fn post_renderer(&self) -> Value {
+        let object = &self.known.reference;
+        let patch = serde_json::to_string(&self.patch).unwrap_or_default();
+        let target = json!({"kind": object.kind, "name": object.name});
+        let patches = json!([{"target": target, "patch": patch}]);
+        json!({"spec": {"postRenderers": [{"kustomize": {"patches": patches}}]}})
     }
 
     fn repaired(&self) -> Value {
@@ -233,29 +239,12 @@ impl Edits {
         Some(edited)
     }
 
-    /// Sets the values of a release that cure its objects; else says what there is to do.
-    fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
-        let source = repairable[0].known.place.source;
-        let cures = repair.cures.for_source(source);
+    /// Prints what repairs the objects of a release, unless the files that they are from are
+    /// edited.
+    fn release(&mut self, release: &Release, repairable: &[Repairable<'_>]) {
         for it in repairable {
-            let object = &it.known.reference;
-            let is_strategy = STRATEGIES.contains(&it.remedies.as_str());
-            let mut of_it = cures.iter().filter(|(fault, _)| fault.object() == object);
-            let cure = of_it.find(|(fault, _)| is_strategy && fault.is_about_strategy());
-            let Some((_, cure)) = cure else {
-                if !self.edits_origin_of(it) {
-                    self.by_hand(release, it, None);
-                }
-                continue;
-            };
-            match self.set(repair, release, cure) {
-                Some(Ok(())) => {}
-                Some(Err(refusal)) => {
-                    self.by_hand(release, it, Some(cure));
-                    let name = release.shown();
-                    self.fail(&name, format!("It is not edited: {refusal}"));
-                }
-                None => self.by_hand(release, it, Some(cure)),
+            if !self.edits_origin_of(it) {
+                self.by_hand(release, it);
             }
         }
     }
@@ -267,69 +256,29 @@ impl Edits {
         file.is_some_and(|it| self.edited.contains_key(&it))
     }
 
-    /// Sets the value in the file that it is written in; `None` where there is no such file.
-    fn set(
-        &mut self,
-        repair: &Repair<'_>,
-        release: &Release,
-        cure: &Cure,
-    ) -> Option<Result<(), edit::EditError>> {
-        let (name, path, place) = release.written_in(cure, repair.parsed, repair.repository)?;
-        let edited = match self.edited.entry(path) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let text = fs::read_to_string(entry.key()).ok()?;
-                entry.insert(Edited {
-                    name,
-                    before: text.clone(),
-                    after: text,
-                    done: Vec::new(),
-                })
-            }
-        };
-        let after = match cure.edit(release, &edited.after, &place)? {
-            Ok(after) => after,
-            Err(refusal) => return Some(Err(refusal)),
-        };
-        // Another object of the release may have needed the same.
-        if after == edited.after {
-            return Some(Ok(()));
-        }
-        let sentence = cure.sentence(release, &edited.name);
-        edited.done.push(format!("{}: {sentence}", release.shown()));
-        edited.after = after;
-        Some(Ok(()))
-    }
-
-    /// Prints what cures an object of a release that is not edited.
-    fn by_hand(&mut self, release: &Release, it: &Repairable<'_>, cure: Option<&Cure>) {
+    /// Prints the patch for an object of a release: as a post-renderer where the release takes
+    /// one.
+    fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
         let (object, name) = (&it.known.reference, release.shown());
-        match cure {
-            Some(Cure::PostRenderer(fields)) => {
-                let renderer = json!({"spec": {"postRenderers": [{"kustomize": fields}]}});
-                self.output += &format!("---\n# A post-renderer for {name}.\n");
-                self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
-                self.done.push(format!(
-                    "{object} has no value in {name} that was found: add the post-renderer."
-                ));
-            }
-            Some(cure) => {
-                let sentence = cure.sentence(release, &name);
-                self.done.push(format!("{object}: {sentence}"));
-            }
-            None => {
-                self.output += &it.patch_for_kustomize();
-                let template = it.known.template.as_deref();
-                self.done.push(match template.filter(|_| !release.chart.is_helm()) {
-                    Some(template) => format!(
-                        "{name} renders {object} from {template}. Change it there, or add the patch to the release."
-                    ),
-                    None => format!(
-                        "{name} deploys {object}, and no value of it is known to fix this. Apply the patch after rendering."
-                    ),
-                });
-            }
+        if release.chart.is_helm() && *release.owner.reference.kind == *"HelmRelease" {
+            let renderer = it.post_renderer();
+            self.output += &format!("---\n# A post-renderer for {name}.\n");
+            self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
+            self.done.push(format!(
+                "{name} deploys {object}: set the value of its chart that becomes the field, or add the post-renderer."
+            ));
+            return;
         }
+        self.output += &it.patch_for_kustomize();
+        let template = it.known.template.as_deref();
+        self.done.push(match template.filter(|_| !release.chart.is_helm()) {
+            Some(template) => format!(
+                "{name} renders {object} from {template}. Change it there, or add the patch to the release."
+            ),
+            None => format!(
+                "{name} deploys {object}: set the value of its chart that becomes the field, or apply the patch after rendering."
+            ),
+        });
     }
 
     /// Writes the files, or shows how they would change.
@@ -382,6 +331,3 @@ impl Edits {
         });
     }
 }
-
-/// Remedies that a value about the strategy stands for.
-const STRATEGIES: [&str; 2] = ["recreate", "drop-leftover"];

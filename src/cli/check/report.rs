@@ -7,7 +7,6 @@ use super::fold;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
-use super::releases::cure::Cures;
 use super::releases::{self, Release};
 use super::render::origin;
 use super::render::roots::{Root, RootKind};
@@ -22,7 +21,7 @@ use manifest::split::{Part, parts};
 use report::{Fix, Format, JudgedObject, Located, Notice, Place, Report};
 
 /// What remains where several workloads of a chart use one claim.
-const SHARED: &str = "None of the usual chart values changes this. Look for one that gives a workload its own claim or its own affinity, or patch what the chart renders.";
+const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
 
 /// The findings and notices of one group.
 pub(super) type Placed = (Vec<Located>, Vec<Notice>);
@@ -66,7 +65,6 @@ pub(super) fn place(
     parsed: &Parsed,
     repository: &Repository,
     format: Format,
-    cures: &Cures,
     group: JudgedGroup<'_>,
 ) -> Placed {
     let source = parsed.source(&parsed.objects[group.objects[0].number]);
@@ -79,8 +77,7 @@ pub(super) fn place(
         repository,
         source,
         root,
-        release: release.map(|release| (number, release)),
-        cures,
+        release,
         path: source.real_path().map(|path| repository.path_of(path)),
         lines: Lines::of(&text),
         parts: match (root, release) {
@@ -124,9 +121,7 @@ struct FileText<'f> {
     repository: &'f Repository,
     source: &'f Source,
     root: Option<&'f Root>,
-    /// With the number of the source.
-    release: Option<(usize, &'f Release)>,
-    cures: &'f Cures,
+    release: Option<&'f Release>,
     path: Option<String>,
     text: &'f str,
     lines: Lines<'f>,
@@ -136,12 +131,11 @@ struct FileText<'f> {
 
 impl FileText<'_> {
     fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
-        let place = match self.release {
-            Some((number, release)) if release.chart.is_helm() => {
-                self.in_release(number, release, &mut finding)
-            }
-            _ => self.place(known, &finding.field_path, spot),
-        };
+        let place = self.place(known, &finding.field_path, spot);
+        let is_of_chart = self.release.is_some_and(|it| it.chart.is_helm());
+        if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
+            finding.message += &format!(" {SHARED}");
+        }
         let mut located = Located::new(finding, Some(place));
         let first = located.finding.remedies.first();
         located.fix = first.and_then(|first| match self.parts.get(known.place.part) {
@@ -151,27 +145,12 @@ impl FileText<'_> {
         located
     }
 
-    /// Where the author of a release can change what was found, which the finding says then.
-    fn in_release(&self, number: usize, release: &Release, finding: &mut Finding) -> Place {
-        let owner = &self.parsed.discovered.sources[release.owner.place.source];
-        let cure = self.cures.of(number, finding);
-        let place = releases::place(release, cure.flatten(), owner, self.repository);
-        let sentence = match cure {
-            Some(Some(cure)) => cure.sentence(release, &place.file),
-            Some(None) => "No value of the chart was found that changes this.".to_owned(),
-            None if finding.rule == codes::WORKLOADS_SHARE_VOLUME => SHARED.to_owned(),
-            None => return place,
-        };
-        finding.message += &format!(" {sentence}");
-        place
-    }
-
     /// What the proposal changes in the checked file that a kustomization takes the object
     /// from.
     fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
         let is_kustomization = match (self.root, self.release) {
             (Some(root), _) => root.kind == RootKind::Kustomization,
-            (None, Some((_, release))) => !release.chart.is_helm(),
+            (None, Some(release)) => !release.chart.is_helm(),
             (None, None) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
@@ -187,12 +166,12 @@ impl FileText<'_> {
         if let Some(root) = self.root {
             return origin::place(root, template, &known.reference, field, self.repository);
         }
-        if let Some((_, release)) = self.release {
+        if let Some(release) = self.release {
             let owner = &self.parsed.discovered.sources[release.owner.place.source];
             let written = template.filter(|_| release.chart.leaves(field));
             return written
                 .and_then(|it| releases::place_in(it, release, known, field, self.repository))
-                .unwrap_or_else(|| releases::place(release, None, owner, self.repository));
+                .unwrap_or_else(|| releases::place(release, owner, self.repository));
         }
         let piped = template.filter(|_| self.source.path().is_none());
         let placed = piped

@@ -4,7 +4,6 @@
 //! what is rendered is a text beside the others, which may hold more releases.
 
 mod application;
-pub(super) mod cure;
 mod flux_kustomization;
 mod foreign;
 mod helm_release;
@@ -31,7 +30,6 @@ use manifest::read::Position;
 pub(super) use origin::{place, place_in};
 use report::Unopened;
 use values::Layer;
-pub(super) use values::merge;
 pub(super) use variables::Variables;
 pub(super) use world::{World, remotes};
 

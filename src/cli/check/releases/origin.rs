@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cure::Cure;
 use super::values::At;
 use super::{Chart, Release};
 use crate::cli::check::files::text_inside;
@@ -17,36 +16,22 @@ use manifest::read::Position;
 use manifest::source::{MAX_BYTES, Source};
 use report::Place;
 
-/// The place, in the file that it is written in, of the value that cures a finding; else of the
-/// release's values, or of the whole object. The source is the one that the release was read from.
+/// The place of a release's values in its object, or of the whole object. The source is the one
+/// that the release was read from.
 pub(in crate::cli::check) fn place(
     release: &Release,
-    cure: Option<&Cure>,
     source: &Source,
     repository: &Repository,
 ) -> Place {
     let owner = &release.owner;
-    let last = release
-        .values
-        .iter()
-        .rposition(|it| matches!(it.at, At::Field(_) | At::Text(_)));
-    let (layer, path) = match cure {
-        Some(Cure::Value { layer, path, .. }) => (*layer, path.as_slice()),
-        _ => (last, &[][..]),
-    };
-    let at = layer.map(|layer| &release.values[layer].at);
-    let quoted = path.iter().map(|key| format!("[\"{key}\"]"));
-    let field = match at {
-        Some(At::Field(field)) => format!("{field}{}", quoted.collect::<String>()),
-        Some(At::Text(field)) => field.clone(),
-        Some(At::File(_)) => quoted.collect(),
-        _ => "spec".to_owned(),
-    };
-    let written = match (at, &owner.template) {
-        (Some(At::File(file)), _) => in_values(file, &field, repository),
-        (_, Some(file)) => in_template(release, Path::new(&**file), &field, repository),
-        _ => None,
-    };
+    let mut layers = release.values.iter().rev();
+    let field = layers.find_map(|it| match &it.at {
+        At::Field(field) | At::Text(field) => Some(field.as_str()),
+        At::File(_) | At::Elsewhere => None,
+    });
+    let field = field.unwrap_or("spec");
+    let template = owner.template.as_deref().map(Path::new);
+    let written = template.and_then(|it| in_template(release, it, field, repository));
     let Written {
         file,
         path,
@@ -56,7 +41,7 @@ pub(in crate::cli::check) fn place(
     } = written.unwrap_or_else(|| {
         let text = source.text().unwrap_or_default().into_owned();
         let path = source.real_path().map(|path| repository.path_of(path));
-        Written::of(source.name.clone(), path, text, &owner.place, &field)
+        Written::of(source.name.clone(), path, text, &owner.place, field)
     });
     let lines = Lines::of(&text);
     let (line, column) = lines.line_and_column(start);
@@ -127,14 +112,6 @@ fn in_template(
     let place = named.next().map_or_else(Position::start, |it| it.place);
     let path = Some(repository.path_of(&real));
     Some(Written::of(shown(file), path, text, &place, field))
-}
-
-/// The field in a file of values.
-fn in_values(real: &Path, field: &str, repository: &Repository) -> Option<Written> {
-    let text = text_inside(repository.root(), real, MAX_BYTES).ok()?;
-    let path = Some(repository.path_of(real));
-    let name = repository.name_of(real).display().to_string();
-    Some(Written::of(name, path, text, &Position::start(), field))
 }
 
 impl Chart {

@@ -167,15 +167,6 @@ impl<'o> Rendering<'o> {
         Ok(renderer.all(jobs, |job| renderer.job(job)))
     }
 
-    /// The values that the chart of a job brings along.
-    ///
-    /// # Errors
-    /// See [`Self::roots`].
-    pub(super) fn chart_values(&self, job: &Job) -> io::Result<Value> {
-        let renderer = self.renderer()?;
-        Ok(renderer.runtime.block_on(renderer.chart_values(job)))
-    }
-
     fn renderer(&self) -> io::Result<&Renderer> {
         if let Some(renderer) = self.renderer.get() {
             return Ok(renderer);

@@ -8,12 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::super::files::text_inside;
 use super::super::reason::Reason;
-use super::super::releases::{Variables, merge};
+use super::super::releases::Variables;
 use super::program::Failure;
 use super::roots::Root;
 use super::sandbox::Copy;
 use super::{Renderer, origin};
-use manifest::delivery::value_of;
 use manifest::source::MAX_BYTES;
 
 /// What is rendered for a release, with everything at hand.
@@ -52,35 +51,7 @@ pub(in crate::cli::check) enum ChartFiles {
     Archive(PathBuf),
 }
 
-/// The most charts within a chart whose values are looked at.
-const MAX_SUBCHARTS: usize = 16;
-
 impl Renderer {
-    /// The values that the chart of the job brings along, those of the charts in it under their
-    /// names.
-    pub(super) async fn chart_values(&self, job: &Job) -> Value {
-        let Job::Chart(ChartJob { chart, .. }) = job else {
-            return json!({});
-        };
-        let (Ok((copy, chart)), Some(helm)) = (self.chart_files(chart), &self.helm) else {
-            return json!({});
-        };
-        let mut values = json!({});
-        for inner in subcharts(&chart).into_iter().take(MAX_SUBCHARTS) {
-            let found = self.shown_values(helm, &inner, &copy).await;
-            values[name_of(&inner)] = found;
-        }
-        merge(&mut values, &self.shown_values(helm, &chart, &copy).await);
-        values
-    }
-
-    async fn shown_values(&self, helm: &Path, chart: &Path, copy: &Copy) -> Value {
-        let arguments = ["show".into(), "values".into(), chart.into()];
-        let text = self.output(helm, &arguments, copy).await;
-        let value = text.ok().and_then(|text| value_of(&text));
-        value.filter(Value::is_object).unwrap_or_else(|| json!({}))
-    }
-
     /// A folder with a copy of the chart, and where in it the chart is.
     fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
         match chart {
@@ -174,27 +145,4 @@ fn options(job: &ChartJob, folder: &Path) -> Result<Vec<OsString>, Failure> {
     }
     options.extend(job.sets.iter().map(OsString::from));
     Ok(options)
-}
-
-/// The charts in the chart.
-fn subcharts(chart: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(chart.join("charts")).into_iter().flatten();
-    let mut charts: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    charts.sort();
-    charts
-}
-
-/// The name of a chart by that of its folder or its archive, `name-1.2.3.tgz`.
-fn name_of(chart: &Path) -> &str {
-    let file = chart
-        .file_name()
-        .and_then(OsStr::to_str)
-        .unwrap_or_default();
-    let Some(name) = file.strip_suffix(".tgz") else {
-        return file;
-    };
-    let is_version = |at: &usize| name[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let mut dashes = name.match_indices('-').map(|(at, _)| at);
-    let end = dashes.find(is_version).unwrap_or(name.len());
-    &name[..end]
 }
