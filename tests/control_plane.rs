@@ -3,12 +3,18 @@
 mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use harness::process::Program;
 use harness::programs::minors;
 use harness::{Needs, NodeSpec, WebhookOptions};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::{Value, json};
 
 #[test]
 fn kubectl_talks_to_the_api_server() {
@@ -62,6 +68,111 @@ fn a_programs_keeper_is_not_in_the_group_of_the_test() {
 fn group(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Answers one request after the other as the script says, `None` by closing the connection;
+/// tells what was asked.
+fn scripted(script: Vec<Option<(u16, Value)>>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        let answered = script.into_iter().map(|answer| {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let mut head = Vec::new();
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                if line.trim().is_empty() {
+                    break;
+                }
+                let line = line.to_lowercase();
+                if let Some(value) = line.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                head.push(line);
+            }
+            stream.read_exact(&mut vec![0; length]).unwrap();
+            if let Some((code, body)) = answer {
+                let body = body.to_string();
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {code} Said\r\ncontent-type: application/json\r\n\
+                     connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            }
+            let words: Vec<&str> = head[0].split_whitespace().collect();
+            format!("{} {}", words[0], words[1].trim_end_matches('?'))
+        });
+        answered.collect()
+    });
+    (url, server)
+}
+
+/// A request that a busy API server did not answer is repeated, and what an earlier one has
+/// done is done. What a webhook says is an answer.
+#[test]
+fn the_harness_asks_again_as_clients_of_kubernetes_do() {
+    let status = |code: u16, reason: &str, message: &str| {
+        let body = json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure",
+            "code": code, "reason": reason, "message": message,
+        });
+        Some((code, body))
+    };
+    let there = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": "one", "uid": "of-the-first-request",
+    }});
+    let busy = "Internal error occurred: resource quota evaluation timed out";
+    let webhook = "Internal error occurred: failed calling webhook: timed out";
+    let (url, server) = scripted(vec![
+        // A create.
+        status(429, "TooManyRequests", "later"),
+        None,
+        status(500, "InternalError", busy),
+        status(409, "AlreadyExists", "namespaces \"one\" already exists"),
+        Some((200, there.clone())),
+        // One of what somebody else has made.
+        status(409, "AlreadyExists", "namespaces \"one\" already exists"),
+        // A delete.
+        status(504, "Timeout", "Timeout: request did not complete"),
+        status(404, "NotFound", "namespaces \"one\" not found"),
+        // A get.
+        status(500, "InternalError", webhook),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "one",
+        "contexts": [{ "name": "one", "context": { "cluster": "one", "user": "one" } }],
+        "clusters": [{ "name": "one", "cluster": { "server": url } }],
+        "users": [{ "name": "one", "user": {} }],
+    });
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = harness::asking::client(&kubeconfig, None).await.unwrap();
+        let namespaces = Api::<Namespace>::all(client);
+        let object: Namespace = serde_json::from_value(there).unwrap();
+        let create = PostParams::default();
+        let made = namespaces.create(&create, &object).await.unwrap();
+        assert_eq!(made.metadata.uid.as_deref(), Some("of-the-first-request"));
+        let error = namespaces.create(&create, &object).await.unwrap_err();
+        assert!(error.to_string().contains("already exists"), "{error}");
+        namespaces
+            .delete("one", &DeleteParams::default())
+            .await
+            .unwrap();
+        let error = namespaces.get("one").await.unwrap_err();
+        assert!(error.to_string().contains("webhook"), "{error}");
+    });
+    let (post, one) = ("post /api/v1/namespaces", "/api/v1/namespaces/one");
+    let [get, delete] = ["get", "delete"].map(|method| format!("{method} {one}"));
+    assert_eq!(
+        server.join().unwrap(),
+        [post, post, post, post, &get, post, &delete, &delete, &get]
+    );
 }
 
 /// Nobody listens at the registered address, so what kubectl prints proves that the

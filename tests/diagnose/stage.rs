@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, Guard, GuardOptions, Needs, NodeSpec, Output, wait_until};
+use crate::harness::{self, Guard, GuardOptions, Lent, Needs, NodeSpec, Output, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
@@ -43,6 +43,8 @@ struct Ran {
 /// A namespace with what is in it.
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
+    /// Its control plane, if that is its own.
+    _own: Option<Lent>,
     pub(crate) mode: Mode,
     ran: Mutex<Vec<Ran>>,
     rows: Mutex<Vec<Row>>,
@@ -60,6 +62,7 @@ impl Stage {
         static USUAL: OnceLock<World> = OnceLock::new();
         static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
+        let mut own = None;
         let (world, access) = match setting {
             Setting::Usual => (USUAL.get_or_init(|| World::new(plane)), "ReadWriteOnce"),
             Setting::Claim(access) => (USUAL.get_or_init(|| World::new(plane)), access),
@@ -72,7 +75,7 @@ impl Stage {
             }
             Setting::Own => {
                 let plane = harness::start_control_plane(Needs::Controllers)?;
-                let world = World::new(Box::leak(Box::new(plane)));
+                let world = World::new(own.insert(Lent::new(plane)).0);
                 (&*Box::leak(Box::new(world)), "ReadWriteOnce")
             }
         };
@@ -83,6 +86,7 @@ impl Stage {
             .collect();
         let stage = Self {
             world,
+            _own: own,
             mode,
             volume: format!("{namespace}-data"),
             namespace,

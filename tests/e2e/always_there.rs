@@ -73,9 +73,10 @@ struct Found {
 }
 
 pub(crate) fn play() -> Result<(), Failed> {
-    let Some(world) = world::with_policies() else {
+    let Some((_plane, world)) = world::with_policies() else {
         return Ok(());
     };
+    let world = &world;
     let cases = case::all();
     let stages: Result<Vec<Stage<'_>>, String> =
         cases.iter().map(|case| Stage::set(world, case)).collect();
@@ -101,6 +102,7 @@ pub(crate) fn play() -> Result<(), Failed> {
             }
         });
     }
+    world.nothing_panicked();
     let found = found.into_inner()?;
     let table = found.table();
     println!("{table}");

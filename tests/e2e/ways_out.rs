@@ -6,7 +6,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::controllers::{Row, Stage, WITHIN};
-use crate::harness::{ControlPlane, Needs, start_control_plane, wait_until};
+use crate::harness::{Lent, Needs, start_control_plane, wait_until};
 use crate::said::Said;
 use crate::stored;
 use crate::world::World;
@@ -263,7 +263,8 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     let Some(plane) = start_control_plane(Needs::ApiServer) else {
         return Ok(());
     };
-    let plane: &'static ControlPlane = Box::leak(Box::new(plane));
+    let lent = Lent::new(plane);
+    let plane = lent.0;
     let world = World::new(plane);
     let role = plane.kubectl(
         &["get", "clusterrole", "multi-attach-guard", "-o", "json"],

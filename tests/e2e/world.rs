@@ -1,15 +1,14 @@
 //! What all cases share: a control plane, the guard that watches it, and its webhooks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
+use crate::harness::asking;
 use crate::harness::webhooks::Registration;
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Lent, Needs};
 use crate::install::{self, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
@@ -57,7 +56,6 @@ type Shared = OnceLock<Option<Result<World, String>>>;
 
 static WITHOUT_CONTROLLERS: Shared = OnceLock::new();
 static WITH_CONTROLLERS: Shared = OnceLock::new();
-static WITH_POLICIES: Shared = OnceLock::new();
 
 /// The world in which nothing moves but by a case's own hand.
 pub(crate) fn without_controllers() -> Option<&'static World> {
@@ -65,11 +63,11 @@ pub(crate) fn without_controllers() -> Option<&'static World> {
     shared(&WITHOUT_CONTROLLERS, plane, World::new)
 }
 
-/// The same on a control plane of its own, with the policies in the API server.
-pub(crate) fn with_policies() -> Option<&'static World> {
-    let plane =
-        || harness::start_control_plane(Needs::ApiServer).map(|it| &*Box::leak(Box::new(it)));
-    shared(&WITH_POLICIES, plane, World::with_policies)
+/// The same for the caller alone, with the policies in the API server.
+pub(crate) fn with_policies() -> Option<(Lent, World)> {
+    let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
+    let world = World::with_policies(plane.0);
+    Some((plane, world))
 }
 
 /// The world with the controller manager.
@@ -92,20 +90,12 @@ fn shared(
     Some(world.as_ref().unwrap_or_else(|reason| panic!("{reason}")))
 }
 
-/// Looks whether a guard met a bug of its own: it goes on after a panic, and a client
-/// only sees that its webhook failed.
-///
-/// # Panics
-///
-/// When one did, with its log.
+/// Looks at the guards of the worlds that cases share.
 pub(crate) fn nothing_panicked() {
-    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS, &WITH_POLICIES] {
-        let Some(Some(Ok(world))) = world.get() else {
-            continue;
-        };
-        let log = world.guard.program.log();
-        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
-        assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
+    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS] {
+        if let Some(Some(Ok(world))) = world.get() {
+            world.nothing_panicked();
+        }
     }
 }
 
@@ -120,7 +110,8 @@ impl World {
     }
 
     fn of(plane: &'static ControlPlane, arguments: &[&str]) -> Self {
-        let unguarded = plane.block_on(impersonating(plane.kubeconfig()));
+        let unguarded = plane.block_on(asking::client(plane.kubeconfig(), Some(UNGUARDED)));
+        let unguarded = unguarded.unwrap();
         for object in base() {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }
@@ -149,10 +140,23 @@ impl World {
         }
     }
 
+    /// Looks whether the guard met a bug of its own: it goes on after a panic, and a client
+    /// only sees that its webhook failed.
+    ///
+    /// # Panics
+    ///
+    /// When it did, with its log.
+    pub(crate) fn nothing_panicked(&self) {
+        let log = self.guard.program.log();
+        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
+        assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
+    }
+
     /// Makes a namespace nobody else uses, called `POLICY-NUMBER`.
     pub(crate) fn namespace(&self, policy: &str) -> Result<String, String> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let name = format!("{policy}-{number}");
+        self.plane.until_calm();
         let manifest =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         self.make("", &manifest)?;
@@ -163,16 +167,6 @@ impl World {
     pub(crate) fn make(&self, namespace: &str, manifest: &Value) -> Result<(), String> {
         stored::create(self.plane, &self.unguarded, namespace, manifest)
     }
-}
-
-async fn impersonating(kubeconfig: &Path) -> kube::Client {
-    let file = Kubeconfig::read_from(kubeconfig).unwrap();
-    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    config.auth_info.impersonate = Some(UNGUARDED.to_owned());
-    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
-    kube::Client::try_from(config).unwrap()
 }
 
 /// Three nodes in two zones, and the classes and drivers cases speak of.

@@ -7,6 +7,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
+use crate::harness::patient;
+
 /// Nothing here takes this long; a row that waits for it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -168,5 +170,5 @@ impl Load {
 }
 
 async fn timeout_of<F: Future>(future: F) -> Option<F::Output> {
-    timeout(DEADLINE, future).await.ok()
+    timeout(patient(DEADLINE), future).await.ok()
 }

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::harness::ControlPlane;
+use crate::harness::{ControlPlane, patient};
 use crate::load::DEADLINE;
 
 /// What becomes of watches.
@@ -105,7 +105,9 @@ impl Proxy {
         let mut gone = self.shared.gone.subscribe();
         let answered = async {
             let answered = gone.wait_for(|count| *count > 0);
-            tokio::time::timeout(DEADLINE, answered).await.is_ok()
+            tokio::time::timeout(patient(DEADLINE), answered)
+                .await
+                .is_ok()
         };
         match self.plane.block_on(answered) {
             true => Ok(()),

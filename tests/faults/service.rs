@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-use crate::harness::{ControlPlane, Guard};
+use crate::harness::{ControlPlane, Guard, patient};
 use crate::load::DEADLINE;
 
 /// How often replicas are asked whether they are ready.
@@ -73,7 +73,7 @@ impl Service {
     pub(crate) async fn until_left(&self, replica: usize) -> Result<(), String> {
         let mut connections = self.endpoints[replica].connections.subscribe();
         let none = connections.wait_for(|count| *count == 0);
-        match timeout(DEADLINE, none).await {
+        match timeout(patient(DEADLINE), none).await {
             Ok(Ok(_)) => Ok(()),
             _ => Err(format!(
                 "The API server still has connections to replica {replica}."

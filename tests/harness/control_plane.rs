@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::http::Request;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -11,7 +12,10 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use super::asking;
+use super::machine::patient;
 use super::pki::Pki;
+use super::places::Place;
 use super::process::{Program, free_port, says_port_taken};
 use super::programs::Programs;
 use super::{Needs, wait_until};
@@ -30,6 +34,16 @@ const ADMIN: &str = "admin";
 
 /// This account distinguishes the controller manager's requests from a user's.
 const MANAGER: &str = "system:kube-controller-manager";
+
+/// How long those that want to begin wait for an API server that is busy.
+const CALM_WITHIN: Duration = Duration::from_secs(120);
+
+/// One that answers a get in this time is not busy.
+const CALM: Duration = Duration::from_secs(1);
+
+/// A node that says nothing for so long is dead. It is noticed in seconds, not in the usual
+/// minute; on a slow machine a node that is alive may be late.
+const NODE_GRACE: Duration = Duration::from_secs(12);
 
 /// How often a program whose port was taken in the meantime is started anew.
 const ATTEMPTS: usize = 5;
@@ -71,8 +85,26 @@ pub(crate) struct ControlPlane {
     controller_manager: Option<Program>,
     api_server: Program,
     etcd: Program,
+    place: Mutex<Option<Place>>,
+    /// Who wants to begin asks in turn.
+    turn: Mutex<()>,
     // Last: the client's connection lives on it.
     runtime: Runtime,
+}
+
+/// A control plane for values that are never dropped. It ends with this.
+pub(crate) struct Lent(pub(crate) &'static ControlPlane);
+
+impl Lent {
+    pub(crate) fn new(plane: ControlPlane) -> Self {
+        Self(Box::leak(Box::new(plane)))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 impl ControlPlane {
@@ -83,6 +115,7 @@ impl ControlPlane {
     /// A sentence that names the program at fault, with the tail of its log.
     pub(crate) fn start(programs: &'static Programs, options: &Options) -> Result<Self, String> {
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let place = Place::take()?;
         let folder = tempfile::Builder::new()
             .prefix("control-plane-")
             .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
@@ -121,7 +154,7 @@ impl ControlPlane {
             file
         };
         let own = with_token(ADMIN);
-        let client = runtime.block_on(client_from(&own))?;
+        let client = runtime.block_on(asking::client(&own, None))?;
         let (controller_manager, scheduler) = if options.controllers {
             let manager = launch.controller_manager(&with_token(MANAGER), options)?;
             (Some(manager), Some(launch.scheduler(&own)?))
@@ -141,6 +174,8 @@ impl ControlPlane {
             controller_manager,
             api_server,
             etcd,
+            place: Mutex::new(Some(place)),
+            turn: Mutex::default(),
             runtime,
             folder,
         };
@@ -152,6 +187,33 @@ impl ControlPlane {
     /// The API server's address, `https://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Ends its programs, and leaves its place to others.
+    fn end(&self) {
+        let controllers = [&self.scheduler, &self.controller_manager];
+        let programs = controllers.into_iter().flatten();
+        for program in programs.chain([&self.api_server, &self.etcd]) {
+            program.end();
+        }
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Waits until the API server answers a get within a second, so that what begins then does
+    /// not overwhelm it. Where it is busy for minutes, what waits begins all the same.
+    pub(crate) fn until_calm(&self) {
+        const DEFAULT: &str = "default";
+        let began = Instant::now();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while began.elapsed() < patient(CALM_WITHIN) {
+            let asked = Instant::now();
+            let namespaces = kube::Api::<Namespace>::all(self.client());
+            let answer = self.block_on(namespaces.get(DEFAULT));
+            if answer.is_ok() && asked.elapsed() < CALM {
+                return;
+            }
+            std::thread::sleep(CALM);
+        }
     }
 
     /// A kubeconfig for a cluster administrator.
@@ -230,7 +292,8 @@ impl ControlPlane {
         file
     }
 
-    /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods.
+    /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods, once the API
+    /// server is calm.
     pub(crate) fn namespace(&self, prefix: &str) -> String {
         self.labelled_namespace(prefix, &json!({}))
     }
@@ -242,6 +305,7 @@ impl ControlPlane {
             self.namespaces.fetch_add(1, Ordering::Relaxed)
         );
         let object = json!({ "metadata": { "name": name, "labels": labels } });
+        self.until_calm();
         self.block_on(async {
             let namespaces = kube::Api::<Namespace>::all(self.client());
             let object = serde_json::from_value(object).unwrap();
@@ -384,6 +448,7 @@ impl Launch<'_> {
                 "--endpoint-reconciler-type=none".to_owned(),
                 format!("--cert-dir={}", folder.display()),
             ];
+            // No test has a quota, and to look for one is what fails first on a busy machine.
             let unwanted = if options.controllers {
                 // It taints a new node until the controller manager has seen that it is
                 // ready, which costs each node three changes.
@@ -392,7 +457,9 @@ impl Launch<'_> {
                 // Nobody makes the service accounts this plugin would wait for.
                 "ServiceAccount"
             };
-            flags.push(format!("--disable-admission-plugins={unwanted}"));
+            flags.push(format!(
+                "--disable-admission-plugins=ResourceQuota,{unwanted}"
+            ));
             flags.extend(options.api_server_flags.iter().cloned());
             (flags, format!("https://127.0.0.1:{port}/readyz"))
         })
@@ -401,6 +468,7 @@ impl Launch<'_> {
     fn controller_manager(&self, kubeconfig: &Path, options: &Options) -> Result<Program, String> {
         let (program, _) = self.attempt("kube-controller-manager", |port, folder| {
             let mut flags = self.component_flags(kubeconfig, port, folder);
+            let grace = patient(NODE_GRACE).as_secs();
             flags.extend([
                 format!(
                     "--service-account-private-key-file={}",
@@ -413,10 +481,9 @@ impl Launch<'_> {
                 "--controllers=*,-namespace-controller,-root-ca-certificate-publisher-controller,\
                  -ttl-controller"
                     .to_owned(),
-                // A node that dies is noticed in seconds, not in the usual minute.
-                "--node-monitor-grace-period=12s".to_owned(),
+                format!("--node-monitor-grace-period={grace}s"),
                 "--node-monitor-period=1s".to_owned(),
-                "--node-startup-grace-period=12s".to_owned(),
+                format!("--node-startup-grace-period={grace}s"),
                 // Many tests share one control plane; the usual 20 requests a second
                 // would make them wait for each other.
                 "--kube-api-qps=500".to_owned(),
@@ -510,7 +577,12 @@ impl Program {
             if ended.is_some() {
                 return Ok(());
             }
-            let ask = async { http.get(url).timeout(Duration::from_secs(5)).send().await };
+            let ask = async {
+                http.get(url)
+                    .timeout(patient(Duration::from_secs(5)))
+                    .send()
+                    .await
+            };
             let answer = runtime.block_on(ask);
             match answer {
                 Ok(answer) if answer.status().as_u16() == 200 => Ok(()),
@@ -543,13 +615,4 @@ fn write_kubeconfig(file: &Path, url: &str, pki: &Pki, credentials: &Value) {
         "users": [{ "name": "user", "user": credentials }],
     });
     std::fs::write(file, serde_json::to_vec_pretty(&config).unwrap()).unwrap();
-}
-
-async fn client_from(kubeconfig: &Path) -> Result<kube::Client, String> {
-    use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| error.to_string())?;
-    kube::Client::try_from(config).map_err(|error| error.to_string())
 }

@@ -73,6 +73,7 @@ impl HollowNodes<'_> {
             sidecars.as_ref().map_err(Clone::clone)?;
         }
         for node in nodes {
+            self.plane.until_calm();
             let program = self
                 .start(node, kubelet)
                 .map_err(|error| format!("hollow-node cannot be started: {error}."))?;

@@ -4,10 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::asking::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::control_plane::ControlPlane;
+use super::machine::patient;
 
 /// What one run of a command left behind.
 #[derive(Clone, Debug)]
@@ -22,7 +25,31 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
+/// How long a command is repeated.
+const REPEATED_FOR: Duration = Duration::from_secs(60);
+
+/// What kubectl says of an API server that did not come to answer.
+const BUSY: [&str; 10] = [
+    "Unable to connect to the server",
+    " was refused - did you specify the right host or port?",
+    "connection reset by peer",
+    "TLS handshake timeout",
+    "http2: client connection lost",
+    "unexpected EOF",
+    "did not complete within requested timeout",
+    "the server is currently unable to handle the request",
+    "etcdserver: request timed out",
+    "etcdserver: leader changed",
+];
+
 impl Output {
+    /// Whether an API server that is busy may answer the next time. What a webhook says is an
+    /// answer.
+    fn is_of_a_busy_server(&self) -> bool {
+        let busy = BUSY.iter().any(|it| self.stderr.contains(it));
+        self.status != 0 && busy && !self.stderr.contains("webhook")
+    }
+
     /// Asserts exit code 0 and passes the output on.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
@@ -75,10 +102,41 @@ impl ControlPlane {
     }
 
     /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
-    /// `stdin` on its standard input (`-f -`).
+    /// `stdin` on its standard input (`-f -`); again, where a busy API server did not answer.
+    /// A `--timeout` is longer on a slow machine.
     pub(crate) fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut output = self.kubectl_once(arguments, stdin);
+        while output.is_of_a_busy_server() && began.elapsed() < patient(REPEATED_FOR) {
+            thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            output = self.kubectl_once(arguments, stdin);
+            // The one before has done it.
+            let done = match arguments.first() {
+                Some(&"create") => "(AlreadyExists)",
+                Some(&"delete") => "(NotFound)",
+                _ => continue,
+            };
+            let mut errors = output.stderr.lines().filter(|it| it.starts_with("Error"));
+            if output.status != 0 && errors.all(|it| it.contains(done)) {
+                output.status = 0;
+            }
+        }
+        output
+    }
+
+    fn kubectl_once(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let patiently = arguments.iter().map(|argument| {
+            let limit = argument.strip_prefix("--timeout=");
+            let seconds = limit.and_then(|it| it.strip_suffix('s')?.parse().ok());
+            match seconds.map(|it| patient(Duration::from_secs(it))) {
+                Some(limit) => format!("--timeout={}s", limit.as_secs()),
+                None => (*argument).to_owned(),
+            }
+        });
         let mut child = Command::new(self.programs.path("kubectl"))
-            .args(arguments)
+            .args(patiently)
             .env("KUBECONFIG", &self.kubeconfig)
             // No preferences and no cache of whoever runs the tests.
             .env("HOME", &self.folder)

@@ -27,12 +27,15 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+pub(crate) mod asking;
 pub(crate) mod control_plane;
 pub(crate) mod fake_nodes;
 pub(crate) mod guard;
 pub(crate) mod hollow_nodes;
 pub(crate) mod kubectl;
+pub(crate) mod machine;
 pub(crate) mod pki;
+pub(crate) mod places;
 pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod shorthand;
@@ -46,11 +49,12 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) use control_plane::{ControlPlane, Options};
+pub(crate) use control_plane::{ControlPlane, Lent, Options};
 pub(crate) use fake_nodes::{FakeNodes, NodeSpec};
 pub(crate) use guard::{Guard, GuardOptions};
 pub(crate) use hollow_nodes::HollowNodes;
 pub(crate) use kubectl::Output;
+pub(crate) use machine::patient;
 pub(crate) use webhooks::WebhookOptions;
 
 /// How much of a control plane a test needs.
@@ -175,7 +179,8 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// Asks `question` again and again until it has an answer or `within` has passed.
+/// Asks `question` again and again until it has an answer or `within` has passed, which is
+/// longer on a slow machine (see [`machine`]).
 ///
 /// For what offers no event to wait for, such as a readiness endpoint.
 /// Between two questions it pauses for four times as long as the last one took, up to two
@@ -192,15 +197,15 @@ pub(crate) fn wait_until<T>(
 ) -> Result<T, String> {
     const SHORTEST: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_secs(2);
-    let deadline = Instant::now() + within;
+    let began = Instant::now();
     loop {
         let asked = Instant::now();
         match question() {
             Ok(answer) => return Ok(answer),
-            Err(last) if Instant::now() >= deadline => {
+            Err(last) if began.elapsed() >= patient(within) => {
                 return Err(format!(
                     "Waited {} s for {what}; last seen: {last}",
-                    within.as_secs()
+                    began.elapsed().as_secs()
                 ));
             }
             Err(_) => {

@@ -87,6 +87,13 @@ impl Program {
         writeln!(orders, "{name}").expect("the keeper of a running program reads its orders");
     }
 
+    /// Kills it, if it still runs.
+    pub(crate) fn end(&self) {
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        run.orders = None;
+        let _ = run.keeper.wait();
+    }
+
     /// The exit status when the program has ended; a program killed by signal `n`
     /// exits with 128 + `n`.
     pub(crate) fn exited(&self) -> Option<ExitStatus> {
@@ -157,9 +164,7 @@ impl Run {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let mut run = self.run.lock().unwrap();
-        run.orders = None;
-        let _ = run.keeper.wait();
+        self.end();
         if std::env::var_os("KEEP_LOGS").is_none() {
             // The keeper has done this already, unless the program ended by itself.
             let _ = std::fs::remove_dir_all(&self.folder);

@@ -113,9 +113,7 @@ pub(crate) fn play_guarded(
     let mut stage = Stage::build(world, scenario, Some(mode), Nodes::Simulated)?;
     // What a guard says that has not heard of them yet is another test's: see `hurry`.
     guard.until_heard(world.plane);
-    let played = play_on(&mut stage, scenario, mode);
-    stage.strike();
-    played
+    play_on(&mut stage, scenario, mode)
 }
 
 fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Guarded, String> {

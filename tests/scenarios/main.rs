@@ -4,7 +4,8 @@
 //! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
 //! much: with `all`, every row on both kinds of node; with `once`, every row, on kubelets where
 //! simulated nodes cannot play it, and S1 on both; otherwise every row that simulated nodes can
-//! play, or with `third`, a third of those, drawn by lot. `SEED` draws again what was drawn.
+//! play, with `first`, those of the first section, and with `third`, a third of them, drawn by
+//! lot. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -42,7 +43,7 @@ use std::time::{Instant, UNIX_EPOCH};
 use detaches::Detaches;
 use guarded::{Guarded, Mode, play_guarded, start_guard};
 use harness::webhooks::Registration;
-use harness::{Guard, Needs};
+use harness::{Guard, Lent, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
 use proptest::strategy::{Strategy, ValueTree};
@@ -102,7 +103,7 @@ fn main() {
         || {
             // Elsewhere volumes only come, so that others can wait for a guard to have heard
             // of theirs.
-            let Some(world) = shared().and_then(|_| own()) else {
+            let Some((_plane, world)) = shared().and_then(|_| own()) else {
                 return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
             };
             hurry::play(world)?;
@@ -124,8 +125,8 @@ fn main() {
 fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let play = std::env::var("PLAY").unwrap_or_default();
     assert!(
-        ["", "all", "once", "third"].contains(&play.as_str()),
-        "PLAY is {play:?}, and not all, once or third"
+        ["", "all", "once", "first", "third"].contains(&play.as_str()),
+        "PLAY is {play:?}, and not all, once, first or third"
     );
     let since_1970 = || Some(UNIX_EPOCH.elapsed().ok()?.as_secs());
     let seed = worlds::number("SEED").or_else(since_1970).unwrap_or(1);
@@ -141,7 +142,9 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
             _ => simulated,
         }
     };
-    let rows = sections().iter().rev().flat_map(|section| &section.rows);
+    let played = if play == "first" { 1 } else { usize::MAX };
+    let sections = sections().iter().take(played);
+    let rows = sections.rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
     suitable
@@ -175,9 +178,10 @@ fn shared() -> Option<&'static Shared> {
 }
 
 /// A world for a scenario that must be alone.
-fn own() -> Option<&'static World> {
-    let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
-    Some(Box::leak(Box::new(World::new(plane))))
+fn own() -> Option<(Lent, &'static World)> {
+    let plane = Lent::new(harness::start_control_plane(Needs::Controllers)?);
+    let world = Box::leak(Box::new(World::new(plane.0)));
+    Some((plane, world))
 }
 
 fn trial(
@@ -187,14 +191,13 @@ fn trial(
     results: &Results,
 ) -> Result<Completion, Failed> {
     let worlds = shared().and_then(|shared| {
-        let world = if scenario.alone {
-            own()?
-        } else {
-            &shared.world
-        };
-        Some((world, shared))
+        if scenario.alone {
+            let (plane, world) = own()?;
+            return Some((Some(plane), world, shared));
+        }
+        Some((None, &shared.world, shared))
     });
-    let Some((world, shared)) = worlds else {
+    let Some((_plane, world, shared)) = worlds else {
         return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
     };
     let faults = match watch(world, shared, scenario, nodes) {

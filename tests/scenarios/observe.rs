@@ -12,7 +12,7 @@ use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::Value;
 
-use crate::harness::ControlPlane;
+use crate::harness::{ControlPlane, patient};
 
 /// The kinds a scenario can look at that have a namespace.
 const KINDS: [(&str, &str, &str); 10] = [
@@ -138,19 +138,17 @@ impl Observer {
         within: Duration,
         mut question: impl FnMut() -> Result<T, NotYet>,
     ) -> Result<T, String> {
-        let deadline = Instant::now() + within;
+        let began = Instant::now();
         loop {
+            let deadline = began + patient(within);
             let version = self.version(namespace);
             let not_yet = match question() {
                 Ok(answer) => return Ok(answer),
                 Err(not_yet) => not_yet,
             };
             if Instant::now() >= deadline {
-                return Err(format!(
-                    "Waited {} s. {}",
-                    within.as_secs(),
-                    not_yet.because
-                ));
+                let waited = began.elapsed().as_secs();
+                return Err(format!("Waited {waited} s. {}", not_yet.because));
             }
             let until = not_yet
                 .ask_again_at

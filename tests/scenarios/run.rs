@@ -36,9 +36,7 @@ pub(crate) struct Played {
 /// A sentence when an action cannot be done, or the way out does not lead out.
 pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
     let mut stage = Stage::build(world, scenario, None, nodes)?;
-    let played = play_on(&mut stage, scenario);
-    stage.strike();
-    played
+    play_on(&mut stage, scenario)
 }
 
 fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String> {

@@ -178,28 +178,6 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Takes everything away, at once: what is left would keep the controllers busy.
-    pub(crate) fn strike(self) {
-        let plane = self.world.plane;
-        let at_once = DeleteParams {
-            grace_period_seconds: Some(0),
-            ..DeleteParams::background()
-        };
-        plane.block_on(async {
-            let namespaces = Api::<Namespace>::all(plane.client());
-            // First, because nobody makes new pods in a namespace that goes.
-            let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
-            for resource in self.world.observer.resources(&self.run) {
-                let api =
-                    Api::<DynamicObject>::namespaced_with(plane.client(), &self.run, &resource);
-                let all = ListParams::default();
-                let _ = api.delete_collection(&at_once, &all).await;
-            }
-        });
-        self.world.hollow.remove(&self.nodes);
-        self.world.nodes.remove(&self.nodes);
-    }
-
     pub(crate) fn create(&self, object: &Value) -> Result<(), String> {
         let mut object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
             .map_err(|error| error.to_string())?;
@@ -445,5 +423,29 @@ impl<'a> Stage<'a> {
         let accounts = Api::<ServiceAccount>::namespaced(self.world.plane.client(), &self.run);
         let account = self.world.plane.block_on(accounts.get("default"));
         account.unwrap().metadata.uid.unwrap_or_default()
+    }
+}
+
+/// Takes everything away, at once: what is left would keep the controllers busy.
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        let plane = self.world.plane;
+        let at_once = DeleteParams {
+            grace_period_seconds: Some(0),
+            ..DeleteParams::background()
+        };
+        plane.block_on(async {
+            let namespaces = Api::<Namespace>::all(plane.client());
+            // First, because nobody makes new pods in a namespace that goes.
+            let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
+            for resource in self.world.observer.resources(&self.run) {
+                let api =
+                    Api::<DynamicObject>::namespaced_with(plane.client(), &self.run, &resource);
+                let all = ListParams::default();
+                let _ = api.delete_collection(&at_once, &all).await;
+            }
+        });
+        self.world.hollow.remove(&self.nodes);
+        self.world.nodes.remove(&self.nodes);
     }
 }

@@ -12,6 +12,8 @@ mod bad_input;
 mod custom_resources;
 mod example;
 mod lifecycle;
+#[path = "../harness/machine.rs"]
+mod machine;
 mod memory;
 mod refusals;
 mod rollback;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::machine::patient;
 use crate::running::{DEADLINE, Running, example, serve};
 
 const MIB: usize = 1024 * 1024;
@@ -59,7 +60,7 @@ async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Ve
         }
     });
     let answers = futures_util::future::join_all(answers);
-    timeout(4 * DEADLINE, answers)
+    timeout(4 * patient(DEADLINE), answers)
         .await
         .expect("all are answered")
 }

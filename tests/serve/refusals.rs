@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::machine::patient;
 use crate::running::{DEADLINE, command};
 
 fn file(folder: &TempDir, name: &str, content: &str) -> String {
@@ -130,7 +131,7 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
         {
             command.arg("--listen=127.0.0.1:0");
         }
-        let output = timeout(DEADLINE, command.output()).await;
+        let output = timeout(patient(DEADLINE), command.output()).await;
         let output = output.expect("the process ends").unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{case}: {text}");

@@ -13,6 +13,8 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::machine::patient;
+
 /// Nothing here takes this long; a test that waits for it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -100,7 +102,7 @@ fn client(folder: &Path) -> Client {
     let trusted = reqwest::Certificate::from_pem(&ca).unwrap();
     Client::builder()
         .tls_certs_only([trusted])
-        .timeout(DEADLINE)
+        .timeout(patient(DEADLINE))
         .build()
         .unwrap()
 }
@@ -108,7 +110,7 @@ fn client(folder: &Path) -> Client {
 /// The next line of the log whose message begins so.
 async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
     let mut seen = String::new();
-    timeout(DEADLINE, async {
+    timeout(patient(DEADLINE), async {
         while let Some(line) = log.next_line().await.unwrap() {
             let event: Value = serde_json::from_str(&line).unwrap_or_default();
             let text = event["message"].as_str().unwrap_or_default();
@@ -232,7 +234,7 @@ impl Running {
 
     /// Waits for the process to end.
     pub(crate) async fn ended(mut self) -> ExitStatus {
-        timeout(DEADLINE, self.process.wait())
+        timeout(patient(DEADLINE), self.process.wait())
             .await
             .expect("the process ends")
             .unwrap()
@@ -241,7 +243,7 @@ impl Running {
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    timeout(DEADLINE, async {
+    timeout(patient(DEADLINE), async {
         while !so().await {
             sleep(Duration::from_millis(10)).await;
         }

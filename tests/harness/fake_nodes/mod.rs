@@ -25,13 +25,13 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, VolumeAttachment};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::asking;
 use super::control_plane::ControlPlane;
 use life::{Action, Endings, Snapshot};
 use steps::take;
@@ -130,14 +130,14 @@ impl ControlPlane {
                 });
                 create::<CSIDriver>(Api::all(self.client()), driver).await;
             }
-            autoscaler(self).await
+            asking::client(self.kubeconfig(), Some(AUTOSCALER)).await
         });
         let task = self
             .runtime()
             .spawn(simulate(self.client(), Arc::clone(&shared)));
         FakeNodes {
             plane: self,
-            autoscaler,
+            autoscaler: autoscaler.unwrap(),
             shared,
             task,
         }
@@ -209,18 +209,6 @@ impl Drop for FakeNodes<'_> {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// A client whose requests are those of [`AUTOSCALER`], who may do everything.
-async fn autoscaler(plane: &ControlPlane) -> kube::Client {
-    let file = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
-    let options = KubeConfigOptions::default();
-    let mut config = Config::from_custom_kubeconfig(file, &options)
-        .await
-        .unwrap();
-    config.auth_info.impersonate = Some(AUTOSCALER.to_owned());
-    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
-    kube::Client::try_from(config).unwrap()
 }
 
 async fn create<K>(api: Api<K>, object: Value)
@@ -350,6 +338,8 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
         attachment_changes,
     ]);
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    // Nodes whose beat is under way: a busy API server is sent no second one.
+    let beating = Arc::new(Mutex::new(HashSet::new()));
     let taken = Arc::new(Mutex::new(Taken::default()));
     let mut endings = Endings::new();
     let mut wake: Option<Instant> = None;
@@ -366,8 +356,13 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             () = alarm => {}
             _ = heartbeat.tick() => {
                 for node in shared.alive.lock().unwrap().clone() {
-                    let client = client.clone();
-                    tokio::spawn(async move { beat(&client, &node).await });
+                    if beating.lock().unwrap().insert(node.clone()) {
+                        let (client, beating) = (client.clone(), Arc::clone(&beating));
+                        tokio::spawn(async move {
+                            beat(&client, &node).await;
+                            beating.lock().unwrap().remove(&node);
+                        });
+                    }
                 }
             }
         }

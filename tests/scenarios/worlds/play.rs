@@ -32,9 +32,7 @@ pub(crate) fn play(
     steering: Steering,
 ) -> Result<Vec<Step>, String> {
     let mut stage = Stage::build(shared, &world.scenario(), None, Nodes::Simulated)?;
-    let steps = play_on(&mut stage, world, steering);
-    stage.strike();
-    steps
+    play_on(&mut stage, world, steering)
 }
 
 fn play_on(stage: &mut Stage<'_>, world: &World, steering: Steering) -> Result<Vec<Step>, String> {

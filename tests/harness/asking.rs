@@ -1,0 +1,216 @@
+//! Asking the API server as Kubernetes' own clients do: what did not come through because the
+//! machine is busy is asked again. What a webhook says is an answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::request::Parts;
+use axum::http::response;
+use axum::http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use kube::client::{Body, ClientBuilder, DynBody};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+use tower::util::BoxService;
+use tower::{BoxError, Service, ServiceExt};
+
+use super::machine::patient;
+
+/// How long a request is repeated.
+const REPEATED_FOR: Duration = Duration::from_secs(60);
+
+/// The pauses in between, which double.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often a change is repeated that somebody else's came before.
+const CONFLICTS: usize = 5;
+
+type Answer = Response<Box<DynBody>>;
+type Inner = Arc<Mutex<BoxService<Request<Body>, Answer, BoxError>>>;
+
+/// The client of a kubeconfig, of the user that it names or of `user`, who may do everything.
+///
+/// # Errors
+///
+/// A sentence when the file is none.
+pub(crate) async fn client(
+    kubeconfig: &std::path::Path,
+    user: Option<&str>,
+) -> Result<kube::Client, String> {
+    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(|error| error.to_string())?;
+    // It would repeat some requests before this can see it.
+    config.default_retry = false;
+    if let Some(user) = user {
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+    }
+    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
+    let layer = tower::layer::layer_fn(|inner| Asking(Arc::new(Mutex::new(inner))));
+    Ok(builder.with_layer(&layer).build())
+}
+
+struct Asking(Inner);
+
+impl Service<Request<Body>> for Asking {
+    type Response = Answer;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let inner = Arc::clone(&self.0);
+        Box::pin(ask(inner, request))
+    }
+}
+
+async fn ask(inner: Inner, request: Request<Body>) -> Result<Answer, BoxError> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect_bytes().await?;
+    let began = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    let mut conflicts = 0;
+    // An earlier request may have done what it asked for, unnoticed.
+    let mut may_be_done = false;
+    loop {
+        let is_last = began.elapsed() >= patient(REPEATED_FOR);
+        let answer = once(&inner, request_of(&parts, &body)).await;
+        let (head, said) = match answer {
+            Err(error) if is_last || makes_a_name(&parts, &body) => return Err(error),
+            Err(_) => {
+                may_be_done = true;
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+            Ok(answer) if answer.status().as_u16() < 400 => return Ok(answer),
+            Ok(answer) => {
+                let (head, said) = answer.into_parts();
+                (head, said.collect().await?.to_bytes())
+            }
+        };
+        let status = Status::of(head.status, &said);
+        if may_be_done && let Some(done) = status.means_done(&inner, &parts, &body).await {
+            return done;
+        }
+        if status.is_conflict(&parts, &body) && conflicts < CONFLICTS {
+            conflicts += 1;
+        } else if is_last || !status.passes(&parts) {
+            return Ok(rebuilt(head, said));
+        } else if status.code != StatusCode::TOO_MANY_REQUESTS {
+            if makes_a_name(&parts, &body) {
+                return Ok(rebuilt(head, said));
+            }
+            may_be_done = true;
+        }
+        sleep(pause.max(retry_after(&head))).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn once(inner: &Inner, request: Request<Body>) -> Result<Answer, BoxError> {
+    let answer = inner.lock().await.ready().await?.call(request);
+    answer.await
+}
+
+fn request_of(parts: &Parts, body: &Bytes) -> Request<Body> {
+    Request::from_parts(parts.clone(), Body::from(body.clone()))
+}
+
+fn rebuilt(head: response::Parts, body: impl Into<Bytes>) -> Answer {
+    let body = Full::new(body.into()).map_err(|never| match never {});
+    Response::from_parts(head, Box::new(body))
+}
+
+/// Whether each request like this makes another object.
+fn makes_a_name(parts: &Parts, body: &Bytes) -> bool {
+    let is_dry = parts.uri.query().is_some_and(|it| it.contains("dryRun"));
+    parts.method == Method::POST && !is_dry && {
+        let object: Value = serde_json::from_slice(body).unwrap_or_default();
+        object["metadata"]["generateName"].is_string() && object["metadata"]["name"].is_null()
+    }
+}
+
+fn retry_after(head: &response::Parts) -> Duration {
+    let value = head.headers.get(header::RETRY_AFTER);
+    let seconds = value.and_then(|it| it.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0))
+}
+
+/// What the API server says of a request that failed.
+struct Status {
+    code: StatusCode,
+    reason: String,
+    message: String,
+}
+
+impl Status {
+    fn of(code: StatusCode, body: &Bytes) -> Self {
+        let said: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+        Self {
+            code,
+            reason: text("reason"),
+            message: match said.is_null() {
+                true => String::from_utf8_lossy(body).into_owned(),
+                false => text("message"),
+            },
+        }
+    }
+
+    /// Whether it passes by itself.
+    fn passes(&self, parts: &Parts) -> bool {
+        let of_a_webhook = self.message.contains("webhook");
+        // What a budget of disruptions does not allow is answered with 429 too.
+        let of_a_budget = parts.uri.path().ends_with("/eviction");
+        let busy = match self.code.as_u16() {
+            429 | 503 | 504 => true,
+            500 => self.message.contains("timed out") || self.message.contains("leader changed"),
+            _ => false,
+        };
+        busy && !of_a_webhook && !of_a_budget
+    }
+
+    /// Whether somebody else's change came before one that says nothing of what it changes.
+    fn is_conflict(&self, parts: &Parts, body: &Bytes) -> bool {
+        let object: Value = serde_json::from_slice(body).unwrap_or_default();
+        parts.method == Method::PATCH
+            && self.code == StatusCode::CONFLICT
+            && self.message.contains("the object has been modified")
+            && object["metadata"]["resourceVersion"].is_null()
+    }
+
+    /// The answer to a request that an earlier one like it has done: to a create the object
+    /// that is there, and to a delete that it is gone.
+    async fn means_done(
+        &self,
+        inner: &Inner,
+        parts: &Parts,
+        body: &Bytes,
+    ) -> Option<Result<Answer, BoxError>> {
+        if parts.method == Method::POST && self.reason == "AlreadyExists" {
+            let object: Value = serde_json::from_slice(body).ok()?;
+            let name = object["metadata"]["name"].as_str()?;
+            let mut get = parts.clone();
+            get.method = Method::GET;
+            get.uri = format!("{}/{name}", parts.uri.path()).parse().ok()?;
+            return Some(once(inner, request_of(&get, &Bytes::new())).await);
+        }
+        if parts.method == Method::DELETE && self.code == StatusCode::NOT_FOUND {
+            let gone = json!({ "apiVersion": "v1", "kind": "Status", "status": "Success" });
+            let (head, ()) = Response::new(()).into_parts();
+            return Some(Ok(rebuilt(head, gone.to_string())));
+        }
+        None
+    }
+}
