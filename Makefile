@@ -19,10 +19,6 @@ OTHER_TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
 
 # What `make run` writes.
 RUN := target/run
-# What `make test` printed last, and each suite's part of it.
-TEST_LOG := target/test.log
-TEST_LOGS := target/tests
-
 .PHONY: help
 help: ## List the commands
 	@awk -F ': .*## ' '/^[a-z0-9-]+: .*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,57 +32,92 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 		--listen 127.0.0.1:$(PORT) --admin 127.0.0.1:$(ADMIN_PORT) \
 		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
 
-.PHONY: test
-test: ## Lints, documentation and all tests, on a real control plane
-	@$(MAKE) --no-print-directory --jobs=2 lint-and-compile control-plane
-	@rm -rf $(TEST_LOGS)
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites; status=$$?; \
-		cat $(SUITES:%=$(TEST_LOGS)/%) >$(TEST_LOG); \
-		test $$status -eq 0 || { \
-			echo "These tests failed; $(TEST_LOG) says why:"; cd $(TEST_LOGS) && grep -E ' \.\.\. FAILED$$|^error: ' *; exit 1; }
-
-.PHONY: lint-and-compile
-lint-and-compile: lint
-	$(CARGO) test --workspace --locked --no-run
-
+# Two commands run the tests. `make test` is for a change: it needs cargo, Go and a C compiler,
+# and proves on one Kubernetes, the newest, that a rule, a message or a reader does what it
+# should. `make test-all` is for the pipeline, and begins with the first.
+#
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
-# tests/; `oldest` is the scenarios once more. Some wait for Kubernetes most of the time and
-# others compute, so several run at once; those that take longest begin. What one of them says
-# stays together. The last is the documentation itself: cargo lets no other begin while it is
-# written.
-LONG_SUITES := scenarios diagnose applying e2e oldest manifests faults admission_policies explorer
-SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
-	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
-SUITES_AT_ONCE ?= 5
+# tests/. Each writes a log and its seconds to target/tests/. How many API servers run at once
+# follows the machine (tests/harness/places.rs), so those suites that have one begin.
+FIRST := e2e scenarios unit check explorer serve informer https verdicts reader fuzz \
+	hostile_text edits promises readme doc
+ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
+# Those of which the first command plays a part come whole, and the documentation last: cargo
+# lets no other begin while it is written.
+WHOLE := scenarios check explorer
+LONG := scenarios diagnose oldest applying manifests faults admission_policies explorer
+REST := fmt clippy deny $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
+TESTS := target/tests
+SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# The Kubernetes minors that can be tested, as 1.37. The scenarios are played on the newest and,
-# as `oldest`, on the oldest; all other suites run on the first.
+.PHONY: test
+test: ## Tests of a change, on one Kubernetes (a quarter of an hour at first, then minutes)
+	@rm -rf $(TESTS)/first
+	@QUICK=1 SUITES="$(FIRST)" $(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) $(FIRST:%=first-%); \
+		status=$$?; tests/times $(TESTS)/first; exit $$status
+
+.PHONY: test-all
+test-all: ## All tests: `make test`, and then everything that it leaves out (an hour at first)
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory rest
+
+.PHONY: rest
+rest:
+	@rm -rf $(TESTS)/rest
+	@SUITES="$(REST)" $(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) $(REST:%=rest-%); \
+		status=$$?; tests/times $(TESTS)/first $(TESTS)/rest; exit $$status
+
+.PHONY: times
+times: ## Print the seconds of each suite that ran last, and how long it waited for its turn
+	@tests/times $(TESTS)/first $(TESTS)/rest
+
+# The Kubernetes minors that can be tested, as 1.37. All suites run on the first, which is the
+# newest; a third of the scenarios is played on the oldest too.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
-NEWEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | tail -n 1)
 OLDEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | head -n 1)
-ROWS := test --no-fail-fast --test scenarios -- --skip "world " --skip fifty
+ROWS := test --workspace --no-fail-fast --test scenarios -- --skip "world " --skip fifty
 
-.PHONY: suites $(SUITES:%=suite-%)
-suites: $(SUITES:%=suite-%)
+# Everything is compiled at once, so that no suite waits for another's compiler.
+PROGRAMS := $(filter-out unit doc,$(FIRST))
+.PHONY: first-compiled rest-compiled first-plane
+first-compiled:
+	$(CARGO) --locked test --workspace --no-run --lib --bins $(PROGRAMS:%=--test %)
+rest-compiled: rest-clippy
+	$(CARGO) --locked test --workspace --no-run
+first-plane:
+	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
 
-suite-unit: command = test --workspace --no-fail-fast --lib --bins
-suite-doc: command = test --workspace --no-fail-fast --doc
-suite-rustdoc: command = doc --workspace --no-deps
-suite-rustdoc: export RUSTDOCFLAGS = -D warnings
-suite-scenarios suite-selinux: export MINOR ?= $(NEWEST)
-suite-scenarios suite-selinux: export PLAY ?= once
-suite-oldest: command = $(ROWS)
-suite-oldest: export MINOR := $(OLDEST)
-suite-oldest: export PLAY := third
-suite-%: command = test --no-fail-fast --test $*
-$(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) --locked $(command) >$(TEST_LOGS)/$* 2>&1; \
-		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
+first-% rest-%: command = $(CARGO) --locked test --workspace --no-fail-fast --test $*
+first-unit: command = $(CARGO) --locked test --workspace --no-fail-fast --lib --bins
+first-doc: command = $(CARGO) --locked test --workspace --no-fail-fast --doc
+first-scenarios: command = env PLAY=first $(CARGO) --locked $(ROWS)
+rest-scenarios rest-selinux: export PLAY ?= once
+rest-oldest: command = env MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
+rest-fmt: command = $(CARGO) fmt --all --check
+rest-clippy: command = $(CARGO) --locked clippy --workspace --all-targets -- -D warnings
+rest-deny: command = $(MAKE) --no-print-directory deny
+rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
+
+# What needs neither a control plane nor helm, and what is compiled for each.
+ALONE := unit doc explorer serve https verdicts fuzz hostile_text edits promises readme
+$(FIRST:%=first-%): first-compiled
+$(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
+$(patsubst %,rest-%,$(filter-out fmt clippy deny,$(REST))): rest-compiled
+$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny rustdoc,$(REST))): control-plane
+
+.PHONY: $(FIRST:%=first-%) $(REST:%=rest-%)
+$(FIRST:%=first-%): first-%:
+	@tests/suite $(TESTS)/first $* $(command)
+$(REST:%=rest-%): rest-%:
+	@tests/suite $(TESTS)/rest $* $(command)
 
 .PHONY: lint
-lint: ## Check formatting, clippy, and the dependencies' licences and sources
+lint: deny ## Check formatting, clippy, and the dependencies' licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
+
+.PHONY: deny
+deny:
 	@if command -v cargo-deny >/dev/null; then \
 		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \
@@ -119,8 +150,7 @@ reproducible: ## Compile a release twice, in two folders, and compare the progra
 # control plane then say that they are skipped, and fail with CI set.
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
-	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
-	@MINOR=$(NEWEST) tests/control-plane/build $(NEWEST) kubelets >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build $(firstword $(MINORS)) kubelets renderers >/dev/null || [ $$? -eq 3 ]
 	@MINOR=$(OLDEST) tests/control-plane/build $(OLDEST) >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 	@for controller in rollouts keda; do \
@@ -129,7 +159,7 @@ control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/evidence/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
-	MINOR=$${MINOR:-$(NEWEST)} PLAY=$${PLAY:-once} $(CARGO) test --locked --test scenarios
+	PLAY=$${PLAY:-once} $(CARGO) --locked test --workspace --test scenarios
 
 .PHONY: oldest
 oldest: control-plane ## Play a third of them on the oldest Kubernetes (SEED=)
@@ -143,11 +173,11 @@ minors: ## Play all scenarios on all minors of Kubernetes, with and without kube
 
 .PHONY: explore
 explore: control-plane ## Play 500 random worlds on a real control plane (WORLDS=, SEED=)
-	WORLDS=$${WORLDS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) test --locked --test scenarios -- "world "
+	WORLDS=$${WORLDS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) --locked test --workspace --test scenarios -- "world "
 
 .PHONY: e2e
 e2e: control-plane ## Test every kind, operation and verdict with a real API server and kubectl
-	$(CARGO) test --locked --test e2e
+	$(CARGO) --locked test --workspace --test e2e
 
 # New inputs that reach more of the program go to fuzz/target/found, those at fault to
 # fuzz/artifacts. No sanitizer: there is no unsafe code to watch, and without it is faster.

@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{CLAIM, CLASS, code, err, out, repository};
-use crate::programs::{Located, locate};
+use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH; `None` where the machine
 /// has no means to compile them, which the test then says.
 pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
+    if quick() {
+        eprintln!("helm and kustomize are for `make test-all`.");
+        return None;
+    }
     let programs = match locate() {
         Located::Found(programs) => programs,
         Located::Missing(reason) if std::env::var_os("CI").is_none() => {

@@ -40,6 +40,12 @@ pub(crate) fn with_kubelets() -> bool {
     std::env::var("PLAY").is_ok_and(|play| play == "all" || play == "once")
 }
 
+/// Whether this is `make test`, which leaves to `make test-all` what takes long to compile or
+/// to run.
+pub(crate) fn quick() -> bool {
+    std::env::var_os("QUICK").is_some()
+}
+
 /// Runs `tests/control-plane/build` once per test binary. The first run on a machine
 /// compiles for minutes, and its progress goes to this process's stderr.
 pub(crate) fn locate() -> Located {
@@ -49,6 +55,7 @@ pub(crate) fn locate() -> Located {
         let run = Command::new(script)
             .arg(minor())
             .args(with_kubelets().then_some("kubelets"))
+            .args((!quick()).then_some("renderers"))
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
