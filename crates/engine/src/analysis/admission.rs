@@ -1,14 +1,18 @@
 //! What admission adds to the constraints of a pod template: the node selector of its
-//! namespace, and the scheduling constraints of its RuntimeClass.
+//! namespace in OpenShift, and the scheduling constraints of its RuntimeClass.
 
 use super::Facts;
 use crate::model::Text;
 use crate::model::labels::Labels;
-use crate::model::metadata::NODE_SELECTORS;
+use crate::model::metadata::NODE_SELECTOR;
 use crate::model::node::{Node, Toleration};
 use crate::model::pod::HOSTNAME;
 use crate::model::runtime_class::RuntimeScheduling;
 use crate::model::workload::Workload;
+use crate::snapshot::View;
+
+/// The label that OpenShift's own operator gives every node.
+const OPENSHIFT: &str = "node.openshift.io/os_id";
 
 /// What admission adds to a pod template.
 #[derive(Clone, Default)]
@@ -24,14 +28,14 @@ impl<'a> Additions<'a> {
     pub(super) fn of(workload: &Workload, facts: Facts<'a>) -> Self {
         let view = facts.view;
         let namespace = view.namespace(&workload.metadata.namespace).found();
-        let selectors = namespace.into_iter().flat_map(|namespace| {
-            let annotations = &namespace.metadata.annotations;
-            NODE_SELECTORS.iter().filter_map(|key| annotations.get(key))
-        });
+        let selector = namespace.and_then(|it| it.metadata.annotations.get(NODE_SELECTOR));
+        // Anywhere else nobody holds pods to it. (That of the plugin `PodNodeSelector` is not
+        // read, as nothing shows whether the plugin is on.)
+        let selector = selector.filter(|_| is_openshift(view));
         let name = &workload.template.runtime_class;
         let runtime = (!name.is_empty()).then(|| view.runtime_class(name).found());
         Self {
-            namespace: selectors.flat_map(pairs).collect(),
+            namespace: selector.into_iter().flat_map(pairs).collect(),
             runtime: runtime.flatten().map(|class| &class.scheduling),
             resources: Box::default(),
         }
@@ -68,6 +72,16 @@ impl<'a> Additions<'a> {
         let runtime = || self.runtime?.node_selector.get(HOSTNAME);
         self.namespace.get(HOSTNAME).or_else(runtime)
     }
+}
+
+fn is_openshift(view: View<'_>) -> bool {
+    let mut is_labelled = false;
+    view.visit_nodes(None, &mut |node| {
+        view.depends_on_node(node);
+        is_labelled = node.metadata.labels.get(OPENSHIFT).is_some();
+        false
+    });
+    is_labelled
 }
 
 /// The pairs of `key=value,…`.

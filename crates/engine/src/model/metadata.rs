@@ -25,12 +25,9 @@ pub(crate) const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-
 /// precedence over the field (`GetPersistentVolumeClaimClass` in its source).
 pub(crate) const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Annotations of a namespace whose labels, as `key=value,…`, every node of its pods must have:
-/// that of the admission plugin `PodNodeSelector`, and OpenShift's.
-pub(crate) const NODE_SELECTORS: [&str; 2] = [
-    "scheduler.alpha.kubernetes.io/node-selector",
-    "openshift.io/node-selector",
-];
+/// The annotation of a namespace whose labels, as `key=value,…`, every node of its pods must have
+/// in OpenShift.
+pub(crate) const NODE_SELECTOR: &str = "openshift.io/node-selector";
 
 /// Annotations that make KEDA leave a workload's replicas as they are, or keep them at a
 /// number (its documentation, "Pause autoscaling").
@@ -142,7 +139,7 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
             || key == DEFAULT_CLASS
             || key == DEFAULT_CLASS_BETA
             || key == CLASS_BETA
-            || NODE_SELECTORS.contains(&key)
+            || key == NODE_SELECTOR
             || key == KEDA_PAUSED
             || key == KEDA_PAUSED_REPLICAS
     })
