@@ -17,7 +17,17 @@ fn is_control_plane(account: &str) -> bool {
         || account.starts_with("system:serviceaccount:kube-system:")
 }
 
+fn is_service_account(account: &str) -> bool {
+    account.starts_with("system:serviceaccount:")
+}
+
 impl Evaluation<'_> {
+    /// Whether a controller sends the request, of the control plane or any other.
+    pub(super) fn is_from_a_service_account(&self) -> bool {
+        let account = self.review.document.requester();
+        account.is_some_and(|it| is_control_plane(&it) || is_service_account(&it))
+    }
+
     /// Whether the owner that controls the object under review is real. It is if the request comes
     /// from one of the control plane's controllers, or the owner exists with that uid, or the
     /// owner cannot be looked up and the request comes from a service account. Files have no
@@ -44,7 +54,7 @@ impl Evaluation<'_> {
             // The owner reference was judged when it was written.
             Some(Lookup::NotSynced) | None => {
                 let before = self.review.old.and_then(Object::metadata);
-                account.starts_with("system:serviceaccount:")
+                is_service_account(&account)
                     || before.is_some_and(|before| before.controller == metadata.controller)
             }
         }

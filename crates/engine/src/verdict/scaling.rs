@@ -117,12 +117,12 @@ impl Evaluation<'_> {
             },
             _ => Workload::clone(workload),
         };
-        let hazards = self.scaled(&current, scale.spec.replicas, None);
-        let later = match current.replicas <= 0 {
-            true => self.later(&current, scale.spec.replicas),
-            false => Vec::new(),
-        };
-        if hazards.is_empty() && later.is_empty() {
+        let mut hazards = self.scaled(&current, scale.spec.replicas, None);
+        let asked = hazards.len();
+        if current.replicas <= 0 {
+            hazards.extend(self.of_a_start(&current, scale.spec.replicas));
+        }
+        if hazards.is_empty() {
             return Verdict::default();
         }
         self.with_policy(
@@ -131,27 +131,28 @@ impl Evaluation<'_> {
             workload.metadata.controller.is_some(),
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
-                let mut warnings = self.plain(&later, resolved).findings;
-                for finding in &mut warnings {
-                    finding.action = finding.action.max(Action::Warn);
-                    finding.lowered = None;
+                // An autoscaler did not write the workload, and would try again forever.
+                if self.is_from_a_service_account() {
+                    for finding in verdict.findings.iter_mut().skip(asked) {
+                        finding.action = finding.action.max(Action::Warn);
+                        finding.lowered = None;
+                    }
                 }
-                verdict.findings.extend(warnings);
                 verdict
             },
         )
     }
 
-    /// What the rollouts of the first pods of `workload` will come to, which starting
-    /// them is not to blame for.
-    pub(super) fn later(&self, workload: &Workload, replicas: i64) -> Vec<Hazard> {
+    /// What the rollouts of the first pods of `workload` will come to: a start is judged like a
+    /// new object, as one without pods was not.
+    fn of_a_start(&self, workload: &Workload, replicas: i64) -> Vec<Hazard> {
         let started = Workload {
             replicas,
             ..workload.clone()
         };
-        let mut later = judge_workload(&Analysis::of(&started, None, self.facts));
-        later.retain(|hazard| hazard.outcome == Outcome::Deadlock);
-        later
+        let mut hazards = judge_workload(&Analysis::of(&started, None, self.facts));
+        hazards.retain(|hazard| hazard.outcome == Outcome::Deadlock);
+        hazards
     }
 
     /// The verdict on `replicas` pods of `workload`.

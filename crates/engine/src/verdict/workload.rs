@@ -114,11 +114,6 @@ impl Evaluation<'_> {
             };
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
-        if old.replicas <= 0 && !self.review.document.changes_template() {
-            // `kubectl scale` is judged by the pods it creates, not by their later rollouts. An
-            // update that only scales is judged alike.
-            before.extend(self.later(old, workload.replicas));
-        }
         let existing = hazards
             .iter()
             .filter(|hazard| !existing_violations::is_new(hazard, &before));
