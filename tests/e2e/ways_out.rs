@@ -304,9 +304,9 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
         wait_until("the guard to say what it lacks", WITHIN, || {
             let output = stage.kubectl(&image);
             let reported = output.status == 0
-                && output
-                    .stderr
-                    .contains("Warning: Not denied, as it may be a rollback: ")
+                && output.stderr.contains(
+                    "Warning: Not denied: it may be a rollback, and the guard may not list ",
+                )
                 && output.stderr.contains(resource)
                 && output.stderr.contains(&format!("Warning: {rule}"));
             reported.then_some(()).ok_or_else(|| format!("{output:#?}"))

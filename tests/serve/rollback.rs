@@ -8,13 +8,14 @@ use crate::running::{example, serve_without_facts};
 
 const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
 
-fn replica_set(template: &Value, ready: i64) -> Value {
+fn replica_set(template: &Value, pods: i64) -> Value {
     let mut template = template.clone();
     template["metadata"]["labels"]["pod-template-hash"] = json!("6d4");
     json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"name": "web-6d4", "namespace": "shop", "ownerReferences": [
+        "metadata": {"name": "web-6d4", "namespace": "shop",
+            "annotations": {"deployment.kubernetes.io/revision": "1"}, "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": UID, "controller": true}]},
-        "spec": {"replicas": 1, "template": template}, "status": {"readyReplicas": ready}})
+        "spec": {"replicas": 1, "template": template}, "status": {"replicas": pods}})
 }
 
 /// An update back to the example's template.
@@ -23,6 +24,7 @@ fn undo() -> Value {
     let request = &mut review["request"];
     request["operation"] = json!("UPDATE");
     request["object"]["metadata"]["uid"] = json!(UID);
+    request["object"]["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
     request["oldObject"] = request["object"].clone();
     request["oldObject"]["spec"]["template"]["spec"]["containers"][0]["image"] =
         json!("nginx:1.30");
@@ -32,19 +34,32 @@ fn undo() -> Value {
 #[tokio::test]
 async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
     let template = example()["request"]["object"]["spec"]["template"].clone();
-    for (ready, expected) in [(1, true), (0, false)] {
+    for (pods, policy, expected) in [
+        (1, "allow", true),
+        (0, "allow", false),
+        // Its user could have written the ReplicaSet as well.
+        (1, "forbid", false),
+        (1, "namespaces", false),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("replica-set.yaml");
-        fs::write(&file, replica_set(&template, ready).to_string()).unwrap();
-        let facts = [
+        fs::write(&file, replica_set(&template, pods).to_string()).unwrap();
+        let config = folder.path().join("policy.yaml");
+        fs::write(&config, format!("defaults: {{overrides: {policy}}}\n")).unwrap();
+        let options = [
             "--facts",
             "examples/facts",
             "--facts",
             file.to_str().unwrap(),
+            "--config",
+            config.to_str().unwrap(),
         ];
-        let server = serve_without_facts(&facts).await;
+        let server = serve_without_facts(&options).await;
         let answer = server.review("/validate", &undo()).await;
-        assert_eq!(answer["allowed"], expected, "{ready} ready: {answer:#}");
+        assert_eq!(
+            answer["allowed"], expected,
+            "{pods} pods, {policy}: {answer:#}"
+        );
         if expected {
             let notice = "This is a rollback to ReplicaSet web-6d4, whose pods run, so it passes.";
             assert_eq!(answer["warnings"], json!([notice]), "{answer:#}");

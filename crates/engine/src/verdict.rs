@@ -124,6 +124,8 @@ pub struct Verdict {
     pub notices: Vec<String>,
     /// Whether the object was too much to judge, which is what the finding says.
     pub too_complex: bool,
+    /// Whether the policy lets the object's own annotations override it.
+    pub may_be_overridden: bool,
 }
 
 impl Verdict {
@@ -304,6 +306,7 @@ impl Evaluation<'_> {
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
+        verdict.may_be_overridden = resolved.object_may_override();
         let mut passed_over = resolved.passed_over().iter();
         let shown = passed_over.by_ref().take(MOST_NOTICES);
         let shown = shown.map(|notice| finding::shortened(notice.to_string()));

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Client, Config};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -18,6 +17,7 @@ use super::list::{Listed, Lists};
 use super::lookup::{Freshness, ObjectLookup};
 use super::status::{KindStatus, Statuses};
 use super::store::SnapshotStore;
+use super::turns::{Asker, Turns};
 use super::watch::follow;
 
 /// The time between two attempts to find a usable configuration. A kubeconfig is a local
@@ -43,6 +43,9 @@ pub const MAX_CONFIRMATIONS: usize = 192;
 /// objects of eight kinds, about 2 MB.
 const MAX_CONFIRMING: usize = 16;
 
+/// How many of them are of one namespace.
+const CONFIRMING_OF_A_NAMESPACE: usize = 8;
+
 /// Keeps a snapshot of a cluster up to date. Dropping it ends all watches.
 ///
 /// Judgements use the snapshot whether or not the API server can be reached;
@@ -51,7 +54,7 @@ pub struct Informer {
     shared: Arc<Shared>,
     lookups: ObjectLookup,
     lists: Lists,
-    confirming: Semaphore,
+    confirming: Turns,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
 }
@@ -140,7 +143,7 @@ impl Informer {
             shared,
             lookups: ObjectLookup::default(),
             lists: Lists::default(),
-            confirming: Semaphore::new(MAX_CONFIRMING),
+            confirming: Turns::new(MAX_CONFIRMING, CONFIRMING_OF_A_NAMESPACE),
             tasks,
         }
     }
@@ -197,6 +200,7 @@ impl Informer {
     /// counts towards the deadline.
     pub async fn confirm<T>(
         &self,
+        asker: Asker<'_>,
         mut left: usize,
         deadline: Instant,
         mut judge: impl FnMut(View<'_>) -> T,
@@ -204,7 +208,7 @@ impl Informer {
         let mut lookups = LiveLookups::confirming_everything();
         let mut judged = self.judge(&lookups, &mut judge);
         let mut requests = lookups.take_pending();
-        let Ok(_permit) = timeout_at(deadline, self.confirming.acquire()).await else {
+        let Some(_turn) = self.confirming.take(asker, deadline).await else {
             return (judged, requests.into_iter().next().map(Doubt::Unanswered));
         };
         let mut is_too_much = false;

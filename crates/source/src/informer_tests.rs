@@ -10,6 +10,11 @@ use engine::model::claim::Claim;
 use engine::model::labels::Labels;
 use engine::model::workload::WorkloadKind;
 
+const SHOP: Asker<'_> = Asker {
+    namespace: "shop",
+    stranger: None,
+};
+
 const REPLICA_SETS: &str = "/apis/apps/v1/replicasets";
 
 fn deadline() -> Instant {
@@ -614,13 +619,17 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
+        let confirmed = view
+            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+            .await;
         assert_eq!(confirmed, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
+        let confirmed = view
+            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+            .await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -637,18 +646,23 @@ async fn what_cannot_be_confirmed_is_said() {
     server.put(NODES, node("n3"));
     server.put(NODES, node("n4"));
     let soon = Instant::now() + Duration::from_millis(200);
-    let (denied, doubt) = view.confirm(MAX_CONFIRMATIONS, soon, judge).await;
+    let (denied, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, judge).await;
     assert!(!denied);
     assert!(doubt.is_some());
-    let (confirmed, ()) = tokio::join!(view.confirm(MAX_CONFIRMATIONS, deadline(), judge), async {
-        server.speak(NODES, since);
-    });
+    let (confirmed, ()) = tokio::join!(
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge),
+        async {
+            server.speak(NODES, since);
+        }
+    );
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
 
     server.stop();
     let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
+    let (denied, doubt) = view
+        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+        .await;
     assert!(denied && doubt.is_some());
 }
 
@@ -687,7 +701,8 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
     let judge = |view: View<'_>| denies(&reviewed, view);
     assert_eq!(
-        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+            .await,
         (true, None)
     );
 }
@@ -705,7 +720,8 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let judge = |view: View<'_>| denies(&reviewed, view);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
     assert_eq!(
-        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+            .await,
         (true, None)
     );
     let lookups = *server.gets().borrow() - gets;
@@ -720,7 +736,8 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     server.put(NODES, tainted("n2"));
     assert!(view.answer(deadline(), judge).await, "unheard of");
     assert_eq!(
-        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
+            .await,
         (false, None)
     );
 }
@@ -744,7 +761,9 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
             });
             found.contains(&Text::from(format!("w{count:03}")))
         };
-        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), knows).await;
+        let confirmed = view
+            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows)
+            .await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
         let pages = if is_read { 3 } else { 1 };
         assert_eq!(
@@ -761,7 +780,7 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
     let lists = server.lists(VOLUMES);
-    let confirmed = (0..100).map(|_| view.confirm(MAX_CONFIRMATIONS, deadline(), judge));
+    let confirmed = (0..100).map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
     for confirmed in futures_util::future::join_all(confirmed).await {
         assert_eq!(confirmed, (true, None));
     }
@@ -781,17 +800,32 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
         true
     };
     let soon = Instant::now() + Duration::from_millis(50);
-    let first = (0..MAX_CONFIRMING).map(|_| view.confirm(MAX_CONFIRMATIONS, deadline(), claim));
+    let first = (0..CONFIRMING_OF_A_NAMESPACE)
+        .map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), claim));
     let next = async {
-        let (_, doubt) = view.confirm(MAX_CONFIRMATIONS, soon, list).await;
+        let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, list).await;
+        let elsewhere = Asker {
+            namespace: "bank",
+            ..SHOP
+        };
+        let later = Instant::now() + Duration::from_secs(30);
+        let other = view
+            .confirm(elsewhere, MAX_CONFIRMATIONS, later, list)
+            .await;
         server.hold_answers(false);
-        doubt
+        (doubt, other)
     };
-    let (first, next) = tokio::join!(futures_util::future::join_all(first), next);
+    let (first, (next, other)) = tokio::join!(futures_util::future::join_all(first), next);
     assert!(first.into_iter().all(|it| it == (true, None)));
     assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
     assert_eq!(
-        view.confirm(MAX_CONFIRMATIONS, deadline(), list).await,
+        other,
+        (true, None),
+        "another namespace has turns of its own"
+    );
+    assert_eq!(
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list)
+            .await,
         (true, None)
     );
 }
@@ -803,11 +837,13 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
     };
-    let (_, doubt) = view.confirm(MAX_CONFIRMATIONS, deadline(), absent).await;
+    let (_, doubt) = view
+        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), absent)
+        .await;
     assert!(doubt.is_some());
     let lookups = *server.gets().borrow();
     assert!(lookups > MAX_LOOKUPS, "{lookups}");
-    let (_, doubt) = view.confirm(MAX_LOOKUPS, deadline(), absent).await;
+    let (_, doubt) = view.confirm(SHOP, MAX_LOOKUPS, deadline(), absent).await;
     assert!(doubt.is_some());
     assert_eq!(*server.gets().borrow() - lookups, MAX_LOOKUPS);
 }
@@ -822,7 +858,9 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
-    let looked = view.confirm(MAX_CONFIRMATIONS, deadline(), look).await;
+    let looked = view
+        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look)
+        .await;
     assert_eq!(looked, (true, None));
 }
 
@@ -836,7 +874,8 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
         |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
     assert!(view.answer(deadline(), look).await);
     assert_eq!(
-        view.confirm(MAX_CONFIRMATIONS, deadline(), look).await,
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look)
+            .await,
         (true, None)
     );
     assert_eq!(*server.gets().borrow(), 0);
@@ -853,7 +892,7 @@ async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
     let absent = view.answer_within(&mut left, deadline(), judge).await;
     assert_eq!((absent, left), (MAX_LOOKUPS, 0));
     // Nor are any requested to confirm it.
-    let (_, doubt) = view.confirm(left, deadline(), judge).await;
+    let (_, doubt) = view.confirm(SHOP, left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);
     for _ in 0..50 {

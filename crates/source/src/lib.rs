@@ -48,5 +48,9 @@ pub mod snapshot;
 pub mod snapshot_classes;
 pub mod status;
 mod store;
+mod template_digest;
+mod turns;
 pub mod unreachable_nodes;
 mod watch;
+
+pub use turns::Asker;

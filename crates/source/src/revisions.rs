@@ -1,34 +1,43 @@
 //! The revisions of a workload: an update back to one whose pods run is a rollback.
 //!
-//! The templates of revisions are no facts that the view keeps: they are compared whole,
-//! and only where an update would be denied. They are requested then, or read from files.
+//! They are no facts that the view keeps: their templates are compared, and only where an
+//! update would be denied. They are requested then, or read from files.
 
 use std::io::empty;
 use std::path::{Path, PathBuf};
 
 use engine::model::Text;
+use engine::model::metadata::is_name;
 use engine::model::workload::WorkloadKind;
+use http::StatusCode;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube::Client;
 use kube::api::ListParams;
-use kube::core::ApiResource;
-use kube::{Api, Client};
+use kube::client::Body;
+use kube::core::Request;
 use manifest::find::{Exclude, find};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use super::resource::RawObject;
+use super::template_digest::Digester;
+use super::turns::{Asker, Turns};
 use super::watch::root_cause;
 
-/// Lists at the same time; further ones wait their turn. Denials are rare.
-const AT_ONCE: usize = 4;
+/// Lists at the same time, in all and for one namespace; further ones wait their turn. Denials
+/// are rare.
+const AT_ONCE: usize = 8;
+const OF_A_NAMESPACE: usize = 2;
 
-/// Revisions in one page. Kubernetes keeps ten of each workload, and the selector of one
-/// workload may match those of others.
-const PAGE: u32 = 50;
+/// Revisions in one page, and the bytes that it may have: the API server stores no revision of
+/// more than 1.5 MiB.
+const PAGE: u32 = 2;
+const MAX_PAGE: usize = 4 << 20;
 
-/// The label that the Deployment controller adds to the template of a ReplicaSet.
-const HASH: &str = "pod-template-hash";
+/// Pages of one list. Kubernetes keeps ten revisions of each workload, and rarely two of a
+/// Deployment have pods.
+const MAX_PAGES: usize = 12;
 
 /// The workload that is updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,21 +46,31 @@ pub struct Owner<'a> {
     pub kind: WorkloadKind,
     /// Its namespace.
     pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
     /// Its uid, as text.
     pub uid: &'a str,
     /// Labels that its revisions have; none where that is not known.
     pub labels: Vec<(&'a str, &'a str)>,
 }
 
-/// The revision that has a template.
+/// A revision of a workload; of a Deployment, one that has pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// `ReplicaSet` or `ControllerRevision`.
     pub kind: &'static str,
     /// Its name.
     pub name: Text,
-    /// How many of its pods are ready; a ControllerRevision does not say.
-    pub ready: Option<i64>,
+    /// Its number, which grows from revision to revision; 0 where it has none.
+    pub number: i64,
+    /// When it was created, as the API server writes times.
+    pub created: Text,
+    /// How many pods it has; a ControllerRevision does not say.
+    pub pods: i64,
+    /// How many of them are ready.
+    pub ready: i64,
+    /// Whether its template is the one that was asked for.
+    pub has_template: bool,
 }
 
 /// Why the revisions could not be read.
@@ -72,6 +91,12 @@ pub enum RevisionsError {
         /// What it said.
         reason: String,
     },
+    /// They are more, or larger, than the guard reads.
+    #[error("there are more {resource} with its labels and pods than the guard reads")]
+    TooMany {
+        /// The resource.
+        resource: &'static str,
+    },
     /// It did not answer in time.
     #[error("the API server did not list {resource} in time")]
     Late {
@@ -81,17 +106,22 @@ pub enum RevisionsError {
 }
 
 /// Asks an API server for revisions.
-#[derive(Debug)]
-pub struct LiveRevisions(Semaphore);
+pub struct LiveRevisions {
+    turns: Turns,
+    digester: Digester,
+}
 
 impl Default for LiveRevisions {
     fn default() -> Self {
-        Self(Semaphore::new(AT_ONCE))
+        Self {
+            turns: Turns::new(AT_ONCE, OF_A_NAMESPACE),
+            digester: Digester::default(),
+        }
     }
 }
 
 impl LiveRevisions {
-    /// The revisions of `owner` with that template, as the API server has them now.
+    /// The revisions of `owner` as the API server has them now, compared with `template`.
     ///
     /// # Errors
     /// When it does not say so by `deadline`.
@@ -99,36 +129,34 @@ impl LiveRevisions {
         &self,
         client: &Client,
         owner: &Owner<'_>,
-        template: &Value,
+        template: &RawValue,
+        asker: Asker<'_>,
         deadline: Instant,
     ) -> Result<Vec<Revision>, RevisionsError> {
-        let Some(resource) = Resource::of(owner.kind) else {
+        let Some(resource) = Resource::of(owner.kind).filter(|_| is_name(owner.namespace)) else {
             return Ok(Vec::new());
         };
-        let list = async {
-            // It is never closed, so this never fails.
-            let _turn = self.0.acquire().await.ok();
-            resource.list(client, owner, template).await
+        let late = RevisionsError::Late {
+            resource: resource.plural,
         };
-        let plural = resource.plural;
-        match timeout_at(deadline, list).await {
-            Ok(found) => found.map_err(|error| match error {
-                kube::Error::Api(status) if status.code == 403 => {
-                    RevisionsError::Forbidden { resource: plural }
-                }
-                error => RevisionsError::Failed {
-                    resource: plural,
-                    reason: root_cause(&error),
-                },
-            }),
-            Err(_) => Err(RevisionsError::Late { resource: plural }),
-        }
+        let Some(_turn) = self.turns.take(asker, deadline).await else {
+            return Err(late);
+        };
+        let wanted = self.digester.of(template);
+        let list = resource.list(client, owner, |template| {
+            self.digester.of(template) == wanted
+        });
+        timeout_at(deadline, list).await.unwrap_or(Err(late))
     }
 }
 
 /// Revisions in files that stand for a cluster.
 #[derive(Debug, Default)]
-pub struct FileRevisions(Vec<(&'static Resource, StoredRevision)>);
+pub struct FileRevisions {
+    /// As JSON.
+    objects: Vec<(&'static Resource, String)>,
+    digester: Digester,
+}
 
 impl FileRevisions {
     /// Those in the files and directories `paths`, which were read for their facts before;
@@ -142,7 +170,7 @@ impl FileRevisions {
             .collect();
         let found = find(&paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
-        let mut revisions = Vec::new();
+        let mut objects = Vec::new();
         for text in texts {
             if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
                 continue;
@@ -150,33 +178,41 @@ impl FileRevisions {
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
             for document in documents {
                 match document.get("items").and_then(Value::as_array) {
-                    Some(items) => revisions.extend(items.iter().filter_map(revision)),
-                    None => revisions.extend(revision(&document)),
+                    Some(items) => objects.extend(items.iter().filter_map(revision)),
+                    None => objects.extend(revision(&document)),
                 }
             }
         }
-        Self(revisions)
+        Self {
+            objects,
+            digester: Digester::default(),
+        }
     }
 
-    /// The revisions of `owner` with that template.
+    /// The revisions of `owner`, compared with `template`.
     #[must_use]
-    pub fn find(&self, owner: &Owner<'_>, template: &Value) -> Vec<Revision> {
-        let wanted = normalised(template.clone());
-        let revisions = self.0.iter().filter(|(resource, stored)| {
-            resource.owners.contains(&owner.kind)
-                && stored.metadata.namespace.as_deref().unwrap_or("default") == owner.namespace
-        });
-        revisions
-            .filter_map(|(resource, stored)| stored.clone().matching(resource, owner, &wanted))
+    pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
+        let wanted = self.digester.of(template);
+        let is_wanted = |template: &RawValue| self.digester.of(template) == wanted;
+        let objects = self.objects.iter();
+        let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
+        of_kind
+            .filter_map(|(resource, json)| resource.read(json, owner, &is_wanted))
             .collect()
     }
 }
 
-fn revision(document: &Value) -> Option<(&'static Resource, StoredRevision)> {
+/// Whether two templates are the same to Kubernetes.
+#[must_use]
+pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
+    let digester = Digester::default();
+    digester.of(a) == digester.of(b)
+}
+
+fn revision(document: &Value) -> Option<(&'static Resource, String)> {
     let kind = document.get("kind")?.as_str()?;
     let resource = RESOURCES.iter().find(|resource| resource.kind == kind)?;
-    let stored = StoredRevision::deserialize(document).ok()?;
-    Some((resource, stored))
+    Some((resource, document.to_string()))
 }
 
 /// What revisions are kept in.
@@ -185,6 +221,8 @@ struct Resource {
     kind: &'static str,
     plural: &'static str,
     owners: &'static [WorkloadKind],
+    /// Selects what may have pods.
+    fields: Option<&'static str>,
 }
 
 static RESOURCES: [Resource; 2] = [
@@ -192,11 +230,15 @@ static RESOURCES: [Resource; 2] = [
         kind: "ReplicaSet",
         plural: "replicasets",
         owners: &[WorkloadKind::Deployment],
+        // No selector finds owners or the newest, but this one leaves two or three of all
+        // that a Deployment ever had, and of whatever else has its labels.
+        fields: Some("status.replicas!=0"),
     },
     Resource {
         kind: "ControllerRevision",
         plural: "controllerrevisions",
         owners: &[WorkloadKind::StatefulSet, WorkloadKind::DaemonSet],
+        fields: None,
     },
 ];
 
@@ -209,138 +251,195 @@ impl Resource {
         &self,
         client: &Client,
         owner: &Owner<'_>,
-        template: &Value,
-    ) -> Result<Vec<Revision>, kube::Error> {
-        let resource = ApiResource {
-            group: "apps".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: self.kind.to_owned(),
-            plural: self.plural.to_owned(),
-        };
-        let api: Api<RawObject> = Api::namespaced_with(client.clone(), owner.namespace, &resource);
+        is_wanted: impl Fn(&RawValue) -> bool,
+    ) -> Result<Vec<Revision>, RevisionsError> {
         let labels = owner
             .labels
             .iter()
             .map(|(key, value)| format!("{key}={value}"));
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
-        if !selector.is_empty() {
-            parameters = parameters.labels(&selector);
-        }
-        let wanted = normalised(template.clone());
+        parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
+        parameters.field_selector = self.fields.map(str::to_owned);
         let mut revisions = Vec::new();
-        loop {
-            let page = api.list(&parameters).await?;
-            let stored = page.items.iter().filter_map(|raw| raw.parse().ok());
-            revisions.extend(
-                stored.filter_map(|stored: StoredRevision| stored.matching(self, owner, &wanted)),
-            );
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+        for _ in 0..MAX_PAGES {
+            let body = self.page(client, owner.namespace, &parameters).await?;
+            let page: List<'_> =
+                serde_json::from_slice(&body).map_err(|error| self.failed(&error))?;
+            let items = page.items.iter();
+            revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
+            match page.metadata.continue_at.filter(|token| !token.is_empty()) {
                 Some(token) => parameters.continue_token = Some(token),
                 None => return Ok(revisions),
             }
         }
+        Err(RevisionsError::TooMany {
+            resource: self.plural,
+        })
     }
-}
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct StoredRevision {
-    metadata: Metadata,
-    spec: Template,
-    data: Data,
-    status: Status,
-}
+    async fn page(
+        &self,
+        client: &Client,
+        namespace: &str,
+        parameters: &ListParams,
+    ) -> Result<Vec<u8>, RevisionsError> {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/{}", self.plural);
+        let request = Request::new(path).list(parameters);
+        let request = request.map_err(|error| self.failed(&error))?;
+        let response = client.send(request.map(Body::from)).await;
+        let response = response.map_err(|error| self.failed(&error))?;
+        match response.status() {
+            StatusCode::FORBIDDEN => Err(RevisionsError::Forbidden {
+                resource: self.plural,
+            }),
+            status if !status.is_success() => Err(RevisionsError::Failed {
+                resource: self.plural,
+                reason: status.to_string(),
+            }),
+            _ => match Limited::new(response.into_body(), MAX_PAGE).collect().await {
+                Ok(body) => Ok(body.to_bytes().into()),
+                Err(error) if error.is::<LengthLimitError>() => Err(RevisionsError::TooMany {
+                    resource: self.plural,
+                }),
+                Err(error) => Err(self.failed(&*error)),
+            },
+        }
+    }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: Text,
-    namespace: Option<Text>,
-    owner_references: Vec<OwnerReference>,
-}
+    fn failed(&self, error: &(dyn std::error::Error + 'static)) -> RevisionsError {
+        RevisionsError::Failed {
+            resource: self.plural,
+            reason: root_cause(error),
+        }
+    }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct OwnerReference {
-    uid: Text,
-    controller: Option<bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Template {
-    template: Value,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Data {
-    spec: Template,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Status {
-    ready_replicas: i64,
-}
-
-impl StoredRevision {
-    /// The revision, where it is one of `owner` and its template is `wanted`.
-    fn matching(self, resource: &Resource, owner: &Owner<'_>, wanted: &Value) -> Option<Revision> {
-        let mut owners = self.metadata.owner_references.iter();
-        let is_its = owners.any(|it| it.controller == Some(true) && it.uid == owner.uid);
-        let (template, ready) = match resource.owners.contains(&WorkloadKind::Deployment) {
-            true => (self.spec.template, Some(self.status.ready_replicas)),
-            false => (self.data.spec.template, None),
+    /// The revision in `json`, if it is one of `owner`.
+    fn read(
+        &self,
+        json: &str,
+        owner: &Owner<'_>,
+        is_wanted: impl Fn(&RawValue) -> bool,
+    ) -> Option<Revision> {
+        let stored: StoredRevision<'_> = serde_json::from_str(json).ok()?;
+        let metadata = stored.metadata;
+        let mut owners = metadata.owner_references.iter();
+        let is_its = metadata.namespace.as_deref().unwrap_or("default") == owner.namespace
+            && owners.any(|it| it.is(owner));
+        let (template, number) = if self.fields.is_some() {
+            let number = metadata.annotations.revision;
+            (stored.spec.template, number.and_then(|it| it.parse().ok()))
+        } else {
+            (stored.data.spec.template, stored.revision)
         };
-        (is_its && normalised(template) == *wanted).then_some(Revision {
-            kind: resource.kind,
-            name: self.metadata.name,
-            ready,
+        is_its.then(|| Revision {
+            kind: self.kind,
+            name: metadata.name,
+            number: number.unwrap_or_default(),
+            created: metadata.creation_timestamp.unwrap_or_default(),
+            pods: stored.status.replicas,
+            ready: stored.status.ready_replicas,
+            has_template: template.is_some_and(is_wanted),
         })
     }
 }
 
-/// A template without what controllers add to it, and without what says nothing: to
-/// Kubernetes, a list that is empty is one that is not there (`equality.Semantic`).
-#[must_use]
-pub fn normalised(mut template: Value) -> Value {
-    if let Some(labels) = template
-        .pointer_mut("/metadata/labels")
-        .and_then(Value::as_object_mut)
-    {
-        labels.remove(HASH);
-    }
-    if let Some(fields) = template.as_object_mut() {
-        fields.remove("$patch");
-    }
-    drop_empty(&mut template);
-    template
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(default)]
+    metadata: ListMetadata,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
 }
 
-fn drop_empty(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.values_mut().for_each(drop_empty);
-            fields.retain(|_, value| {
-                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
-            });
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_empty),
-        _ => {}
+#[derive(Default, Deserialize)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    continue_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StoredRevision<'a> {
+    metadata: Metadata,
+    #[serde(default, borrow)]
+    spec: Template<'a>,
+    #[serde(default, borrow)]
+    data: Data<'a>,
+    #[serde(default)]
+    status: Status,
+    /// A ControllerRevision's number.
+    revision: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: Text,
+    namespace: Option<Text>,
+    annotations: Annotations,
+    creation_timestamp: Option<Text>,
+    owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "deployment.kubernetes.io/revision")]
+    revision: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OwnerReference {
+    api_version: Text,
+    kind: Text,
+    name: Text,
+    uid: Text,
+    controller: Option<bool>,
+}
+
+impl OwnerReference {
+    fn is(&self, owner: &Owner<'_>) -> bool {
+        self.controller == Some(true)
+            && self.uid == owner.uid
+            && self.name == owner.name
+            && self.kind == owner.kind.name()
+            && self.api_version == owner.kind.api_version()
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Template<'a> {
+    #[serde(borrow)]
+    template: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data<'a> {
+    #[serde(borrow)]
+    spec: Template<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    replicas: i64,
+    ready_replicas: i64,
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use axum::Router;
     use axum::body::Body;
     use axum::http::{Response, Uri};
+    use futures_util::future::join_all;
     use kube::Config;
     use serde_json::json;
     use tokio::net::TcpListener;
@@ -353,6 +452,7 @@ mod tests {
         Owner {
             kind,
             namespace: "shop",
+            name: "web",
             uid: UID,
             labels: Vec::new(),
         }
@@ -363,83 +463,120 @@ mod tests {
                "spec": {"containers": [{"name": "c", "image": image, "resources": {}}]}})
     }
 
-    fn replica_set(name: &str, uid: &str, image: &str, ready: i64) -> Value {
+    fn raw(value: &Value) -> Box<RawValue> {
+        RawValue::from_string(value.to_string()).unwrap()
+    }
+
+    fn replica_set(name: &str, image: &str) -> Value {
         let mut template = template(image);
-        template["metadata"]["labels"][HASH] = json!("6d4");
-        template["metadata"]["creationTimestamp"] = Value::Null;
-        template["spec"]["tolerations"] = json!([]);
+        template["metadata"]["labels"]["pod-template-hash"] = json!("6d4");
         json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
                "metadata": {"name": name, "namespace": "shop",
-                            "ownerReferences": [{"kind": "Deployment", "name": "web", "uid": uid, "controller": true}]},
-               "spec": {"template": template}, "status": {"readyReplicas": ready}})
+                            "annotations": {"deployment.kubernetes.io/revision": "3"},
+                            "creationTimestamp": "2026-01-01T00:00:00Z",
+                            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                                                 "name": "web", "uid": UID, "controller": true}]},
+               "spec": {"template": template}, "status": {"replicas": 2, "readyReplicas": 1}})
+    }
+
+    fn web(name: &str, has_template: bool) -> Revision {
+        Revision {
+            kind: "ReplicaSet",
+            name: name.into(),
+            number: 3,
+            created: "2026-01-01T00:00:00Z".into(),
+            pods: 2,
+            ready: 1,
+            has_template,
+        }
     }
 
     #[test]
-    fn revisions_in_files_are_found_by_owner_and_template() {
+    fn revisions_in_files_are_those_of_the_owner_and_compared_with_the_template() {
         let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
-            "metadata": {"name": "db-1", "namespace": "shop",
-                         "ownerReferences": [{"uid": UID, "controller": true}]},
+            "metadata": {"name": "web-1", "namespace": "shop",
+                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet",
+                                              "name": "web", "uid": UID, "controller": true}]},
+            "revision": 7,
             "data": {"spec": {"template": {"$patch": "replace", "spec": {"hostNetwork": true}}}}});
-        let list = json!({"apiVersion": "v1", "kind": "List",
-            "items": [replica_set("web-1", UID, "img:1", 2), revision]});
+        let mut others = vec![replica_set("web-1", "img:1"), revision];
+        for (path, value) in [
+            ("/uid", json!("1b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11")),
+            ("/controller", json!(false)),
+            ("/name", json!("other")),
+            ("/kind", json!("Rollout")),
+            ("/apiVersion", json!("extensions/v1beta1")),
+        ] {
+            let mut other = replica_set("other", "img:1");
+            *other["metadata"]["ownerReferences"][0]
+                .pointer_mut(path)
+                .unwrap() = value;
+            others.push(other);
+        }
+        let mut elsewhere = replica_set("other", "img:1");
+        elsewhere["metadata"]["namespace"] = json!("bank");
+        others.push(elsewhere);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": others});
         let folder = tempfile::tempdir().unwrap();
-        let other = replica_set(
-            "other-1",
-            "1b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11",
-            "img:2",
-            1,
-        );
         fs::write(folder.path().join("a.yaml"), list.to_string()).unwrap();
-        fs::write(folder.path().join("b.json"), other.to_string()).unwrap();
         fs::write(folder.path().join("c.yaml"), "kind: ReplicaSet\nspec: [").unwrap();
         let revisions = FileRevisions::read(&[folder.path().to_owned(), "-".into()]);
 
-        let named = |kind, template: &Value| -> Vec<(String, Option<i64>)> {
-            let found = revisions.find(&owner(kind), template);
-            let found = found.into_iter();
-            found.map(|it| (it.name.to_string(), it.ready)).collect()
-        };
+        let found = |kind, template: &Value| revisions.find(&owner(kind), &raw(template));
         let deployment = WorkloadKind::Deployment;
-        let web = vec![("web-1".to_owned(), Some(2))];
-        assert_eq!(named(deployment, &template("img:1")), web);
-        assert_eq!(named(deployment, &template("img:2")), []);
-        let of_set = json!({"spec": {"hostNetwork": true}});
-        assert_eq!(
-            named(WorkloadKind::StatefulSet, &of_set),
-            [("db-1".to_owned(), None)]
+        assert_eq!(found(deployment, &template("img:1")), [web("web-1", true)]);
+        assert_eq!(found(deployment, &template("img:2")), [web("web-1", false)]);
+        let of_set = found(
+            WorkloadKind::StatefulSet,
+            &json!({"spec": {"hostNetwork": true}}),
         );
-        assert_eq!(named(deployment, &of_set), []);
-        assert_eq!(named(WorkloadKind::Job, &of_set), []);
+        assert_eq!(of_set.len(), 1);
+        assert_eq!((of_set[0].number, of_set[0].has_template), (7, true));
+        assert_eq!(found(WorkloadKind::DaemonSet, &template("img:1")), []);
+        assert_eq!(found(WorkloadKind::Job, &template("img:1")), []);
     }
 
-    /// An API server of one ReplicaSet in the second of two pages.
-    async fn api_server(uri: Uri) -> Response<Body> {
+    /// An API server of one ReplicaSet in the second of two pages, and of a tenant with 4,000.
+    async fn api_server(uri: Uri, asked: Arc<AtomicUsize>) -> Response<Body> {
+        asked.fetch_add(1, Ordering::Relaxed);
         let path = uri.path();
         let query = uri.query().unwrap_or_default();
         let answer = |status, body: Value| {
             let response = Response::builder().status(status);
             response.body(Body::from(body.to_string())).unwrap()
         };
-        let list = |items, next| {
+        let list = |items: Vec<Value>, next: &str| {
             answer(
                 200,
                 json!({"apiVersion": "apps/v1", "kind": "ReplicaSetList",
                 "metadata": {"continue": next}, "items": items}),
             )
         };
-        if path.contains("/forbidden/") {
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
-                "message": "no", "reason": "Forbidden", "code": 403});
-            return answer(403, status);
-        }
-        if path.contains("/silent/") {
-            std::future::pending::<()>().await;
-        }
-        assert_eq!(path, "/apis/apps/v1/namespaces/shop/replicasets");
+        let parts: Vec<&str> = path.split('/').collect();
+        let [
+            "",
+            "apis",
+            "apps",
+            "v1",
+            "namespaces",
+            namespace,
+            "replicasets",
+        ] = parts[..]
+        else {
+            return answer(404, json!({}));
+        };
         assert!(query.contains("labelSelector=app%3Dweb"), "{query}");
-        match query.contains("continue=next") {
-            false => list(json!([]), "next"),
-            true => list(json!([replica_set("web-1", UID, "img:1", 2)]), ""),
+        assert!(query.contains("fieldSelector=status.replicas"), "{query}");
+        match namespace {
+            "forbidden" => answer(403, json!({"kind": "Status", "code": 403})),
+            "silent" => std::future::pending().await,
+            "tenant" => list(
+                vec![replica_set("a", "img"), replica_set("b", "img")],
+                "more",
+            ),
+            "large" => list(vec![json!("x".repeat(MAX_PAGE))], ""),
+            _ if query.contains("continue=next") => list(vec![replica_set("web-1", "img:1")], ""),
+            _ => list(vec![], "next"),
         }
     }
 
@@ -447,41 +584,59 @@ mod tests {
     async fn revisions_in_a_cluster_are_listed_in_time_or_an_error_says_why_not() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        let served = axum::serve(listener, Router::new().fallback(api_server));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let router = Router::new().fallback(move |uri| api_server(uri, Arc::clone(&counted)));
+        let served = axum::serve(listener, router);
         let serving = tokio::spawn(async { served.await });
         let mut config = Config::new(url.parse().unwrap());
         config.default_retry = false;
         let client = crate::connect::client(config).unwrap();
         let revisions = LiveRevisions::default();
-        let find = async |namespace, seconds| {
+        let find = async |namespace, within| {
             let owner = Owner {
                 namespace,
                 labels: vec![("app", "web")],
                 ..owner(WorkloadKind::Deployment)
             };
-            let deadline = Instant::now() + Duration::from_secs(seconds);
-            let found = revisions
-                .find(&client, &owner, &template("img:1"), deadline)
-                .await;
-            found.map_err(|error| error.to_string())
+            let asker = Asker {
+                namespace,
+                stranger: None,
+            };
+            let template = raw(&template("img:1"));
+            let deadline = Instant::now() + within;
+            let found = revisions.find(&client, &owner, &template, asker, deadline);
+            found.await.map_err(|error| error.to_string())
         };
-        let web = Revision {
-            kind: "ReplicaSet",
-            name: "web-1".into(),
-            ready: Some(2),
-        };
-        assert_eq!(find("shop", 60).await, Ok(vec![web]));
+        let long = Duration::from_secs(60);
+        assert_eq!(find("shop", long).await, Ok(vec![web("web-1", true)]));
         let forbidden = "the guard may not list replicasets".to_owned();
-        assert_eq!(find("forbidden", 60).await, Err(forbidden));
-        let late = "the API server did not list replicasets in time".to_owned();
-        assert_eq!(find("silent", 0).await, Err(late));
-        serving.abort();
-    }
+        assert_eq!(find("forbidden", long).await, Err(forbidden));
+        let late = Err("the API server did not list replicasets in time".to_owned());
+        assert_eq!(find("silent", Duration::ZERO).await, late);
+        assert_eq!(find("../kube-system", long).await, Ok(vec![]));
 
-    #[test]
-    fn an_empty_object_says_something_and_an_empty_list_does_not() {
-        let with = |volume: Value| normalised(json!({"spec": {"volumes": [volume], "x": []}}));
-        assert_ne!(with(json!({"emptyDir": {}})), with(json!({})));
-        assert_eq!(with(json!({"a": null})), with(json!({})));
+        let many = "there are more replicasets with its labels and pods than the guard reads";
+        let many = Err(many.to_owned());
+        assert_eq!(find("large", long).await, many);
+        // However many a tenant has, a few pages are read.
+        let before = asked.load(Ordering::Relaxed);
+        assert_eq!(find("tenant", long).await, many);
+        assert_eq!(asked.load(Ordering::Relaxed) - before, MAX_PAGES);
+
+        // Nor does it keep anybody else waiting, though it takes every turn that it gets.
+        let soon = Duration::from_secs(2);
+        let stalled = join_all((0..16).map(|_| find("silent", soon)));
+        let other = async {
+            tokio::task::yield_now().await;
+            let started = Instant::now();
+            let found = find("shop", long).await;
+            (found, started.elapsed() < soon / 2)
+        };
+        let (stalled, (found, in_time)) = tokio::join!(stalled, other);
+        assert!(stalled.iter().all(|it| *it == late));
+        assert_eq!(found, Ok(vec![web("web-1", true)]));
+        assert!(in_time);
+        serving.abort();
     }
 }

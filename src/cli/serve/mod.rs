@@ -127,7 +127,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
 
 async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, ServeError> {
     let policy = CurrentPolicy::open(options)?;
-    let view = Arc::new(FactSource::open(options)?);
+    let view = Arc::new(FactSource::open(options, &metrics)?);
     let view_health = view.health(&metrics);
     let opened = events::open(options, &metrics).await?;
     let advisor = match &opened {
@@ -158,6 +158,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         effective: policy.effective(),
         view,
         rollbacks: Rollbacks::open(options),
+        longest_timeout: options.longest_timeout,
         events: events.filter(|_| options.events),
     };
 

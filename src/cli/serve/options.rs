@@ -69,6 +69,11 @@ pub struct ServeOptions {
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
 
+    /// The longest that a review may take, whatever its client says; at least `timeoutSeconds` of
+    /// the webhook configurations
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub longest_timeout: Duration,
+
     /// How long to keep answering once a shutdown has begun
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub shutdown_delay: Duration,

@@ -2,6 +2,7 @@
 //! of the moment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot;
 use engine::verdict::{EffectivePolicy, Verdict};
+use source::Asker;
 use webhook::admission::{self, Answer, Endpoint, MalformedReview, Received};
 use webhook::server::Reviewer;
 
@@ -41,6 +43,8 @@ pub(super) struct AdmissionReviewer {
     pub(super) view: Arc<FactSource>,
     /// What would stand in the way of a rollback is looked up there.
     pub(super) rollbacks: Rollbacks,
+    /// A client that says that it waits longer is not believed.
+    pub(super) longest_timeout: Duration,
     /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,
 }
@@ -55,13 +59,28 @@ impl Reviewer for AdmissionReviewer {
         let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
+        let asker = Asker {
+            namespace: received.namespace(),
+            stranger: None,
+        };
+        let deadline = deadline.min(Instant::now() + self.longest_timeout);
         let judge =
             |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let is_reported = |verdict: &Verdict| admission::is_reported(endpoint, verdict);
-        let verdict = self.view.verdict(deadline, judge, is_reported).await;
-        let rollbacks = &self.rollbacks;
-        let verdict = rollbacks
-            .spared(&self.view, endpoint, &received, verdict, half_way(deadline))
+        let verdict = self
+            .view
+            .verdict(&received, asker, deadline, judge, is_reported)
+            .await;
+        let verdict = self
+            .rollbacks
+            .spared(
+                &self.view,
+                endpoint,
+                &received,
+                verdict,
+                asker,
+                half_way(deadline),
+            )
             .await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {

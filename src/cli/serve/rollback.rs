@@ -2,10 +2,15 @@
 //! wrong with the workload, it passes. It is the way out of a rollout that hangs.
 //!
 //! Only where an update of a pod template would be denied, or the template patched, are
-//! the workload's revisions looked up. Where that fails, nothing is denied either: what
-//! may be a rollback is never in the way.
+//! the workload's revisions looked up. A look-up that does not end leaves a denial that is not
+//! confirmed.
+//!
+//! Whoever may create ReplicaSets can forge one of a Deployment, with its owner, number,
+//! template and pods, so it is worth as much as an annotation of that user: nothing where the
+//! policy lets no object override it. ControllerRevisions and the status of a workload are
+//! written by controllers alone, as far as the roles `edit` and `admin` go.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,14 +23,12 @@ use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::Outcome;
 use engine::verdict::{Finding, Verdict};
+use source::Asker;
+use source::informer::Informer;
 use source::revisions::{
-    FileRevisions, LiveRevisions, Owner, Revision, RevisionsError, normalised,
+    FileRevisions, LiveRevisions, Owner, Revision, RevisionsError, is_same_template,
 };
 use webhook::admission::{Endpoint, Received};
-
-/// A template with more bytes is nobody's revision: etcd takes no object of that size
-/// (`--max-request-bytes`).
-const LARGEST_TEMPLATE: usize = 2 * 1024 * 1024;
 
 /// Where revisions are looked up.
 pub(super) enum Rollbacks {
@@ -50,6 +53,7 @@ impl Rollbacks {
         endpoint: Endpoint,
         received: &Received<'_>,
         verdict: Verdict,
+        asker: Asker<'_>,
         deadline: Instant,
     ) -> Verdict {
         if !is_in_the_way(endpoint, &verdict) {
@@ -58,11 +62,15 @@ impl Rollbacks {
         let Some(update) = TemplateUpdate::read(received) else {
             return verdict;
         };
+        if update.kind == WorkloadKind::Deployment && !verdict.may_be_overridden {
+            return verdict;
+        }
+        let owner = update.owner();
         let found = match self {
-            Self::Files(files) => Ok(files.find(&update.owner(), &update.template)),
-            Self::Live(live) => match view.live().and_then(source::informer::Informer::client) {
+            Self::Files(files) => Ok(files.find(&owner, update.template)),
+            Self::Live(live) => match view.live().and_then(Informer::client) {
                 Some(client) => {
-                    live.find(&client, &update.owner(), &update.template, deadline)
+                    live.find(&client, &owner, update.template, asker, deadline)
                         .await
                 }
                 None => Err(RevisionsError::Late {
@@ -70,19 +78,33 @@ impl Rollbacks {
                 }),
             },
         };
-        match found {
-            Ok(revisions) => match revisions.iter().find_map(|it| update.runs(it)) {
-                Some(why) => verdict.of_rollback(why),
-                None => verdict,
-            },
-            Err(error) => {
-                tracing::warn!(
-                    namespace = update.namespace, name = update.name, %error,
-                    "Whether an update is a rollback could not be looked up, so it was not \
-                     denied. Give the guard's ServiceAccount the rights in manifests/base/rbac.yaml."
+        let found = found.map_err(|error| error.to_string());
+        match found.and_then(|revisions| update.rests_on(&revisions).map(|it| it.cloned())) {
+            Ok(Some(revision)) => {
+                let Revision {
+                    kind,
+                    name,
+                    number,
+                    created,
+                    pods,
+                    ready,
+                    ..
+                } = revision;
+                tracing::info!(
+                    object = %received.reference(), endpoint = endpoint.name(),
+                    user = received.user(), revision = %format!("{kind} {name}"), number, %created, pods, ready,
+                    "An update passed as a rollback."
                 );
-                verdict.without_denials(format!("Not denied, as it may be a rollback: {error}."))
+                verdict.of_rollback(format!(
+                    "This is a rollback to {kind} {name}, whose pods run, so it passes."
+                ))
             }
+            Ok(None) => verdict,
+            Err(error) => view.unconfirmed(
+                verdict,
+                received,
+                &format!("it may be a rollback, and {error}"),
+            ),
         }
     }
 }
@@ -97,16 +119,14 @@ fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
     }
 }
 
-/// An update that changes the pod template of a workload that has revisions, and does not
-/// ask for more pods.
+/// An update of nothing but the pod template of a workload that has revisions, as far as its
+/// volumes are concerned. It asks for no more pods.
 struct TemplateUpdate<'a> {
     kind: WorkloadKind,
     namespace: &'a str,
     name: &'a str,
-    uid: String,
-    labels: BTreeMap<String, String>,
-    template: Value,
-    status: Status,
+    template: &'a RawValue,
+    old: Object<'a>,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +142,15 @@ struct Object<'a> {
 struct Metadata {
     #[serde(default)]
     uid: String,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "deployment.kubernetes.io/revision")]
+    revision: String,
 }
 
 #[derive(Deserialize)]
@@ -130,28 +159,37 @@ struct Spec<'a> {
     replicas: Option<i64>,
     #[serde(borrow)]
     template: &'a RawValue,
-    #[serde(default)]
-    selector: Selector,
+    #[serde(flatten)]
+    kept: Kept,
 }
 
-#[derive(Default, Deserialize)]
+/// What a rollback leaves as it is.
+#[derive(Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Selector {
-    match_labels: BTreeMap<String, String>,
+struct Kept {
+    selector: Value,
+    strategy: Value,
+    update_strategy: Value,
+    volume_claim_templates: Value,
 }
 
-/// Which revisions the pods of a StatefulSet or DaemonSet are of.
+/// What controllers say of the pods.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
-    ready_replicas: i64,
+    conditions: Vec<Condition>,
     current_revision: String,
     current_replicas: i64,
-    update_revision: String,
-    updated_replicas: i64,
-    number_ready: i64,
     current_number_scheduled: i64,
     updated_number_scheduled: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    last_update_time: String,
 }
 
 impl<'a> TemplateUpdate<'a> {
@@ -159,62 +197,115 @@ impl<'a> TemplateUpdate<'a> {
     fn read(received: &'a Received<'_>) -> Option<Self> {
         let update = received.update()?;
         update.kind.revision_label()?;
-        let new: Object<'_> = serde_json::from_str(update.object.get()).ok()?;
-        let old: Object<'_> = serde_json::from_str(update.old_object.get()).ok()?;
-        if new.spec.replicas.unwrap_or(1) > old.spec.replicas.unwrap_or(1) {
-            return None;
-        }
-        let [template, before] = [new.spec.template, old.spec.template].map(|raw| {
-            let text = raw.get();
-            let is_stored = text.len() <= LARGEST_TEMPLATE;
-            is_stored.then(|| serde_json::from_str(text).map(normalised).ok())?
-        });
-        let template = template.filter(|template| Some(template) != before.as_ref())?;
-        Some(Self {
+        let new: Object<'a> = serde_json::from_str(update.object.get()).ok()?;
+        let old: Object<'a> = serde_json::from_str(update.old_object.get()).ok()?;
+        let template = new.spec.template;
+        let changes_the_template_alone = new.spec.replicas.unwrap_or(1)
+            <= old.spec.replicas.unwrap_or(1)
+            && new.spec.kept == old.spec.kept
+            && disks(template)? == disks(old.spec.template)?
+            && !is_same_template(template, old.spec.template);
+        changes_the_template_alone.then_some(Self {
             kind: update.kind,
             namespace: update.namespace,
             name: update.name,
-            uid: old.metadata.uid,
-            labels: old.spec.selector.match_labels,
             template,
-            status: old.status,
+            old,
         })
     }
 
     fn owner(&self) -> Owner<'_> {
-        let labels = self.labels.iter();
+        let labels = self.old.spec.kept.selector["matchLabels"].as_object();
         Owner {
             kind: self.kind,
             namespace: self.namespace,
-            uid: &self.uid,
-            labels: labels.map(|(key, value)| (&**key, &**value)).collect(),
+            name: self.name,
+            uid: &self.old.metadata.uid,
+            labels: (labels.into_iter().flatten())
+                .filter_map(|(key, value)| Some((&**key, value.as_str()?)))
+                .collect(),
         }
     }
 
-    /// Whether pods of that revision run: then the sentence that says so.
-    fn runs(&self, revision: &Revision) -> Option<String> {
-        let status = &self.status;
-        let runs = match (revision.ready, self.kind) {
-            (Some(ready), _) => ready >= 1,
-            (None, WorkloadKind::StatefulSet) => {
-                let is = |name: &str, pods: i64| revision.name == name && pods >= 1;
-                status.ready_replicas >= 1
-                    && (is(&status.current_revision, status.current_replicas)
-                        || is(&status.update_revision, status.updated_replicas))
-            }
-            // A DaemonSet does not report the revision of the pods that are not updated.
-            (None, _) => {
-                status.number_ready >= 1
-                    && status.updated_number_scheduled < status.current_number_scheduled
-            }
-        };
-        runs.then(|| {
-            format!(
-                "This is a rollback to {} {}, whose pods run, so it passes.",
-                revision.kind, revision.name
-            )
-        })
+    /// The revision with that template whose pods have the volume, if there is one.
+    ///
+    /// # Errors
+    /// When nothing says whether its pods do.
+    fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Result<Option<&'r Revision>, String> {
+        let status = &self.old.status;
+        let mut with_template = revisions.iter().filter(|it| it.has_template);
+        match self.kind {
+            WorkloadKind::StatefulSet => Ok(with_template
+                .find(|it| it.name == status.current_revision && status.current_replicas >= 1)),
+            // Pods that are not of the newest revision are of the other one where there are
+            // two; a DaemonSet does not report more.
+            WorkloadKind::DaemonSet => match with_template.next() {
+                Some(_) if status.updated_number_scheduled >= status.current_number_scheduled => {
+                    Ok(None)
+                }
+                Some(revision) if revisions.len() > 2 => Err(format!(
+                    "of which of its {} revisions its pods are, {} among them, is not known",
+                    revisions.len(),
+                    revision.name
+                )),
+                found => Ok(found),
+            },
+            _ => Ok(with_template.find(|it| self.is_earlier(it) && has_volume(it, revisions))),
+        }
     }
+
+    /// Whether the Deployment had that revision before its last change.
+    fn is_earlier(&self, revision: &Revision) -> bool {
+        let metadata = &self.old.metadata;
+        let current = metadata.annotations.revision.parse();
+        let mut conditions = self.old.status.conditions.iter();
+        // The controller makes a revision and notes it there, or that it waits for it.
+        let progressed = conditions.find(|it| it.kind == "Progressing");
+        revision.number >= 1
+            && current.is_ok_and(|current| revision.number <= current)
+            && progressed.is_none_or(|it| revision.created.as_str() <= it.last_update_time.as_str())
+    }
+}
+
+/// Whether a pod of the revision has the volume: it is ready or, while none is, it is the
+/// earliest that is there, and the others wait for it.
+fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
+    let mut others = all
+        .iter()
+        .filter(|it| it.name != revision.name && it.pods >= 1);
+    let mut is_first = || others.all(|it| it.ready == 0 && it.number > revision.number);
+    revision.pods >= 1 && (revision.ready >= 1 || is_first())
+}
+
+/// Volumes that are made for each pod, or read from the API server.
+const NO_DISKS: [&str; 6] = [
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "image",
+    "projected",
+    "secret",
+];
+
+/// The claims and disks that a pod template names, whatever it calls them; `None` if it is
+/// malformed.
+fn disks(template: &RawValue) -> Option<BTreeSet<String>> {
+    #[derive(Deserialize)]
+    struct Template {
+        spec: Pod,
+    }
+    #[derive(Deserialize)]
+    struct Pod {
+        volumes: Option<Vec<serde_json::Map<String, Value>>>,
+    }
+    let Template { spec } = serde_json::from_str(template.get()).ok()?;
+    let sources = spec.volumes.into_iter().flatten().flatten();
+    let sources = sources.filter(|(key, _)| key != "name" && !NO_DISKS.contains(&key.as_str()));
+    Some(
+        sources
+            .map(|(key, value)| format!("{key} {value}"))
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -238,23 +329,51 @@ mod tests {
     }
 
     fn object(replicas: i64, image: &str, status: &Value) -> Value {
-        json!({"metadata": {"uid": "o"}, "status": status, "spec": {"replicas": replicas,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"spec": {"containers": [{"image": image}]}}}})
+        json!({"metadata": {"uid": "o", "annotations": {"deployment.kubernetes.io/revision": "4"}},
+            "status": status, "spec": {"replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}}, "strategy": {"type": "RollingUpdate"},
+            "template": {"spec": {"containers": [{"image": image}], "volumes": [
+                {"name": "a", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "b", "configMap": {"name": "web"}}]}}}})
     }
 
     #[test]
-    fn only_updates_of_templates_that_ask_for_no_more_pods_may_be_rollbacks() {
+    fn only_updates_of_the_template_alone_may_be_rollbacks() {
         let none = json!({});
         let one = object(1, "img:1", &none);
         let two = object(2, "img:1", &none);
         let changed = object(1, "img:2", &none);
+        let with = |path: &str, value: Value| {
+            let mut object = changed.clone();
+            *object.pointer_mut(path).unwrap() = value;
+            object
+        };
         let mut emptied = one.clone();
         emptied["spec"]["template"]["spec"]["tolerations"] = json!([]);
+        let volumes = "/spec/template/spec/volumes";
+        let renamed = with(&format!("{volumes}/0/name"), json!("c"));
+        let configured = with(&format!("{volumes}/1/configMap/name"), json!("other"));
+        let claimed = with(
+            &format!("{volumes}/0/persistentVolumeClaim/claimName"),
+            json!("other"),
+        );
+        let surging = with("/spec/strategy", json!({"type": "Recreate"}));
+        let selecting = with("/spec/selector/matchLabels/app", json!("api"));
+        let mut claiming = changed.clone();
+        claiming["spec"]["volumeClaimTemplates"] = json!([{}]);
+        let mut updating = changed.clone();
+        updating["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
         let cases = [
             ("Deployment", "UPDATE", &changed, &one, true),
             ("StatefulSet", "UPDATE", &changed, &two, true),
             ("DaemonSet", "UPDATE", &changed, &one, true),
+            ("Deployment", "UPDATE", &renamed, &one, true),
+            ("Deployment", "UPDATE", &configured, &one, true),
+            ("Deployment", "UPDATE", &claimed, &one, false),
+            ("Deployment", "UPDATE", &surging, &one, false),
+            ("Deployment", "UPDATE", &selecting, &one, false),
+            ("StatefulSet", "UPDATE", &claiming, &one, false),
+            ("DaemonSet", "UPDATE", &updating, &one, false),
             ("Deployment", "UPDATE", &emptied, &one, false),
             ("Deployment", "UPDATE", &two, &changed, false),
             ("Deployment", "CREATE", &changed, &one, false),
@@ -268,48 +387,105 @@ mod tests {
         }
     }
 
+    fn revision(name: &str, number: i64, pods: i64, ready: i64) -> Revision {
+        Revision {
+            kind: "ReplicaSet",
+            name: name.into(),
+            number,
+            created: "2026-01-02T00:00:00Z".into(),
+            pods,
+            ready,
+            has_template: name == "wanted",
+        }
+    }
+
+    /// What an update of that kind rests on, going by the object's status.
+    fn rests_on(kind: &str, status: &Value, revisions: &[Revision]) -> Result<bool, String> {
+        let [new, old] = [2, 1].map(|image| object(1, &format!("img:{image}"), status));
+        let body = review(kind, "UPDATE", &new, &old);
+        let received = received(&body);
+        let update = TemplateUpdate::read(&received).unwrap();
+        let found = update.rests_on(revisions)?;
+        assert!(found.is_none_or(|it| it.has_template));
+        Ok(found.is_some())
+    }
+
     #[test]
-    fn a_revision_is_gone_back_to_where_its_pods_run() {
-        let hangs = json!({"readyReplicas": 1, "currentRevision": "a", "currentReplicas": 1,
-            "updateRevision": "b", "updatedReplicas": 1});
-        let not_ready = json!({"readyReplicas": 0, "currentRevision": "a", "currentReplicas": 1});
-        let mixed =
-            json!({"numberReady": 1, "currentNumberScheduled": 2, "updatedNumberScheduled": 1});
-        let updated =
-            json!({"numberReady": 1, "currentNumberScheduled": 2, "updatedNumberScheduled": 2});
+    fn a_deployment_goes_back_to_an_earlier_revision_whose_pod_has_the_volume() {
+        let wanted = |number, pods, ready| revision("wanted", number, pods, ready);
+        let other = |number, pods, ready| revision("other", number, pods, ready);
         let cases = [
-            ("Deployment", json!({}), Some(1), true),
-            ("Deployment", json!({}), Some(0), false),
-            ("StatefulSet", hangs, None, true),
-            ("StatefulSet", not_ready, None, false),
+            ("it is ready", vec![wanted(3, 1, 1), other(4, 1, 0)], true),
             (
-                "StatefulSet",
-                json!({"readyReplicas": 1, "currentRevision": "c", "currentReplicas": 1}),
-                None,
+                "it has no pods",
+                vec![wanted(3, 0, 0), other(4, 1, 0)],
                 false,
             ),
-            ("DaemonSet", mixed, None, true),
-            ("DaemonSet", updated, None, false),
+            (
+                "it is not ready",
+                vec![wanted(3, 1, 0), other(4, 1, 0)],
+                true,
+            ),
+            (
+                "the other is ready",
+                vec![wanted(3, 1, 0), other(4, 1, 1)],
+                false,
+            ),
+            (
+                "it waits for an earlier",
+                vec![wanted(3, 1, 0), other(2, 1, 0)],
+                false,
+            ),
+            (
+                "the earlier is gone",
+                vec![wanted(3, 1, 0), other(2, 0, 0)],
+                true,
+            ),
+            ("it is the current one", vec![wanted(4, 1, 1)], true),
+            ("it came later", vec![wanted(5, 1, 1)], false),
+            ("it has no number", vec![wanted(0, 1, 1)], false),
+            ("it is another template's", vec![other(3, 1, 1)], false),
         ];
-        for (kind, status, ready, expected) in cases {
-            let body = review(
-                kind,
-                "UPDATE",
-                &object(1, "img:2", &status),
-                &object(1, "img:1", &status),
-            );
-            let received = received(&body);
-            let update = TemplateUpdate::read(&received).unwrap();
-            let revision = Revision {
-                kind: "ReplicaSet",
-                name: "a".into(),
-                ready,
-            };
-            assert_eq!(
-                update.runs(&revision).is_some(),
-                expected,
-                "{kind} {status}"
-            );
+        for (name, revisions, expected) in cases {
+            let found = rests_on("Deployment", &json!({}), &revisions);
+            assert_eq!(found, Ok(expected), "{name}");
         }
+        for (updated, expected) in [
+            ("2026-01-02T00:00:00Z", true),
+            ("2026-01-01T00:00:00Z", false),
+        ] {
+            let progressing = json!([{"type": "Progressing", "lastUpdateTime": updated}]);
+            let status = json!({"conditions": progressing});
+            let found = rests_on("Deployment", &status, &[wanted(3, 1, 1)]);
+            assert_eq!(found, Ok(expected), "progress at {updated}");
+        }
+    }
+
+    #[test]
+    fn a_set_goes_back_to_what_its_status_says_its_pods_are_of() {
+        let wanted = revision("wanted", 1, 0, 0);
+        let current = revision("current", 2, 0, 0);
+        let other = revision("other", 3, 0, 0);
+        let two = [wanted.clone(), current.clone()];
+        let hangs = json!({"currentRevision": "wanted", "currentReplicas": 1,
+            "updateRevision": "current", "updatedReplicas": 1});
+        let waits = json!({"currentRevision": "other", "currentReplicas": 1,
+            "updateRevision": "wanted", "updatedReplicas": 1});
+        let gone = json!({"currentRevision": "wanted", "currentReplicas": 0, "readyReplicas": 1});
+        for (status, expected) in [(hangs, true), (waits, false), (gone, false)] {
+            let found = rests_on("StatefulSet", &status, &two);
+            assert_eq!(found, Ok(expected), "{status}");
+        }
+        let status =
+            |updated| json!({"currentNumberScheduled": 2, "updatedNumberScheduled": updated});
+        assert_eq!(rests_on("DaemonSet", &status(1), &two), Ok(true));
+        assert_eq!(rests_on("DaemonSet", &status(2), &two), Ok(false));
+        assert_eq!(
+            rests_on("DaemonSet", &status(1), &[current.clone()]),
+            Ok(false)
+        );
+        let three = [wanted, current, other];
+        assert!(rests_on("DaemonSet", &status(1), &three).is_err());
+        assert_eq!(rests_on("DaemonSet", &status(2), &three), Ok(false));
     }
 }

@@ -12,10 +12,12 @@ use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::snapshot::{self, Snapshot};
 use engine::verdict::Verdict;
+use source::Asker;
 use source::connect::Access;
 use source::facts::{self, FactsError};
 use source::informer::{Doubt, Fitness, Informer, MAX_CONFIRMATIONS, MAX_LOOKUPS};
 use source::status::{KindStatus, Link};
+use webhook::admission::Received;
 use webhook::server::{HealthSource, Metrics, Readiness, ViewGauges};
 
 /// The name of the condition on the view.
@@ -31,20 +33,31 @@ pub(super) enum FactSource {
     /// Files, which stand for a whole cluster.
     Files(Box<Snapshot>),
     /// A cluster, followed.
-    Live(Box<Informer>, Stale),
+    Live(Box<Live>),
+}
+
+/// A cluster, followed.
+pub(super) struct Live {
+    informer: Informer,
+    stale: Stale,
+    metrics: Metrics,
 }
 
 impl FactSource {
     /// Reads the files the options name or, where they name none, begins to
     /// follow the cluster.
-    pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {
+    pub(super) fn open(options: &ServeOptions, metrics: &Metrics) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
             let (pods, custom) = (options.bare_pods, options.custom_workloads);
-            let live = Informer::start(Access::default(), move |kind| {
+            let informer = Informer::start(Access::default(), move |kind| {
                 (pods || kind != ObjectKind::Workload(WorkloadKind::Pod))
                     && (custom || kind.is_built_in())
             });
-            return Ok(Self::Live(Box::new(live), options.stale));
+            return Ok(Self::Live(Box::new(Live {
+                informer,
+                stale: options.stale,
+                metrics: metrics.clone(),
+            })));
         }
         let cluster = facts::load(&options.facts, &mut io::stdin().lock())?;
         Ok(Self::Files(Box::new(cluster)))
@@ -57,13 +70,15 @@ impl FactSource {
     /// confirmed with the API server.
     pub(super) async fn verdict(
         &self,
+        received: &Received<'_>,
+        asker: Asker<'_>,
         deadline: Instant,
         judge: impl Fn(snapshot::View<'_>) -> Verdict,
         is_reported: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
-        let (live, stale) = match self {
+        let live = match self {
             Self::Files(cluster) => return judge(cluster.view()),
-            Self::Live(live, stale) => (live, *stale),
+            Self::Live(live) => &live.informer,
         };
         let mut left = MAX_LOOKUPS;
         let verdict = live
@@ -78,14 +93,36 @@ impl FactSource {
             Action::Fix => (MAX_CONFIRMATIONS, wait_until(deadline)),
             Action::Warn | Action::Ignore => (left, wait_until(deadline)),
         };
-        let (confirmed, doubt) = live.confirm(most, until, &judge).await;
+        let (confirmed, doubt) = live.confirm(asker, most, until, &judge).await;
         match doubt {
             // What was looked up would be unknown again.
             Some(Doubt::TooMuch) if most < MAX_LOOKUPS => verdict,
-            Some(doubt) if stale == Stale::Warn && confirmed.action() == Action::Deny => {
-                confirmed.without_denials(format!("Not denied: {doubt}."))
-            }
-            _ => confirmed,
+            Some(doubt) => self.unconfirmed(confirmed, received, &doubt.to_string()),
+            None => confirmed,
+        }
+    }
+
+    /// What `--stale` makes of the verdict if it denies. `why` says what was not confirmed.
+    pub(super) fn unconfirmed(
+        &self,
+        verdict: Verdict,
+        received: &Received<'_>,
+        why: &str,
+    ) -> Verdict {
+        let live = match self {
+            Self::Live(live) if verdict.action() == Action::Deny => live,
+            _ => return verdict,
+        };
+        let is_denied = live.stale == Stale::Deny;
+        live.metrics.view.unconfirmed(is_denied);
+        tracing::warn!(
+            object = %received.reference(), user = received.user(), is_denied, why,
+            "A denial was not confirmed."
+        );
+        if is_denied {
+            verdict
+        } else {
+            verdict.without_denials(format!("Not denied: {why}."))
         }
     }
 
@@ -93,7 +130,7 @@ impl FactSource {
     pub(super) fn live(&self) -> Option<&Informer> {
         match self {
             Self::Files(_) => None,
-            Self::Live(live, _) => Some(live),
+            Self::Live(live) => Some(&live.informer),
         }
     }
 
@@ -104,7 +141,8 @@ impl FactSource {
         Arc::new(move || {
             vec![match &*view {
                 Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
-                Self::Live(live, _) => {
+                Self::Live(live) => {
+                    let live = &live.informer;
                     gauge(&live.statuses(), &metrics);
                     for (result, count) in live.lookup_counts() {
                         metrics.view.set_late_lookups(result, count);

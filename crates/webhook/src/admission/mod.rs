@@ -286,6 +286,24 @@ impl<'a> Received<'a> {
         })
     }
 
+    /// The object's name, for messages.
+    #[must_use]
+    pub const fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+
+    /// The namespace of the object.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.request.namespace
+    }
+
+    /// The user who sends the request.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.request.user
+    }
+
     /// The update of a workload, as it was received.
     #[must_use]
     pub fn update(&self) -> Option<Update<'_>> {

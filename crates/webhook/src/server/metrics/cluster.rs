@@ -198,6 +198,7 @@ pub struct ViewMetrics {
     objects: Family<ResourceLabels, Gauge>,
     last_event: Family<ResourceLabels, Time>,
     late_lookups: Family<ResultLabels, Counter>,
+    unconfirmed_denials: Family<ResultLabels, Counter>,
 }
 
 /// The gauges of one resource in the cache.
@@ -208,9 +209,12 @@ pub struct ViewGauges {
     last_event: Time,
 }
 
+/// What becomes of a denial that the API server does not confirm, by `--stale`.
+const UNCONFIRMED: [&str; 2] = ["warned", "denied"];
+
 impl ViewMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        Self {
+        let metrics = Self {
             connected: metric(
                 registry,
                 "view_connected",
@@ -237,7 +241,28 @@ impl ViewMetrics {
                 "Objects looked up at the API server by name, because the cache lacked them or might \
                  have been behind, by result",
             ),
+            unconfirmed_denials: metric(
+                registry,
+                "view_unconfirmed_denials",
+                "Denials that the API server did not confirm in time, by what --stale made of them",
+            ),
+        };
+        for result in UNCONFIRMED {
+            drop(
+                metrics
+                    .unconfirmed_denials
+                    .get_or_create(&ResultLabels { result }),
+            );
         }
+        metrics
+    }
+
+    /// Counts a denial that the API server did not confirm in time.
+    pub fn unconfirmed(&self, is_denied: bool) {
+        let result = UNCONFIRMED[usize::from(is_denied)];
+        self.unconfirmed_denials
+            .get_or_create(&ResultLabels { result })
+            .inc();
     }
 
     /// Sets whether the API server answers.

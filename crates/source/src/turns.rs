@@ -1,0 +1,127 @@
+//! Turns to ask the API server, of which nobody takes the last.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::model::Text;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+/// On whose behalf the API server is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// The namespace of the object under review.
+    pub namespace: &'a str,
+    /// The address of a client that did not prove who it is.
+    pub stranger: Option<IpAddr>,
+}
+
+/// A bounded number of turns. A namespace has only so many of them, and an unproved client three
+/// quarters, however many namespaces it names.
+pub(super) struct Turns {
+    all: Arc<Semaphore>,
+    namespaces: Shares<Text>,
+    strangers: Shares<IpAddr>,
+}
+
+/// A turn, until it is dropped.
+pub(super) struct Turn(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
+
+impl Turns {
+    pub(super) fn new(count: usize, of_a_namespace: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(count)),
+            namespaces: Shares::new(of_a_namespace),
+            strangers: Shares::new(count * 3 / 4),
+        }
+    }
+
+    /// Waits for a turn; `None` if there is none by `deadline`.
+    pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
+        // Those who wait for a turn of their own share keep none of the others waiting.
+        let shares = [
+            Some(self.namespaces.of(asker.namespace.into())),
+            asker.stranger.map(|address| self.strangers.of(address)),
+            Some(Arc::clone(&self.all)),
+        ];
+        let taken = async {
+            let mut permits = Vec::with_capacity(shares.len());
+            for share in shares.into_iter().flatten() {
+                permits.push(share.acquire_owned().await.ok()?);
+            }
+            Some(Turn(permits))
+        };
+        timeout_at(deadline, taken).await.ok().flatten()
+    }
+}
+
+/// The turns that each may have, by who it is.
+struct Shares<K> {
+    each: usize,
+    taken: Mutex<HashMap<K, Arc<Semaphore>>>,
+}
+
+impl<K: Eq + Hash> Shares<K> {
+    fn new(each: usize) -> Self {
+        Self {
+            each,
+            taken: Mutex::default(),
+        }
+    }
+
+    fn of(&self, key: K) -> Arc<Semaphore> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever has a turn or waits for one holds the share.
+        taken.retain(|_, share| Arc::strong_count(share) > 1);
+        let share = taken
+            .entry(key)
+            .or_insert_with(|| Arc::new(Semaphore::new(self.each)));
+        Arc::clone(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn neither_a_namespace_nor_a_stranger_takes_the_last_turn() {
+        let turns = Turns::new(16, 4);
+        let stranger = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
+        let take = async |namespace: &str, stranger| {
+            let soon = Instant::now() + Duration::from_millis(1);
+            let asker = Asker {
+                namespace,
+                stranger,
+            };
+            turns.take(asker, soon).await
+        };
+        let mut held = Vec::new();
+        for expected in [true, true, true, true, false] {
+            let turn = take("tenant", None).await;
+            assert_eq!(turn.is_some(), expected);
+            held.extend(turn);
+        }
+        let mut of_the_stranger = 0;
+        for number in 0..16 {
+            let turn = take(&format!("named-{number}"), stranger).await;
+            of_the_stranger += usize::from(turn.is_some());
+            held.extend(turn);
+        }
+        assert_eq!(of_the_stranger, 12);
+        // Together they have all, and each gives back what it had.
+        assert!(take("shop", None).await.is_none());
+        held.remove(0);
+        let turn = take("shop", None).await;
+        assert!(turn.is_some());
+        drop(turn);
+        held.clear();
+        drop(take("shop", None).await);
+        assert_eq!(turns.namespaces.taken.lock().unwrap().len(), 1);
+    }
+}
