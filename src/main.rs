@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use multi_attach_guard::cli::{self, Cli};
+use multi_attach_guard::cli;
 
 /// That of musl is slow and its threads wait for each other; with that of glibc a review takes
 /// 5 % longer.
@@ -14,5 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // Fails only when a provider is installed already, and nothing ran before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    cli::run(&Cli::parse())
+    match cli::parse() {
+        Ok(cli) => cli::run(&cli),
+        Err(code) => code,
+    }
 }

@@ -13,13 +13,11 @@ use tokio::time::{Instant, sleep};
 use super::policies::{self, Installed};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
-use engine::model::snapshot_class::SnapshotClass;
 use engine::snapshot::Snapshot;
 use source::connect::{Access, ConnectError, client, reach};
 use source::document;
 use source::informer::{Informer, SyncError};
 use source::one_shot::{self, OneShot};
-use source::snapshot_classes::snapshot_classes;
 
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -197,20 +195,9 @@ impl Connection {
         })
     }
 
-    /// The namespace that commands are about where none is named.
-    pub(super) fn namespace(&self) -> &str {
-        &self.config.default_namespace
-    }
-
     /// The address of the API server.
     pub(super) fn url(&self) -> String {
         self.config.cluster_url.to_string()
-    }
-
-    /// The VolumeSnapshotClasses; `None` where they could not be read.
-    pub(super) fn snapshot_classes(&self) -> Result<Option<Vec<SnapshotClass>>, ClusterError> {
-        let read = snapshot_classes(self.config.clone(), Instant::now() + LISTS);
-        Ok(self.runtime.block_on(read)?)
     }
 
     /// These objects in full, in the same order; `None` for those that are gone.

@@ -11,10 +11,10 @@ mod format;
 mod hunk;
 mod log_queue;
 mod logging;
-mod migrate;
 mod output;
 mod policies;
 pub mod policy_file;
+mod removed;
 mod rules;
 mod serve;
 mod snapshot;
@@ -30,7 +30,6 @@ pub use cluster::{ClusterArgs, ScopeArgs};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
-pub use migrate::{Copying, MigrateOptions};
 pub use output::{FailOn, ReportArgs};
 pub use policies::PoliciesOptions;
 pub use rules::RulesOptions;
@@ -81,14 +80,6 @@ pub enum Command {
     ///
     /// Exit codes: 0 nothing waits; 1 something waits; 2 the cluster could not be read.
     Diagnose(DiagnoseOptions),
-    /// Print the way from a ReadWriteOnce claim to a ReadWriteMany one
-    ///
-    /// Reads the cluster and prints every step with its commands and downtime: the new class and
-    /// claim, a copy with checksums, the change of the workloads, the order for GitOps, how to
-    /// verify it, and the way back. It changes nothing.
-    ///
-    /// Exit codes: 0 there is a way; 2 there is none, and why.
-    Migrate(MigrateOptions),
     /// Print the access modes each StorageClass can really give
     ///
     /// For file systems and for block devices, with conditions and how sure the catalog is.
@@ -111,6 +102,22 @@ pub enum Command {
     Dist(DistOptions),
 }
 
+/// Reads the arguments of the program.
+///
+/// # Errors
+///
+/// The exit code, where they name what an earlier version had.
+pub fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        let command = std::env::args_os().nth(1).unwrap_or_default();
+        let Some(sentence) = removed::sentence(&error, &command.to_string_lossy()) else {
+            error.exit()
+        };
+        output::complain(&sentence);
+        ExitCode::from(2)
+    })
+}
+
 /// Runs a command to its end. Errors go to standard error.
 #[must_use]
 pub fn run(cli: &Cli) -> ExitCode {
@@ -125,7 +132,6 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Check(options) => check::run(options),
         Command::Audit(options) => audit::run(options),
         Command::Diagnose(options) => diagnose::run(options),
-        Command::Migrate(options) => migrate::run(options),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),

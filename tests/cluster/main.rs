@@ -363,7 +363,6 @@ fn without_a_cluster_every_command_says_so() {
         &["capabilities"],
         &["audit"],
         &["diagnose"],
-        &["migrate", "data"],
         &["check", "--cluster", "a.yaml"],
     ] {
         let with_context = [command, &["--context", "other"]].concat();

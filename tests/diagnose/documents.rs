@@ -9,12 +9,12 @@ use crate::denials;
 use crate::printed::{assert_listed, commands};
 use crate::stage::Stage;
 
-/// The pages whose commands are run. What the README shows is run by `tests/readme.rs`.
-const PAGES: [&str; 8] = [
+/// The pages whose commands are run. What the README shows is run by `tests/readme.rs`, and
+/// `migrate.md` as a whole by `shared_storage`.
+const PAGES: [&str; 7] = [
     "always-there",
     "gitops",
     "install",
-    "migrate",
     "operations",
     "policy",
     "rules",
@@ -79,11 +79,6 @@ pub(crate) fn with_the_guard(stage: &Stage) {
     let explain = printed("runbook", |it| it.contains("--explain '"));
     let explained = stage.look(&explain.replace("LINE", "Multi-Attach error for volume \"pv-1\""));
     assert!(explained.contains("rollout undo"), "{explained}");
-    let migrate = printed("migrate", |it| it.contains("migrate -n shop"));
-    stage.shell(&format!(
-        "{} --class by-hand; test $? -lt 3",
-        in_its_namespace(migrate)
-    ));
 }
 
 /// From a look at the cluster to the last object that is removed.

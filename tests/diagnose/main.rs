@@ -24,13 +24,13 @@ mod harness;
 #[path = "../e2e/install.rs"]
 #[allow(dead_code, reason = "only some suites install the policies")]
 mod install;
-mod migrate;
 mod nodes;
 #[path = "../printed/mod.rs"]
 mod printed;
 mod rights;
 mod rollbacks;
 mod rollouts;
+mod shared_storage;
 mod sharing;
 mod stage;
 mod stalled;
@@ -235,22 +235,11 @@ const STATES: &[State] = &[
     state("What KEDA scales", "keda", delivered::by_keda),
     state("A Rollout of Argo", "argo", delivered::by_argo_rollouts),
     state(
-        "A migration, there and back",
-        "migrate",
-        migrate::the_way_there_and_back_is_run_as_it_is_printed,
+        "A move to shared storage, there and back",
+        "moved",
+        shared_storage::there_and_back,
     ),
-    state("A migration of sets", "sets", migrate::of_sets),
-    state(
-        "A migration by a snapshot",
-        "restored",
-        migrate::a_snapshot_is_taken_where_the_driver_has_a_class_for_it,
-    )
-    .once(),
-    state(
-        "A migration that is pasted",
-        "pasted",
-        migrate::what_is_printed_can_be_pasted_and_what_is_not_there_is_named,
-    ),
+    state("A move of sets", "sets", shared_storage::of_sets),
     state(
         "The role of the runbook",
         "role",

@@ -18,7 +18,7 @@ pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/printe
 pub(crate) const NOT_RUN: &str = "Not run";
 
 /// Words of a command after which names follow, up to the next option.
-const BEFORE_NAMES: [&str; 21] = [
+const BEFORE_NAMES: [&str; 20] = [
     "cordon",
     "cronjob",
     "daemonset",
@@ -28,7 +28,6 @@ const BEFORE_NAMES: [&str; 21] = [
     "hpa",
     "job",
     "lease",
-    "migrate",
     "namespace",
     "node",
     "pod",
@@ -70,7 +69,6 @@ pub(crate) fn shape(command: &str) -> String {
         };
         names_follow = match shape.as_str() {
             "NAME" => true,
-            "NAMESPACE" => BEFORE_NAMES.contains(&before_namespace(&shaped)),
             other => BEFORE_NAMES.contains(&other),
         };
         // Of several names, the list shows one.
@@ -79,14 +77,6 @@ pub(crate) fn shape(command: &str) -> String {
         }
     }
     shaped.join(" ")
-}
-
-/// The word before `-n`, as in `migrate -n shop data`.
-fn before_namespace(shaped: &[String]) -> &str {
-    let before = shaped.len().checked_sub(2);
-    before
-        .and_then(|it| shaped.get(it))
-        .map_or("", String::as_str)
 }
 
 fn is_of_the_repository(word: &str) -> bool {
@@ -102,13 +92,7 @@ fn is_name(word: &str) -> bool {
 }
 
 fn option(word: &str) -> String {
-    for named in [
-        "--to-revision=",
-        "--kubeconfig=",
-        "--as=",
-        "--context=",
-        "--class=",
-    ] {
+    for named in ["--to-revision=", "--kubeconfig=", "--as=", "--context="] {
         if word.starts_with(named) {
             return format!("{named}…");
         }

@@ -1,9 +1,8 @@
-//! Says why pods wait for volumes, and plans the way to a ReadWriteMany volume.
+//! Says why pods wait for volumes, and what sets them free.
 //!
 //! * [`diagnosis`] finds the pods that wait, the cause and the commands that help: one file a cause.
 //!   It also explains a line from an Event without a cluster, and reports nodes that have fallen
 //!   silent while they hold volumes.
-//! * [`migration`] plans the steps from one claim to another.
 //!
 //! Both take what was observed in a cluster ([`engine::observed`], [`engine::snapshot`]) and
 //! return plain data, which the command line prints:
@@ -47,4 +46,3 @@
 //! Nothing here reads a cluster, runs a command or looks at the clock.
 
 pub mod diagnosis;
-pub mod migration;

@@ -12,7 +12,6 @@ mod json;
 mod junit;
 pub mod live;
 mod markdown;
-pub mod migration;
 pub mod openreports;
 mod page;
 pub mod safe;

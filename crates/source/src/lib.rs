@@ -45,7 +45,6 @@ mod resource;
 pub mod revisions;
 mod single_flight;
 pub mod snapshot;
-pub mod snapshot_classes;
 pub mod status;
 mod store;
 mod template_digest;

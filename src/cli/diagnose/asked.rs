@@ -31,9 +31,6 @@ pub(in crate::cli) enum AskedError {
     /// Not a name.
     #[error("\"{0}\" is no name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME.")]
     Parts(String),
-    /// A claim is expected.
-    #[error("\"{0}\" names no claim. Expected NAME, pvc/NAME or NAMESPACE/NAME.")]
-    NoClaim(String),
     /// Two namespaces.
     #[error(
         "\"{own}\" is no kind that uses volumes. As a namespace it contradicts -n {option}: leave one of the two out."
@@ -77,15 +74,6 @@ impl Asked {
             kind,
             name: name.to_owned(),
         })
-    }
-
-    /// Reads `data`, `pvc/data`, `shop/data` or `shop/pvc/data`.
-    pub(in crate::cli) fn claim(text: &str) -> Result<Self, AskedError> {
-        let asked = Self::read(text)?;
-        match asked.may_be(Kind::Claim) {
-            true => Ok(asked),
-            false => Err(AskedError::NoClaim(text.to_owned())),
-        }
     }
 
     /// The name.
@@ -286,12 +274,11 @@ mod tests {
 
     #[test]
     fn a_name_and_an_option_are_of_one_namespace() {
-        let asked = Asked::claim("shop/data").unwrap();
+        let asked = Asked::read("shop/data").unwrap();
         assert_eq!(asked.namespace(None).unwrap(), Some("shop"));
         assert_eq!(asked.namespace(Some("shop")).unwrap(), Some("shop"));
         assert!(asked.namespace(Some("team")).is_err());
-        let plain = Asked::claim("pvc/data").unwrap();
+        let plain = Asked::read("pvc/data").unwrap();
         assert_eq!(plain.namespace(Some("team")).unwrap(), Some("team"));
-        assert!(Asked::claim("deploy/web").is_err());
     }
 }

@@ -60,18 +60,18 @@ mod tests {
     #[test]
     fn its_own_commands_are_about_the_same_cluster() {
         for (kubectl, expected) in [
-            ("kubectl", "multi-attach-guard migrate -n shop data"),
+            ("kubectl", "multi-attach-guard diagnose -n shop data"),
             (
                 "kubectl --context=prod",
-                "multi-attach-guard migrate --context=prod -n shop data",
+                "multi-attach-guard diagnose --context=prod -n shop data",
             ),
             (
                 "kubectl '--context=the lab'",
-                "multi-attach-guard migrate '--context=the lab' -n shop data",
+                "multi-attach-guard diagnose '--context=the lab' -n shop data",
             ),
         ] {
             let arguments = ["-n", "shop", "data"];
-            assert_eq!(own(kubectl, "migrate", &arguments), expected);
+            assert_eq!(own(kubectl, "diagnose", &arguments), expected);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// What keeps an object as a repository or a chart has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub(super) enum Delivery {
     /// An Application of Argo CD.
     ArgoCd {
         /// Its namespace.
@@ -51,8 +51,7 @@ const FLUX: [(&str, &str); 2] = [
 impl Delivery {
     /// Who delivers the object of this document, where it shows. A HelmRelease of Flux is
     /// recognised before Helm itself, which it uses.
-    #[must_use]
-    pub fn of(document: &Value) -> Option<Self> {
+    pub(super) fn of(document: &Value) -> Option<Self> {
         let metadata = &document["metadata"];
         let label = |key: &str| text(&metadata["labels"][key]);
         let annotation = |key: &str| text(&metadata["annotations"][key]);
@@ -85,8 +84,7 @@ impl Delivery {
     }
 
     /// `Application shop of Argo CD`.
-    #[must_use]
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         match self {
             Self::ArgoCd { name, .. } => format!("Application {name} of Argo CD"),
             Self::Flux { resource, name, .. } if resource.starts_with("helm") => {
@@ -99,8 +97,7 @@ impl Delivery {
 
     /// The arguments of kubectl that make it leave its objects alone, and those that set
     /// it to work again; `None` where nobody works but by hand.
-    #[must_use]
-    pub fn pause(&self) -> Option<[Vec<String>; 2]> {
+    pub(super) fn pause(&self) -> Option<[Vec<String>; 2]> {
         let line = |namespace: &str, rest: &[&str]| {
             let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
             words.map(str::to_owned).collect()

@@ -18,14 +18,14 @@ mod health;
 mod index;
 mod messages;
 mod report_case;
-pub mod scaled_object;
+mod scaled_object;
 mod span;
 mod waiting_pod;
 
 pub use action::{Purpose, SuggestedAction};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
-pub use delivery::Delivery;
+use delivery::Delivery;
 pub use explain::{Explanation, explain, explanations};
 pub use fence_advice::{BlockedPod, FenceAdvice, fence_advice};
 pub use health::Health;

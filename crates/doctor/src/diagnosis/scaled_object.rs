@@ -6,20 +6,17 @@
 const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// The object, as kubectl takes it.
-#[must_use]
-pub fn target(name: &str) -> String {
+pub(super) fn target(name: &str) -> String {
     format!("scaledobjects.keda.sh/{name}")
 }
 
 /// The arguments of kubectl that make the pods go away and keep KEDA from bringing them back.
-#[must_use]
-pub fn pause(name: &str) -> [String; 4] {
+pub(super) fn pause(name: &str) -> [String; 4] {
     let paused = format!("{PAUSED}=0");
     ["annotate", &target(name), &paused, "--overwrite"].map(str::to_owned)
 }
 
 /// The arguments of kubectl that set KEDA to work again.
-#[must_use]
-pub fn resume(name: &str) -> [String; 3] {
+pub(super) fn resume(name: &str) -> [String; 3] {
     ["annotate", &target(name), &format!("{PAUSED}-")].map(str::to_owned)
 }

@@ -22,7 +22,6 @@ pub mod quantity;
 pub mod runtime_class;
 pub mod selector;
 mod ser;
-pub mod snapshot_class;
 pub mod storage_class;
 pub mod strategy;
 pub mod uid;

@@ -26,9 +26,9 @@
 //! the claim again with `volumeName`.
 //!
 //! To get to ReadWriteMany: make a second claim beside the first, copy the data,
-//! and let the workload use the new one. `multi-attach-guard migrate CLAIM` looks
-//! for a StorageClass that can give it, and writes the whole way out, with the
-//! copy, the checks and the way back. Or back the data up, scale the workload to 0,
+//! and let the workload use the new one. `multi-attach-guard capabilities` says which
+//! StorageClass can give it, and the page docs/migrate.md has the steps, with
+//! the copy, the checks and the way back. Or back the data up, scale the workload to 0,
 //! delete the claim, create it again, restore the data, and scale up again.
 //!
 //! # Silent on
@@ -67,17 +67,14 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         Some(class) => format!(" {class} can give ReadWriteMany."),
         None => String::new(),
     };
-    let migrate = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {
-        format!(
-            "`multi-attach-guard migrate -n {} {}` writes out the way to a ReadWriteMany claim beside this one, the copy and the way back included. ",
-            claim.metadata.namespace, claim.metadata.name
-        )
+    let steps = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {
+        "docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
     } else {
-        String::new()
+        ""
     };
     found.push(Hazard {
         advice: format!(
-            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
+            "{steps}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
         ),
         brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
         ..hazard(claim, old)

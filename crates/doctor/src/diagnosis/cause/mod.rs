@@ -221,10 +221,9 @@ fn sentence(text: &str) -> String {
 
 /// What lets several nodes have the data.
 fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
-    let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
-    let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
+    let capabilities = command::own(stuck.index.facts.kubectl, "capabilities", &[]);
     SuggestedAction::note(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{migrate}` says which class of this cluster can give one, and writes out the whole way."
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
     ))
 }
 

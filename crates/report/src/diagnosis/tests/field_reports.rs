@@ -377,7 +377,7 @@ fn what_would_delete_the_data_is_not_advised() {
         &json!({"metadata": {"ownerReferences": null}}),
     );
     assert_eq!(ways(&plain, "shared-claim").len(), 2);
-    assert!(plain.report("shared-claim").contains("migrate"));
+    assert!(plain.report("shared-claim").contains("docs/migrate.md"));
 }
 
 /// Where the driver has yet to attach the volume, it is not, and the node is not tainted.

@@ -1,0 +1,27 @@
+//! What earlier versions had. Whoever still asks for it is told what to use instead.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Command, what was refused there, and what to use instead; no command where it is one itself.
+const REMOVED: [(&str, &str, &str); 1] = [(
+    "",
+    "migrate",
+    "`migrate` is gone: docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany.",
+)];
+
+/// The sentence for what clap refused, if an earlier version had it in the command.
+pub(super) fn sentence(error: &clap::Error, command: &str) -> Option<&'static str> {
+    let (command, refused) = match error.kind() {
+        ErrorKind::InvalidSubcommand => ("", ContextKind::InvalidSubcommand),
+        ErrorKind::UnknownArgument => (command, ContextKind::InvalidArg),
+        ErrorKind::InvalidValue => (command, ContextKind::InvalidValue),
+        _ => return None,
+    };
+    let Some(ContextValue::String(refused)) = error.get(refused) else {
+        return None;
+    };
+    let mut removed = REMOVED.iter();
+    removed
+        .find(|(of, what, _)| *of == command && what == refused)
+        .map(|(_, _, sentence)| *sentence)
+}

@@ -1,0 +1,219 @@
+//! The page `docs/migrate.md`, whose blocks are run as they stand there, one after the other, there
+//! and back.
+
+use serde_json::json;
+
+use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
+use crate::stage::{Stage, deployment, stateful_set, workload};
+
+const PAGE: &str = include_str!("../../docs/migrate.md");
+
+/// The block for a shell under the heading that has these words.
+fn block(title: &str) -> &'static str {
+    let mut sections = PAGE.split("\n## ");
+    let section = sections.find(|it| it.lines().next().is_some_and(|it| it.contains(title)));
+    let section = section.unwrap_or_else(|| panic!("The page has no section {title:?}."));
+    let mut blocks = section.split("```sh\n").skip(1);
+    let block = blocks.next().and_then(|it| it.split("```").next());
+    assert!(blocks.next().is_none(), "{title:?} has two blocks");
+    block.unwrap_or_else(|| panic!("{title:?} has no block"))
+}
+
+/// A reader's shell, in which the variables of the page are set.
+struct Reader<'a> {
+    stage: &'a Stage,
+    variables: String,
+}
+
+impl<'a> Reader<'a> {
+    /// Somebody who sets each variable that the page sets, and moves these workloads.
+    fn new(stage: &'a Stage, workloads: &str) -> Self {
+        let Stage { namespace, .. } = stage;
+        let mut variables = block("Decide first").to_owned();
+        for (shown, own) in [
+            ("NS=shop", format!("NS={namespace}")),
+            ("CLASS=shared", format!("CLASS={namespace}-shared")),
+            ("'deployment/web cronjob/backup'", format!("'{workloads}'")),
+        ] {
+            assert!(variables.contains(shown), "{shown:?} in {variables}");
+            variables = variables.replace(shown, &own);
+        }
+        Self { stage, variables }
+    }
+
+    fn pastes(&self, title: &str) {
+        self.enters(block(title));
+    }
+
+    fn enters(&self, block: &str) {
+        self.stage
+            .shell(&format!("set -e\n{}{block}", self.variables));
+    }
+
+    /// Copies the files. A simulated node runs no containers, so that a pod ends when it is
+    /// requested to, and has no logs.
+    fn copies(&self) {
+        let copy = block("Copy the files");
+        let (copy, logs) = copy.split_once("kubectl -n \"$NS\" logs").unwrap();
+        assert_eq!(logs.lines().count(), 1, "{logs}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.enters(copy));
+            let pod = pod_of(self.stage, "copy-to-data-rwx");
+            end(self.stage, &pod, 1);
+        });
+    }
+}
+
+/// The class of the new claim, which says of itself what its volumes can do, and the volume that
+/// its driver would make.
+fn furnish(stage: &Stage) {
+    let class = format!("{}-shared", stage.namespace);
+    let volume = format!("{}-rwx", stage.namespace);
+    stage.apply(
+        &json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": class, "annotations":
+            {"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"}},
+        "provisioner": SHARED_DRIVER}),
+    );
+    stage.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolume",
+    "metadata": {"name": volume},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": class,
+        "claimRef": {"namespace": stage.namespace, "name": "data-rwx"},
+        "csi": {"driver": SHARED_DRIVER, "volumeHandle": volume},
+    }}));
+}
+
+/// The claim that the pods of a workload use.
+fn claim_of(stage: &Stage, workload: &str) -> String {
+    let path = "jsonpath={..volumes[0].persistentVolumeClaim.claimName}";
+    stage.kubectl(&["get", workload, "-o", path])
+}
+
+/// The labels of the pod of a Job, which is there.
+fn pod_of(stage: &Stage, job: &str) -> String {
+    let pod = format!("batch.kubernetes.io/job-name={job}");
+    stage.kubectl(&["wait", "--for=create", "pod", "-l", &pod, "--timeout=240s"]);
+    pod
+}
+
+/// Has a pod end soon.
+fn end(stage: &Stage, pod: &str, seconds: u32) {
+    let ends = format!("{ENDS_AFTER}={seconds}");
+    stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
+}
+
+/// Runs CronJob `backup` once; answers with the labels of the pod, which runs.
+fn back_up(stage: &Stage, job: &str) -> String {
+    stage.kubectl(&["create", "job", job, "--from=cronjob/backup"]);
+    let pod = pod_of(stage, job);
+    let runs = "--for=jsonpath={.status.phase}=Running";
+    stage.kubectl(&["wait", runs, "pod", "-l", &pod, "--timeout=240s"]);
+    pod
+}
+
+pub(crate) fn there_and_back(stage: &Stage) {
+    furnish(stage);
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&deployment("web", &recreate));
+    stage.until_runs("web");
+    let job = workload("batch/v1", "Job", "backup", &json!({}));
+    let template = &job["spec"]["template"];
+    let never = json!({"schedule": "0 0 30 2 *",
+        "jobTemplate": {"spec": {"backoffLimit": 0, "template": template}}});
+    stage.apply(&json!({"apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": "backup"}, "spec": never}));
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &stage.other_node(&node)]);
+    // A pod that was evicted stays.
+    let evicted = back_up(stage, "evicted");
+    let name = stage.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
+    let failed = r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#;
+    stage.kubectl(&["patch", name.trim(), "--subresource=status", "-p", failed]);
+
+    let reader = Reader::new(stage, "deployment/web cronjob/backup");
+    reader.pastes("1. Keep the old volume");
+    reader.pastes("2. Make the new claim");
+    let begun = back_up(stage, "begun");
+    end(stage, &begun, 10);
+    reader.pastes("3. Stop");
+    let phases = "jsonpath={.items[*].status.phase}";
+    let left = stage.kubectl(&["get", "pod", "-o", phases]);
+    let mut left: Vec<&str> = left.split(' ').collect();
+    left.sort_unstable();
+    assert_eq!(left, ["Failed", "Succeeded"]);
+    stage.uncordon();
+    reader.copies();
+    reader.pastes("5. Let the workloads");
+    reader.pastes("6. Start");
+    stage.until_runs("web");
+    for workload in ["deployment/web", "cronjob/backup"] {
+        assert_eq!(claim_of(stage, workload), "data-rwx");
+    }
+    let suspended = stage.kubectl(&["get", "cronjob/backup", "-o", "jsonpath={.spec.suspend}"]);
+    assert_eq!(suspended, "false");
+    let (code, output) = stage.diagnose(&["pvc/data-rwx"]);
+    assert_eq!(code, 0, "{output}");
+
+    reader.pastes("3. Stop");
+    reader.pastes("Go back");
+    reader.pastes("6. Start");
+    stage.until_runs("web");
+    assert_eq!(claim_of(stage, "deployment/web"), "data");
+    let strategy = [
+        "get",
+        "deployment/web",
+        "-o",
+        "jsonpath={.spec.strategy.type}",
+    ];
+    assert_eq!(stage.kubectl(&strategy), "Recreate");
+
+    for title in ["3. Stop", "5. Let the workloads", "6. Start"] {
+        reader.pastes(title);
+    }
+    stage.until_runs("web");
+    std::thread::scope(|scope| {
+        scope.spawn(|| reader.pastes("8. Clean up"));
+        // The claim is kept for the pods that have finished.
+        let deleted = "--for=jsonpath={.metadata.deletionTimestamp}";
+        stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=240s"]);
+        stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
+    });
+    let volume = format!("pv/{}", stage.volume);
+    let released = "--for=jsonpath={.status.phase}=Released";
+    stage.kubectl(&["wait", released, "--timeout=240s", &volume]);
+}
+
+/// Kinds whose pods are stopped and started in other ways than a Deployment's.
+pub(crate) fn of_sets(stage: &Stage) {
+    let here = json!({"spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/hostname": stage.nodes[0]}}}}});
+    let set = workload("apps/v1", "DaemonSet", "web", &here);
+    let one = json!({"spec": {"replicas": 1}});
+    let bare = workload("apps/v1", "ReplicaSet", "web", &one);
+    for object in [stateful_set(), set, bare] {
+        furnish(stage);
+        stage.apply(&object);
+        stage.until_runs("web");
+        let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+        let reader = Reader::new(stage, &target);
+        reader.pastes("1. Keep the old volume");
+        reader.pastes("2. Make the new claim");
+        reader.pastes("3. Stop");
+        reader.copies();
+        reader.pastes("5. Let the workloads");
+        reader.pastes("6. Start");
+        stage.until_runs("web");
+        assert_eq!(claim_of(stage, &target), "data-rwx");
+        for title in ["3. Stop", "Go back", "6. Start"] {
+            reader.pastes(title);
+        }
+        stage.until_runs("web");
+        assert_eq!(claim_of(stage, &target), "data");
+        stage.delete(&object);
+        stage.kubectl(&["delete", "pvc/data-rwx"]);
+        stage.kubectl(&["delete", "pv", &format!("{}-rwx", stage.namespace)]);
+    }
+}
