@@ -328,7 +328,10 @@ async fn what_is_promised_is_kept_or_its_end_is_announced() {
 
 #[test]
 fn what_was_removed_says_what_to_use_instead() {
-    for (arguments, instead) in [(&["migrate", "-n", "shop", "data"][..], "docs/migrate.md")] {
+    for (arguments, instead) in [
+        (&["migrate", "-n", "shop", "data"][..], "docs/migrate.md"),
+        (&["diagnose", "--format", "html"], "--format json"),
+    ] {
         let output = Command::new(PROGRAM).args(arguments).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");

@@ -3,11 +3,18 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Command, what was refused there, and what to use instead; no command where it is one itself.
-const REMOVED: [(&str, &str, &str); 1] = [(
-    "",
-    "migrate",
-    "`migrate` is gone: docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany.",
-)];
+const REMOVED: [(&str, &str, &str); 2] = [
+    (
+        "",
+        "migrate",
+        "`migrate` is gone: docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany.",
+    ),
+    (
+        "diagnose",
+        "html",
+        "`diagnose --format html` is gone: use `--format text` for people, or `--format json` for programs.",
+    ),
+];
 
 /// The sentence for what clap refused, if an earlier version had it in the command.
 pub(super) fn sentence(error: &clap::Error, command: &str) -> Option<&'static str> {

@@ -2,9 +2,6 @@
 
 use std::io::{self, Write};
 
-use maud::html;
-
-use super::super::page::{self, Heading};
 use super::super::safe;
 use super::Format;
 use super::text::paragraph;
@@ -21,7 +18,6 @@ pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> 
     match format {
         Format::Text => text(explanation, out),
         Format::Json => out.write_all(safe::json(explanation)?.as_bytes()),
-        Format::Html => page(explanation, out),
     }
 }
 
@@ -50,22 +46,4 @@ fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "    {:<24}{}", cause.code, cause.title)?;
     }
     Ok(())
-}
-
-fn page(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
-    let heading = Heading {
-        origin: None,
-        title: explanation.searched,
-        extent: "",
-        summary: explanation.meaning,
-    };
-    let content = html! {
-        h2 { "First look" }
-        @for command in &explanation.look { pre.diff { (command) } }
-        h2 { "The way out" }
-        p { (explanation.fix) }
-        h2 { "Causes" }
-        ul { @for cause in causes(explanation) { li { code { (cause.code) } " " (cause.title) } } }
-    };
-    page::write(&heading, &content, out)
 }

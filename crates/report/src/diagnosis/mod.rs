@@ -1,9 +1,7 @@
 //! Why pods wait for volumes, for people and for programs.
 
 pub mod explanation;
-mod html;
 mod json;
-mod picture;
 mod text;
 
 use std::io::{self, Write};
@@ -28,21 +26,18 @@ pub enum Format {
     Text,
     /// One JSON object with `cases`, `open` and `notes`.
     Json,
-    /// A page to look at.
-    Html,
 }
 
 impl Format {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Html];
+    pub const ALL: [Self; 2] = [Self::Text, Self::Json];
 
     /// The name under which a format is chosen, and what it is for.
     #[must_use]
     pub const fn documented(self) -> (&'static str, &'static str) {
         match self {
-            Self::Text => ("text", "For people, with a picture of nodes and pods"),
+            Self::Text => ("text", "For people"),
             Self::Json => ("json", "One JSON object with `cases`, `open` and `notes`"),
-            Self::Html => ("html", "A page to look at"),
         }
     }
 }
@@ -116,7 +111,6 @@ pub fn write(diagnosis: &Diagnosis, format: Format, out: &mut dyn Write) -> io::
     match format {
         Format::Text => text::write(diagnosis, out),
         Format::Json => json::write(diagnosis, out),
-        Format::Html => html::write(diagnosis, out),
     }
 }
 

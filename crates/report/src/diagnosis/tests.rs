@@ -366,7 +366,7 @@ fn says_what_is_explained(words: &str) {
     );
 }
 
-/// Programs and pages get what people get.
+/// Programs get what people get.
 #[test]
 fn explanations_are_written_in_each_format() {
     let line = "Waiting for detach for volume \"pv-data\" Volume is already used by pod(s) web-1";
@@ -379,7 +379,6 @@ fn explanations_are_written_in_each_format() {
     insta::assert_snapshot!("explanation", write(Format::Text));
     let json: Value = serde_json::from_str(&write(Format::Json)).unwrap();
     assert_eq!(json["causes"][0], "rollout-overlap");
-    assert!(write(Format::Html).contains("rollout undo deployment/NAME"));
 }
 
 /// What differs from the cases above, and what becomes of it.
@@ -928,7 +927,7 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
         assert!(!diagnosis.cases.is_empty(), "{cause}");
         diagnosis.open.push(hostile::TEXT.to_owned());
         diagnosis.notes.push(hostile::TEXT.to_owned());
-        for format in [Format::Text, Format::Json, Format::Html] {
+        for format in [Format::Text, Format::Json] {
             hostile::assert_safe(&written(&diagnosis, format));
         }
     }
@@ -937,7 +936,7 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
         hostile::TEXT
     );
     let known = explain(&line).unwrap();
-    for format in [Format::Text, Format::Json, Format::Html] {
+    for format in [Format::Text, Format::Json] {
         let mut out = Vec::new();
         explanation::write(&known, format, &mut out).unwrap();
         hostile::assert_safe(&String::from_utf8(out).unwrap());
@@ -945,21 +944,17 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
 }
 
 #[test]
-fn programs_and_pages_show_the_same() {
+fn programs_and_people_are_told_the_same() {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (cause, world) in every_cause() {
         let diagnosis = world.diagnosis(&[cause]);
         let json: Value = serde_json::from_str(&written(&diagnosis, Format::Json)).unwrap();
         assert_eq!(json["cases"][0]["cause"], cause);
         assert_eq!(json["cases"][0]["volume"]["claim"], "data");
-        let page = written(&diagnosis, Format::Html);
-        let plain = page
-            .replace("&quot;", "\"")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&");
+        let text = one_line(&written(&diagnosis, Format::Text));
         for step in json["cases"][0]["steps"].as_array().unwrap() {
             let said = step["command"].as_str().or(step["text"].as_str()).unwrap();
-            assert!(plain.contains(said), "{cause}: {said}\nnot in\n{plain}");
+            assert!(text.contains(&one_line(said)), "{cause}: {said}\nnot in\n{text}");
         }
-        assert!(!page.contains("<script"), "{cause}");
     }
 }

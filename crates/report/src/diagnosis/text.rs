@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::{Diagnosis, picture};
-use doctor::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
+use super::Diagnosis;
+use doctor::diagnosis::{CaseEntry, Health, NodeEntry, Purpose, WaitingEntry, span};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
@@ -84,13 +84,12 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
             row(out, "", &format!("\"{error}\""))?;
         }
     }
+    for node in &case.nodes {
+        row(out, "node", &format!("{}: {}", node.name, health(node)))?;
+    }
     for node in case.nodes.iter().filter(|node| !node.taints.is_empty()) {
         let taints = node.taints.join(", ");
         row(out, "taints", &format!("{}: {taints}", node.name))?;
-    }
-    writeln!(out)?;
-    for line in picture::of(case, WIDTH) {
-        writeln!(out, "  {line}")?;
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.because)?;
@@ -142,7 +141,21 @@ fn waits(waiting: &WaitingEntry) -> String {
     )
 }
 
-pub(super) fn volume_in_words(case: &CaseEntry) -> String {
+fn health(node: &NodeEntry) -> String {
+    let health = match node.health {
+        Health::Alive => "Ready",
+        Health::NotReady => "not Ready",
+        Health::Lost => "LOST",
+        Health::Gone => return "GONE".to_owned(),
+        Health::Unknown => "health not known",
+    };
+    let lease = node.lease_seconds.map(span);
+    let lease = lease.map(|it| format!(", Lease {it} old"));
+    let cordoned = if node.cordoned { ", cordoned" } else { "" };
+    format!("{health}{}{cordoned}", lease.unwrap_or_default())
+}
+
+fn volume_in_words(case: &CaseEntry) -> String {
     let volume = &case.volume;
     let name = volume.name.as_deref().unwrap_or("not known");
     let mut words = vec![name.to_owned()];
@@ -156,7 +169,7 @@ pub(super) fn volume_in_words(case: &CaseEntry) -> String {
     words.join(", ")
 }
 
-pub(super) fn counted(number: usize, what: &str) -> String {
+fn counted(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
 }
