@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Command, what was refused there, and what to use instead; no command where it is one itself.
-const REMOVED: [(&str, &str, &str); 2] = [
+const REMOVED: [(&str, &str, &str); 3] = [
     (
         "",
         "migrate",
@@ -13,6 +13,11 @@ const REMOVED: [(&str, &str, &str); 2] = [
         "diagnose",
         "html",
         "`diagnose --format html` is gone: use `--format text` for people, or `--format json` for programs.",
+    ),
+    (
+        "serve",
+        "--fence-advice",
+        "`serve --fence-advice` is gone: `multi-attach-guard diagnose` names the nodes that died, what waits for their volumes, and the command that helps.",
     ),
 ];
 

@@ -37,15 +37,10 @@ pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     drop(turn);
 }
 
-/// Replicas count all nodes that are silent, so that there is one at a time.
-static SILENT: Mutex<()> = Mutex::new(());
-
 /// A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
 pub(crate) fn a_node_that_is_lost(stage: &Stage, object: &Value) {
-    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
     stage.apply(object);
     stage.until_runs("web");
-    let replicas = ["a", "b"].map(|name| stage.advisor(name));
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     let case = stage.until("node-lost");
@@ -58,27 +53,18 @@ pub(crate) fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     );
     stage.look(&stage::commands(&case, "check")[0]);
     let way_out = &stage::ways_out(&case)[0];
-    let pod = case["waiting"][0]["pod"].as_str().unwrap();
-    for guard in &replicas {
-        stage.until_advised(guard, &node, pod, way_out);
-    }
     stage.run(way_out);
     stage.until_nothing_waits();
     stage.until_runs("web");
-    for guard in &replicas {
-        stage.until_not_advised(guard, &node);
-    }
     stage.world.nodes.revive(&node);
     stage.run(&stage::commands(&case, "afterwards")[0]);
     let taints = stage.kubectl(&["get", "node", &node, "-o", "jsonpath={.spec.taints[*].key}"]);
     assert!(!taints.contains("out-of-service"), "{taints}");
     stage.end("the node takes pods");
-    drop(turn);
 }
 
 /// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
 pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
-    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     let node = stage.node_of("web");
@@ -106,12 +92,10 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
             .all(|way| !way.contains("taint")),
         "{case:#}"
     );
-    drop(turn);
 }
 
 /// Nobody deletes a pod that tolerates the silence of its node, and the taint as well.
 pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
-    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut web = deployment("web", &json!({}));
     let tolerations = &mut web["spec"]["template"]["spec"]["tolerations"];
     let tolerations = tolerations.as_array_mut().unwrap();
@@ -139,12 +123,10 @@ pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
     stage.world.nodes.revive(&node);
     stage.kubectl(&["taint", "node", &node, &format!("{OUT_OF_SERVICE}-")]);
     stage.uncordon();
-    drop(turn);
 }
 
 /// With its machine gone, the driver has nothing from which it could detach the disk.
 pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
-    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     let node = stage.node_of("web");
@@ -168,7 +150,6 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
     nodes.allow_detach(&stage.volume);
-    drop(turn);
 }
 
 pub(crate) fn a_driver_that_cannot_detach(stage: &Stage) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, Guard, GuardOptions, Lent, Needs, NodeSpec, Output, wait_until};
+use crate::harness::{self, Lent, Needs, NodeSpec, Output, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
@@ -367,59 +367,6 @@ impl Stage {
         let output = self.run(command);
         self.end("it is shown");
         output
-    }
-
-    /// A replica that reports silent nodes.
-    pub(crate) fn advisor(&self, name: &str) -> Guard {
-        let options = GuardOptions {
-            arguments: vec!["--fence-advice".to_owned()],
-            ..GuardOptions::default()
-        };
-        let name = format!("{}-{name}", self.namespace);
-        self.world.plane.guard(&name, &options)
-    }
-
-    /// Waits until the replica counts what the node holds, and `kubectl describe` of the
-    /// pod shows one Event, whoever made it, with the way out.
-    pub(crate) fn until_advised(&self, guard: &Guard, node: &str, pod: &str, way_out: &str) {
-        wait_until("word of the silent node", PATIENCE, || {
-            let metrics = guard.metrics(self.world.plane);
-            let has = |series: &str| metrics.lines().any(|line| line == series);
-            let held = ["volumes", "waiting_pods"]
-                .map(|what| format!("multi_attach_guard_silent_node_{what}{{node=\"{node}\"}} 1"));
-            let ended = ["recorded", "repeated"]
-                .map(|result| format!("multi_attach_guard_events_total{{result=\"{result}\"}} 1"));
-            let is_reported = held.iter().all(|it| has(it)) && ended.iter().any(|it| has(it));
-            is_reported.then_some(()).ok_or(metrics)
-        })
-        .unwrap();
-        let described = self.kubectl(&["describe", "pod", pod]);
-        let output: Vec<&str> = described
-            .lines()
-            .filter(|line| line.contains("HeldBySilentNode"))
-            .collect();
-        let [line] = output[..] else {
-            panic!("{described}");
-        };
-        println!("{}: {line}", self.namespace);
-        for part in [
-            way_out,
-            &format!("Node {node} has the volume"),
-            &format!("volume \"{}\"", self.volume),
-            "its Lease was last renewed at ",
-        ] {
-            assert!(line.contains(part), "{part:?} is missing in\n{line}");
-        }
-    }
-
-    /// Waits until the replica has nothing to say of the node any more.
-    pub(crate) fn until_not_advised(&self, guard: &Guard, node: &str) {
-        wait_until("the end of the word of the node", PATIENCE, || {
-            let metrics = guard.metrics(self.world.plane);
-            let series = format!("{{node=\"{node}\"}}");
-            (!metrics.contains(&series)).then_some(()).ok_or(metrics)
-        })
-        .unwrap();
     }
 
     /// Runs a command in a shell, exactly as it was printed; answers with what it prints.

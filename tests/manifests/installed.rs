@@ -266,7 +266,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     };
     let run = |arguments: &[&str]| printed(&mut command(arguments));
     let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
-    let all = "--set=monitoring.enabled=true,fencing.enabled=true,fenceAdvice=true,barePods=true,\
+    let all = "--set=monitoring.enabled=true,fencing.enabled=true,barePods=true,\
                events=true,admissionPolicies.enabled=true,admissionPolicies.repair=true";
     run(&["install", name, chart, all, "--dry-run=server"]);
     let notes = run(&["install", name, chart, all]);

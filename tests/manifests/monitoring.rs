@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, grant, kubeconfig};
+use crate::installed::{account, grant, kubeconfig};
 use crate::rendered::{documents, printed};
 use crate::repository;
 
@@ -91,74 +91,18 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
     }
 }
 
-/// A node that nobody renews the Lease of, its volume, and a pod that waits for that
-/// elsewhere: what `--fence-advice` reports, with the rights of its component alone.
-fn silent_node(plane: &ControlPlane) {
-    let create = ["create", "-f", "-"];
-    let driver = json!({"driver": "ebs.csi.aws.com", "volumeHandle": "silent"});
-    let modes = json!(["ReadWriteOnce"]);
-    let size = json!({"storage": "1Gi"});
-    let namespace = plane.namespace("silent");
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "silent"}}),
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "elsewhere"}}),
-        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": "silent", "namespace": "kube-node-lease"},
-            "spec": {"holderIdentity": "silent", "renewTime": "2026-01-01T00:00:00.000000Z"}}),
-        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "silent"},
-            "spec": {"capacity": size, "accessModes": modes, "storageClassName": "none",
-                "csi": driver}}),
-        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "silent", "namespace": namespace},
-            "spec": {"accessModes": modes, "storageClassName": "none", "volumeName": "silent",
-                "resources": {"requests": size}}}),
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment",
-            "metadata": {"name": "silent"},
-            "spec": {"attacher": "ebs.csi.aws.com", "nodeName": "silent",
-                "source": {"persistentVolumeName": "silent"}}}),
-        json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "waits", "namespace": namespace},
-            "spec": {"nodeName": "elsewhere",
-                "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "silent"}}]}}),
-    ];
-    for object in objects {
-        plane.kubectl(&create, Some(&object.to_string())).success();
-    }
-    let patch = [
-        "patch",
-        "volumeattachment/silent",
-        "--subresource=status",
-        "--type=merge",
-        r#"--patch={"status":{"attached":true}}"#,
-    ];
-    plane.kubectl(&patch, None).success();
-}
-
-/// The names in the exposition of a server that follows a cluster with a silent node.
+/// The names in the exposition of a server that follows a cluster.
 fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     account(plane);
     grant(plane, "bare-pods");
-    grant(plane, "fence-advice");
-    silent_node(plane);
     let options = GuardOptions {
-        arguments: vec!["--fence-advice".to_owned()],
         environment: vec![(
             "KUBECONFIG".to_owned(),
             kubeconfig(plane).display().to_string(),
         )],
         ..GuardOptions::default()
     };
-    let guard = plane.guard("advising", &options);
-    // Of nodes that answer there is nothing to say.
-    harness::wait_until("word of the silent node", DEADLINE, || {
-        let metrics = guard.metrics(plane);
-        let has = |line: &str| metrics.lines().any(|it| it == line);
-        let is_reported = has("multi_attach_guard_silent_node_volumes{node=\"silent\"} 1")
-            && has("multi_attach_guard_events_total{result=\"recorded\"} 1");
-        is_reported.then_some(()).ok_or(metrics)
-    })
-    .unwrap();
+    let guard = plane.guard("exposing", &options);
     // Findings have no series before the first.
     let review = fs::read_to_string(repository("examples/review.json")).unwrap();
     let request = plane

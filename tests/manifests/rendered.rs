@@ -13,7 +13,7 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 12] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 11] = [
     (BASE, &[]),
     ("fencing", &["fencing.enabled=true"]),
     ("strict", &["failurePolicy=Fail"]),
@@ -31,7 +31,6 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 12] = [
     ("custom-workloads", &["customWorkloads=true"]),
     ("custom-resources", &["customResources=true"]),
     ("events", &["events=true"]),
-    ("fence-advice", &["fenceAdvice=true"]),
     ("reports", &["reports=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),
 ];

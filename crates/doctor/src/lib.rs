@@ -1,8 +1,7 @@
 //! Says why pods wait for volumes, and what sets them free.
 //!
 //! * [`diagnosis`] finds the pods that wait, the cause and the commands that help: one file a cause.
-//!   It also explains a line from an Event without a cluster, and reports nodes that have fallen
-//!   silent while they hold volumes.
+//!   It also explains a line from an Event without a cluster.
 //!
 //! Both take what was observed in a cluster ([`engine::observed`], [`engine::snapshot`]) and
 //! return plain data, which the command line prints:

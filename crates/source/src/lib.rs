@@ -49,7 +49,6 @@ pub mod status;
 mod store;
 mod template_digest;
 mod turns;
-pub mod unreachable_nodes;
 mod watch;
 
 pub use turns::Asker;

@@ -76,7 +76,7 @@ pub async fn read(
 }
 
 /// A request to list a resource.
-pub(super) struct ListRequest<'a> {
+struct ListRequest<'a> {
     kind: Option<ObjectKind>,
     resource: ApiResource,
     namespace: Option<&'a str>,
@@ -96,7 +96,7 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    pub(super) fn new(group: &str, plural: &str, kind: &str, namespace: Option<&'a str>) -> Self {
+    fn new(group: &str, plural: &str, kind: &str, namespace: Option<&'a str>) -> Self {
         let api_version = match group {
             "" => "v1".to_owned(),
             group => format!("{group}/v1"),
@@ -116,24 +116,24 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    pub(super) fn attachments() -> Self {
+    fn attachments() -> Self {
         let group = "storage.k8s.io";
         Self::new(group, "volumeattachments", "VolumeAttachment", None)
     }
 
     /// The Leases of the nodes.
-    pub(super) fn leases() -> Self {
+    fn leases() -> Self {
         Self::new("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES))
     }
 
     /// Only objects that this field selector matches.
-    pub(super) fn with_fields(mut self, fields: &str) -> Self {
+    fn with_fields(mut self, fields: &str) -> Self {
         self.fields = Some(fields.to_owned());
         self
     }
 }
 
-pub(super) struct Reader<'a> {
+struct Reader<'a> {
     pub(super) client: &'a Client,
     pub(super) deadline: Instant,
 }
@@ -194,7 +194,7 @@ impl Reader<'_> {
     }
 
     /// The time of the API server's clock, from the date of a response.
-    pub(super) async fn time(&self) -> Option<Timestamp> {
+    async fn time(&self) -> Option<Timestamp> {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
         let answer = timeout_at(self.deadline, self.client.send(request)).await;
         let answer = answer.ok()?.ok()?;

@@ -12,11 +12,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event as NamedEvent;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{DynamicObject, PostParams};
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client};
@@ -67,8 +64,6 @@ pub(super) enum Reason {
     Repaired,
     /// The object passed with a warning; the built-in policy would have denied it.
     Warned,
-    /// An unreachable node holds a volume that the pod waits for.
-    HeldBySilentNode,
 }
 
 /// Something that happened to an object.
@@ -82,11 +77,8 @@ pub(super) struct Occurrence {
     pub name: Text,
     /// The object's uid, if it is known already.
     pub uid: Uid,
-    /// The rule of the finding, or the component that reports it.
+    /// The rule of the finding.
     pub rule: &'static str,
-    /// The Event's name, if every replica sees the occurrence, so that only one of them can create
-    /// it. Empty if only this replica does.
-    pub name_of_event: String,
     /// What was done.
     pub reason: Reason,
     /// The Event's text.
@@ -98,7 +90,7 @@ pub(super) struct Occurrence {
 pub(super) enum EventResult {
     /// The Event was recorded.
     Recorded,
-    /// The same Event is less than a minute old, or another replica recorded it.
+    /// The same Event is less than a minute old.
     Repeated,
     /// The object was not stored, or is gone.
     Gone,
@@ -214,8 +206,7 @@ impl EventRecorder {
                 namespace = %occurrence.namespace,
                 name = %occurrence.name,
                 "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
-                 rights in manifests/components/events or, for --fence-advice, in \
-                 manifests/components/fence-advice."
+                 rights in manifests/components/events."
             );
             EventResult::Failed
         })
@@ -236,59 +227,15 @@ impl EventRecorder {
         let (event, reference) = (occurrence.event(), occurrence.reference(uid));
         let published = {
             let _turn = self.turns.acquire().await;
-            timeout(ANSWER, async {
-                match occurrence.name_of_event.as_str() {
-                    "" => self.recorder.publish(&event, &reference).await,
-                    name => self.publish_as(name, event, reference).await,
-                }
-            })
-            .await
+            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
         };
         match published {
             Ok(Ok(())) => Ok(EventResult::Recorded),
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
-                Ok(EventResult::Repeated)
-            }
             failed => {
                 self.recent().remove(&key);
                 Ok(failed?.map(|()| EventResult::Recorded)?)
             }
         }
-    }
-
-    /// Creates an Event of this name, so that the API server refuses the other replicas' copies.
-    /// The recorder of [`kube`] generates names.
-    async fn publish_as(
-        &self,
-        name: &str,
-        event: Event,
-        regarding: ObjectReference,
-    ) -> kube::Result<()> {
-        let namespace = regarding.namespace.clone().unwrap_or_default();
-        let api: Api<NamedEvent> = Api::namespaced(self.client.clone(), &namespace);
-        let event = NamedEvent {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                namespace: Some(namespace),
-                ..ObjectMeta::default()
-            },
-            action: Some(event.action),
-            event_time: Some(MicroTime(Timestamp::now())),
-            note: event.note,
-            reason: Some(event.reason),
-            regarding: Some(regarding),
-            reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(CONTROLLER.to_owned()),
-            type_: Some(
-                match event.type_ {
-                    EventType::Normal => "Normal",
-                    EventType::Warning => "Warning",
-                }
-                .to_owned(),
-            ),
-            ..NamedEvent::default()
-        };
-        api.create(&PostParams::default(), &event).await.map(drop)
     }
 
     /// The uid of the object once it exists, by which `kubectl describe` finds Events; `None` if it
@@ -358,7 +305,7 @@ impl Occurrence {
         Event {
             type_: match self.reason {
                 Reason::Repaired => EventType::Normal,
-                Reason::Warned | Reason::HeldBySilentNode => EventType::Warning,
+                Reason::Warned => EventType::Warning,
             },
             reason: self.reason.to_string(),
             note: Some(noted(&self.note)),
@@ -374,7 +321,6 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Repaired => "Repaired",
             Self::Warned => "Warned",
-            Self::HeldBySilentNode => "HeldBySilentNode",
         })
     }
 }
@@ -401,7 +347,6 @@ mod tests {
             name: "data".into(),
             uid: Uid::default(),
             rule: "unsupported-access-mode",
-            name_of_event: String::new(),
             reason: Reason::Warned,
             note: "It cannot be.".to_owned(),
         }

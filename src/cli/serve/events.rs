@@ -25,7 +25,7 @@ pub(super) struct Queue {
     client: Client,
 }
 
-/// The two ends of the queue, if an option enables Events.
+/// The two ends of the queue, with `--events`.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
@@ -33,12 +33,10 @@ pub(super) async fn open(
     metrics
         .events
         .expect(EventResult::ALL.map(EventResult::name));
-    let option = match (options.events, options.fence_advice) {
-        (true, _) => "--events",
-        (false, true) => "--fence-advice",
-        (false, false) => return Ok(None),
-    };
-    let (client, _) = cluster(option).await?;
+    if !options.events {
+        return Ok(None);
+    }
+    let (client, _) = cluster("--events").await?;
     let (sender, queued) = queue();
     let events = Events {
         sender,
@@ -62,25 +60,9 @@ pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallibl
     }
 }
 
-impl Queue {
-    /// The client that records the Events.
-    pub(super) fn client(&self) -> Client {
-        self.client.clone()
-    }
-}
-
 impl Events {
-    /// Queues an Event; `false` if it was dropped.
-    pub(super) fn enqueue(&self, occurrence: Occurrence) -> bool {
-        let is_kept = self.sender.send(occurrence);
-        if !is_kept {
-            self.metrics.events.count(EventResult::Dropped.name());
-        }
-        is_kept
-    }
-
     /// Queues the Events for a review that was decided.
-    pub(super) fn enqueue_review(
+    pub(super) fn enqueue(
         &self,
         received: &Received<'_>,
         decision: Decision,
@@ -90,16 +72,18 @@ impl Events {
             return;
         };
         for (finding, reason) in reportable(decision, verdict) {
-            self.enqueue(Occurrence {
+            let is_kept = self.sender.send(Occurrence {
                 kind: object.kind,
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 uid: object.uid,
                 rule: finding.rule,
-                name_of_event: String::new(),
                 reason,
                 note: finding.message.clone(),
             });
+            if !is_kept {
+                self.metrics.events.count(EventResult::Dropped.name());
+            }
         }
     }
 }

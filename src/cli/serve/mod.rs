@@ -4,7 +4,6 @@ mod certificate;
 mod clients;
 mod event_recorder;
 mod events;
-mod fence_advice;
 mod kept_objects;
 mod options;
 mod policy;
@@ -28,7 +27,6 @@ pub use options::{CertificateOptions, ServeOptions};
 use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
 use clients::Clients;
-use fence_advice::Advisor;
 use kept_objects::{Health, Kind, Writer};
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
@@ -129,18 +127,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let policy = CurrentPolicy::open(options)?;
     let view = Arc::new(FactSource::open(options, &metrics)?);
     let view_health = view.health(&metrics);
-    let opened = events::open(options, &metrics).await?;
-    let advisor = match &opened {
-        Some((events, queue)) if options.fence_advice => Some(Advisor {
-            view: Arc::clone(&view),
-            effective: policy.effective(),
-            client: queue.client(),
-            events: events.clone(),
-            metrics: metrics.clone(),
-        }),
-        _ => None,
-    };
-    let (events, queue) = opened.unzip();
+    let (events, queue) = events::open(options, &metrics).await?.unzip();
     let writer = async |is_wanted: bool, option, kind: &'static Kind| match is_wanted {
         true => Ok::<_, ServeError>(Some(Writer {
             health: Arc::new(Health::of(kind)),
@@ -159,7 +146,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         view,
         rollbacks: Rollbacks::open(options),
         longest_timeout: options.longest_timeout,
-        events: events.filter(|_| options.events),
+        events,
     };
 
     let (certificates, source) = certificate::open(&options.certificate, &metrics).await?;
@@ -194,7 +181,6 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = clients::follow(clients) => match never {},
         never = policy.follow(&metrics) => match never {},
         never = events::record(queue, &metrics) => match never {},
-        never = fence_advice::follow(advisor) => match never {},
         never = volume_facts::follow(facts) => match never {},
         never = reports::follow(reports) => match never {},
     }

@@ -53,10 +53,6 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub events: bool,
 
-    /// Report unreachable nodes that hold volumes, in metrics and Events (docs/operations.md)
-    #[arg(long, conflicts_with = "facts")]
-    pub fence_advice: bool,
-
     /// Write the VolumeFacts that policies in the API server read (docs/always-there.md)
     #[arg(long, conflicts_with = "facts")]
     pub admission_policies: bool,
@@ -172,7 +168,7 @@ mod tests {
     #[test]
     fn usage() {
         use ErrorKind::{ArgumentConflict, InvalidValue, MissingRequiredArgument, ValueValidation};
-        let cases: [(&[&str], Option<ErrorKind>); 22] = [
+        let cases: [(&[&str], Option<ErrorKind>); 20] = [
             (&["--tls-cert=c", "--tls-key=k"], None),
             (
                 &[
@@ -195,11 +191,6 @@ mod tests {
             (&["--self-signed", "--events"], None),
             (
                 &["--self-signed", "--events", "--facts=a"],
-                Some(ArgumentConflict),
-            ),
-            (&["--self-signed", "--fence-advice", "--events"], None),
-            (
-                &["--self-signed", "--fence-advice", "--facts=a"],
                 Some(ArgumentConflict),
             ),
             (

@@ -84,7 +84,7 @@ impl Reviewer for AdmissionReviewer {
             .await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {
-            events.enqueue_review(&received, answer.decision, &verdict);
+            events.enqueue(&received, answer.decision, &verdict);
         }
         Ok(answer)
     }

@@ -13,7 +13,6 @@ mod clock;
 pub mod command;
 mod delivery;
 mod explain;
-mod fence_advice;
 mod health;
 mod index;
 mod messages;
@@ -27,7 +26,6 @@ pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 use delivery::Delivery;
 pub use explain::{Explanation, explain, explanations};
-pub use fence_advice::{BlockedPod, FenceAdvice, fence_advice};
 pub use health::Health;
 pub use report_case::{
     AttachmentEntry, CaseEntry, HolderEntry, NodeEntry, VolumeEntry, WaitingEntry, cases,

@@ -33,7 +33,6 @@ pub use health::{HealthSource, HealthState, Readiness};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{
-    EventMetrics, ExpiryMetrics, KeptObjectMetrics, Metrics, ReloadMetrics, SilentNode,
-    SilentNodeMetrics, ViewGauges, ViewMetrics,
+    EventMetrics, ExpiryMetrics, KeptObjectMetrics, Metrics, ReloadMetrics, ViewGauges, ViewMetrics,
 };
 pub use review::Reviewer;

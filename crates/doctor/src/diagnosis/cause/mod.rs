@@ -13,7 +13,7 @@ mod follower;
 mod mislabelled;
 mod moved_pin;
 mod no_node;
-pub(super) mod node_lost;
+mod node_lost;
 mod node_name;
 mod other;
 mod replicas;

@@ -80,7 +80,7 @@ fn stays(pod: &Pod) -> bool {
 
 /// Why volumes stay on a node that does not answer; `renewed` says when its Lease was last
 /// renewed.
-pub(in crate::diagnosis) fn silent(node: &Examined, renewed: Option<String>) -> String {
+fn silent(node: &Examined, renewed: Option<String>) -> String {
     format!(
         "{} Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts.",
         unheard(node, renewed)
@@ -98,7 +98,7 @@ fn unheard(node: &Examined, renewed: Option<String>) -> String {
 }
 
 /// What somebody has to look at before [`taint`] is run.
-pub(in crate::diagnosis) fn power(node: &Examined) -> String {
+fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = match node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         true => {
@@ -112,13 +112,13 @@ pub(in crate::diagnosis) fn power(node: &Examined) -> String {
 }
 
 /// The command for when the machine is off.
-pub(in crate::diagnosis) fn taint(kubectl: &str, name: &str) -> String {
+fn taint(kubectl: &str, name: &str) -> String {
     let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
     command::line(kubectl, &["taint", "node", name, &taint])
 }
 
 /// What the command does, and does to those who run it too early.
-pub(in crate::diagnosis) fn price(name: &str) -> String {
+fn price(name: &str) -> String {
     format!(
         "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
     )

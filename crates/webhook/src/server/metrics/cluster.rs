@@ -16,11 +16,6 @@ struct ResourceLabels {
     resource: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct NodeLabels {
-    node: String,
-}
-
 /// A count as a gauge takes it.
 fn whole(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -95,98 +90,6 @@ impl KeptObjectMetrics {
     /// Sets how many namespaces have more than one object holds.
     pub fn set_too_large(&self, count: usize) {
         self.too_large.set(whole(count));
-    }
-}
-
-/// A node from which nothing is heard while volumes are attached to it.
-#[derive(Clone, Debug)]
-pub struct SilentNode<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// How many volumes it holds.
-    pub volumes: usize,
-    /// How many pods wait for them.
-    pub waiting: usize,
-    /// When its Lease was last renewed; `None` where it has none.
-    pub last_renewed: Option<Timestamp>,
-}
-
-/// What `--fence-advice` finds.
-#[derive(Clone, Debug)]
-pub struct SilentNodeMetrics {
-    looks: Family<ResultLabels, Counter>,
-    count: Gauge,
-    volumes: Family<NodeLabels, Gauge>,
-    waiting_pods: Family<NodeLabels, Gauge>,
-    last_renewal: Family<NodeLabels, Time>,
-}
-
-impl SilentNodeMetrics {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            looks: metric(
-                registry,
-                "fence_advice_looks",
-                "Times --fence-advice looked for silent nodes with volumes, by result",
-            ),
-            count: metric(
-                registry,
-                "silent_nodes",
-                "Nodes from which nothing is heard while volumes are attached to them that no \
-                 other node can have meanwhile; 0 without --fence-advice",
-            ),
-            volumes: metric(
-                registry,
-                "silent_node_volumes",
-                "Volumes attached to a node from which nothing is heard",
-            ),
-            waiting_pods: metric(
-                registry,
-                "silent_node_waiting_pods",
-                "Pods that wait for volumes of a node from which nothing is heard",
-            ),
-            last_renewal: metric(
-                registry,
-                "silent_node_last_renewal_timestamp_seconds",
-                "When a silent node last renewed its Lease",
-            ),
-        };
-        create_results(&metrics.looks);
-        metrics
-    }
-
-    /// Counts a look for silent nodes that succeeded, or did not.
-    pub fn looked(&self, succeeded: bool) {
-        self.looks.get_or_create(&result(succeeded)).inc();
-    }
-
-    /// Sets how many nodes hold volumes while nothing is heard of them.
-    pub fn set_count(&self, count: usize) {
-        self.count.set(whole(count));
-    }
-
-    /// Makes the series of such a node, or brings them up to date.
-    pub fn set(&self, node: &SilentNode<'_>) {
-        let labels = NodeLabels {
-            node: node.name.to_owned(),
-        };
-        self.volumes.get_or_create(&labels).set(whole(node.volumes));
-        self.waiting_pods
-            .get_or_create(&labels)
-            .set(whole(node.waiting));
-        if let Some(at) = node.last_renewed {
-            self.last_renewal.get_or_create(&labels).set(at);
-        }
-    }
-
-    /// Ends the series of a node that is heard of again, or holds nothing any more.
-    pub fn forget(&self, name: &str) {
-        let labels = NodeLabels {
-            node: name.to_owned(),
-        };
-        self.volumes.remove(&labels);
-        self.waiting_pods.remove(&labels);
-        self.last_renewal.remove(&labels);
     }
 }
 

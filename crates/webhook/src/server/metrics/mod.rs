@@ -3,8 +3,7 @@
 //! A counter exists from the start, so that a rate over it is right from the
 //! first event on; only findings do not, which would be thousands. A time does
 //! not exist before it has come: 0 would be a time in 1970. Labels come from
-//! fixed sets. The name of an object is never one, except for nodes that have stopped
-//! reporting: they are few, and gone when they are well.
+//! fixed sets. The name of an object is never one.
 
 mod cluster;
 mod connections;
@@ -25,9 +24,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
-pub use cluster::{
-    EventMetrics, KeptObjectMetrics, SilentNode, SilentNodeMetrics, ViewGauges, ViewMetrics,
-};
+pub use cluster::{EventMetrics, KeptObjectMetrics, ViewGauges, ViewMetrics};
 pub(super) use connections::ConnectionMetrics;
 pub use reloads::{ExpiryMetrics, ReloadMetrics};
 pub(super) use requests::RequestMetrics;
@@ -56,8 +53,6 @@ pub struct Metrics {
     pub volume_facts: KeptObjectMetrics,
     /// What `--reports` writes.
     pub reports: KeptObjectMetrics,
-    /// What `--fence-advice` finds.
-    pub silent_nodes: SilentNodeMetrics,
     /// The cache of the cluster.
     pub view: ViewMetrics,
 }
@@ -94,7 +89,6 @@ impl Metrics {
             events: EventMetrics::register(all),
             volume_facts: KeptObjectMetrics::register(all, "volume_facts", "VolumeFacts objects"),
             reports: KeptObjectMetrics::register(all, "reports", "Report objects"),
-            silent_nodes: SilentNodeMetrics::register(all),
             view: ViewMetrics::register(all),
             registry: Arc::new(registry),
         }
