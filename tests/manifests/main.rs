@@ -13,7 +13,6 @@ mod alternatives;
 mod artifact_hub;
 mod chart;
 mod client_certificates;
-mod custom_resources;
 mod development_certificates;
 mod events;
 mod fencing;

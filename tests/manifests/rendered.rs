@@ -13,7 +13,7 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 11] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 10] = [
     (BASE, &[]),
     ("fencing", &["fencing.enabled=true"]),
     ("strict", &["failurePolicy=Fail"]),
@@ -29,7 +29,6 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 11] = [
     ("monitoring", &["monitoring.enabled=true"]),
     ("bare-pods", &["barePods=true"]),
     ("custom-workloads", &["customWorkloads=true"]),
-    ("custom-resources", &["customResources=true"]),
     ("events", &["events=true"]),
     ("reports", &["reports=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),

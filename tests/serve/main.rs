@@ -9,7 +9,6 @@
 )]
 
 mod bad_input;
-mod custom_resources;
 mod example;
 mod lifecycle;
 #[path = "../harness/machine.rs"]

@@ -11,7 +11,6 @@
 
 mod claim;
 mod complexity_limit;
-mod custom_resource;
 mod denial;
 mod existing_violations;
 mod fencing;
@@ -30,12 +29,10 @@ use json_patch::Patch;
 use serde_json::Value;
 
 pub use complexity_limit::size;
-pub use custom_resource::{CustomResource, evaluate_custom_resource};
 pub use denial::DENIAL_LENGTH;
 pub(crate) use denial::denial_of;
 pub use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
-pub use operators::is_custom_resource;
 
 use crate::analysis::Facts;
 use crate::model::metadata::Metadata;

@@ -16,7 +16,7 @@ use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::lease::{Lease, NODE_LEASES};
-use crate::model::metadata::{Controller, Metadata};
+use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
 use crate::model::pod::PodVolumeSource;
@@ -337,27 +337,6 @@ impl<'a> View<'a> {
                 workload.metadata.namespace == namespace && !self.owner_is_judged(workload)
             })
             .collect()
-    }
-
-    /// The workloads of a namespace whose controller is `owner`. Nothing is concluded from there
-    /// being no others.
-    pub(crate) fn workloads_of<'v>(
-        &'v self,
-        namespace: &'v str,
-        owner: impl Fn(&Controller) -> bool + 'v,
-    ) -> impl Iterator<Item = &'a Workload> + 'v {
-        let key = IndexKey::Namespace(namespace);
-        self.with_nearer(key, self.further(key))
-            .filter(move |workload: &&Workload| {
-                let controller = workload.metadata.controller.as_deref();
-                workload.metadata.namespace == namespace && controller.is_some_and(&owner)
-            })
-            .inspect(|workload| {
-                if let Some(lookups) = self.live() {
-                    let kind = ObjectKind::Workload(workload.kind);
-                    lookups.depends_on(ObjectKey::of(kind, &workload.metadata));
-                }
-            })
     }
 
     /// The Rollouts that take their pod template from the workload.

@@ -13,7 +13,7 @@ const EMBEDDED: &str = include_str!("operators.yaml");
 /// What an operator makes; the header of `operators.yaml` explains the keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Operator {
+struct Operator {
     kind: Text,
     group: Text,
     makes: Text,
@@ -22,10 +22,7 @@ pub(super) struct Operator {
     #[serde(default)]
     replicas: Option<Text>,
     #[serde(default)]
-    pub(super) volumes: Option<Text>,
-    /// For the webhook's rules.
-    #[serde(rename = "resource")]
-    _resource: serde::de::IgnoredAny,
+    volumes: Option<Text>,
     /// For readers of the file.
     #[serde(rename = "source")]
     _source: serde::de::IgnoredAny,
@@ -33,13 +30,13 @@ pub(super) struct Operator {
 
 impl Operator {
     /// What the operator of this custom resource makes, if it makes objects of that kind.
-    pub(super) fn of(group: &str, kind: &str, makes: WorkloadKind) -> Option<&'static Self> {
+    fn of(group: &str, kind: &str, makes: WorkloadKind) -> Option<&'static Self> {
         let mut operators = operators().iter();
         operators.find(|it| it.kind == kind && it.group == group && it.makes == makes.name())
     }
 
     /// The field of the custom resource that becomes `field` of the object.
-    pub(super) fn field(&self, field: &str) -> Option<&Text> {
+    fn field(&self, field: &str) -> Option<&Text> {
         let of_pods = field.contains("volumes[");
         match field {
             _ if of_pods => self.volumes.as_ref(),
@@ -63,13 +60,6 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
         operators: Vec<Operator>,
     }
     Ok(serde_saphyr::from_str::<File>(text)?.operators)
-}
-
-/// Whether it is the custom resource of an operator that is known.
-#[must_use]
-pub fn is_custom_resource(group: &str, kind: &str) -> bool {
-    let mut operators = operators().iter();
-    operators.any(|it| it.kind == kind && it.group == group)
 }
 
 /// Where to change an object of `kind` that `owner` controls, as a sentence with a blank

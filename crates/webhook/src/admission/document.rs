@@ -77,37 +77,6 @@ pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
     kept(json, Part::All)
 }
 
-/// The tree of a custom resource without its metadata and status; an absent one is `null`.
-pub(super) fn spec(object: Option<&RawValue>) -> serde_json::Result<Value> {
-    const SPEC: Part = Part::Fields(&[("metadata", Part::Nothing), ("status", Part::Nothing)]);
-    object.map_or(Ok(Value::Null), |json| kept(json, SPEC))
-}
-
-/// Whether two documents differ at a path like `spec.nodeSets[].count`. Those that cannot be read
-/// are taken to.
-pub(super) fn differ(documents: &[serde_json::Result<Value>; 2], path: &str) -> bool {
-    match documents {
-        [Ok(one), Ok(other)] => at(one, path) != at(other, path),
-        _ => true,
-    }
-}
-
-/// The values at a path: several where it leads through a list.
-fn at<'v>(document: &'v Value, path: &str) -> Vec<&'v Value> {
-    path.split('.').fold(vec![document], |found, step| {
-        let fields = found.into_iter();
-        match step.strip_suffix("[]") {
-            Some(list) => fields
-                .filter_map(|it| it.get(list)?.as_array())
-                .flatten()
-                .collect(),
-            None => fields
-                .filter_map(|it| it.get(step).filter(|value| !value.is_null()))
-                .collect(),
-        }
-    })
-}
-
 /// How much of a value is kept.
 #[derive(Clone, Copy)]
 enum Part {
@@ -282,50 +251,6 @@ mod tests {
         });
         let body = review(&whole.to_string(), "null");
         assert_eq!(received(&body).object(), Some(&kept));
-    }
-
-    #[test]
-    fn custom_resources_differ_where_a_field_does() {
-        let old = json!({
-            "metadata": {"spec": 1},
-            "spec": {"nodeSets": [{"count": 1}, {"count": 2}], "podTemplate": null},
-        });
-        let cases = [
-            (
-                "spec.nodeSets[].count",
-                json!({"spec": {"nodeSets": [{"count": 1, "name": "a"}, {"count": 2}]}}),
-                false,
-            ),
-            (
-                "spec.nodeSets[].count",
-                json!({"spec": {"nodeSets": [{"count": 1}, {"count": 3}]}}),
-                true,
-            ),
-            (
-                "spec.nodeSets[].count",
-                json!({"spec": {"nodeSets": [{"count": 1}]}}),
-                true,
-            ),
-            ("spec.nodeSets[].count", json!({"spec": 3}), true),
-            ("spec.podTemplate", json!({"spec": {}}), false),
-            (
-                "spec.podTemplate.spec",
-                json!({"spec": {"podTemplate": {"spec": {}}}}),
-                true,
-            ),
-        ];
-        for (path, new, expected) in cases {
-            let documents = [&new, &old].map(|it| {
-                let json = RawValue::from_string(it.to_string()).unwrap();
-                spec(Some(&*json))
-            });
-            assert_eq!(differ(&documents, path), expected, "{path}: {new}");
-        }
-        assert!(!differ(&[spec(None), spec(None)], "spec.replicas"));
-        let dense =
-            RawValue::from_string(json!({"spec": vec![1; MOST_VALUES]}).to_string()).unwrap();
-        let documents = [spec(Some(&*dense)), spec(None)];
-        assert!(differ(&documents, "spec.replicas"), "one that is not read");
     }
 
     #[test]

@@ -11,7 +11,6 @@ mod response;
 
 pub use request::{MalformedReview, Operation};
 
-use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
@@ -25,7 +24,7 @@ use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::Outcome;
 use engine::snapshot::View;
-use engine::verdict::{self, CustomResource, EffectivePolicy, Finding, Mode, Review, Verdict};
+use engine::verdict::{self, EffectivePolicy, Finding, Mode, Review, Verdict};
 use request::Request;
 use response::{AuditAnnotations, Response};
 
@@ -176,10 +175,7 @@ impl<'a> Received<'a> {
         effective: &EffectivePolicy,
     ) -> Verdict {
         let Some(object) = self.request.to_judge() else {
-            return match endpoint {
-                Endpoint::Mutate => Verdict::default(),
-                Endpoint::Validate => self.judge_custom_resource(view, effective),
-            };
+            return Verdict::default();
         };
         let review = Review {
             object,
@@ -193,37 +189,6 @@ impl<'a> Received<'a> {
             },
         };
         verdict::evaluate(&review, view, effective)
-    }
-
-    /// Warns whoever applies the custom resource of an operator of what it makes.
-    fn judge_custom_resource(&self, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
-        let Request {
-            target,
-            operation,
-            namespace,
-            name,
-            ..
-        } = &self.request;
-        let Some((group, kind)) = target
-            .custom_resource()
-            .filter(|_| Operation::JUDGED.contains(operation))
-        else {
-            return Verdict::default();
-        };
-        let trees = OnceCell::new();
-        let changes = |path: &str| {
-            let trees = trees.get_or_init(|| self.request.documents().map(document::spec));
-            document::differ(trees, path)
-        };
-        let resource = CustomResource {
-            group,
-            kind,
-            namespace,
-            name,
-            changes: &changes,
-            moment: Some(self.received),
-        };
-        verdict::evaluate_custom_resource(&resource, view, effective)
     }
 
     /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the object

@@ -14,7 +14,6 @@ use engine::model::Text;
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
-use engine::verdict;
 
 /// The one version of AdmissionReview that is understood.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -192,14 +191,6 @@ impl Target {
     fn read_as(&self) -> Option<ObjectKind> {
         self.kind
             .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
-    }
-
-    /// The group and kind, if it is the custom resource of an operator that is known.
-    pub(super) fn custom_resource(&self) -> Option<(&str, &str)> {
-        let is_known = self.kind.is_none()
-            && self.sub_resource.is_empty()
-            && verdict::is_custom_resource(&self.group, &self.kind_name);
-        is_known.then_some((&*self.group, &*self.kind_name))
     }
 
     /// Whether it is a workload itself, not one of its subresources.
