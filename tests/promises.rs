@@ -332,6 +332,7 @@ fn what_was_removed_says_what_to_use_instead() {
         (&["migrate", "-n", "shop", "data"][..], "docs/migrate.md"),
         (&["diagnose", "--format", "html"], "--format json"),
         (&["serve", "--fence-advice"], "diagnose"),
+        (&["serve", "--reports"], "examples/reports.yaml"),
     ] {
         let output = Command::new(PROGRAM).args(arguments).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Command, what was refused there, and what to use instead; no command where it is one itself.
-const REMOVED: [(&str, &str, &str); 3] = [
+const REMOVED: [(&str, &str, &str); 4] = [
     (
         "",
         "migrate",
@@ -18,6 +18,11 @@ const REMOVED: [(&str, &str, &str); 3] = [
         "serve",
         "--fence-advice",
         "`serve --fence-advice` is gone: `multi-attach-guard diagnose` names the nodes that died, what waits for their volumes, and the command that helps.",
+    ),
+    (
+        "serve",
+        "--reports",
+        "`serve --reports` is gone: examples/reports.yaml is a CronJob that runs `multi-attach-guard audit --format openreports`.",
     ),
 ];
 

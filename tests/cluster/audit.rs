@@ -443,6 +443,26 @@ fn reports_are_objects_that_an_api_server_takes() {
         stored["summary"],
         json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0})
     );
+    // The CronJob of the examples replaces what is there, and a namespace without violations has none.
+    let example = include_str!("../../examples/reports.yaml");
+    let job = example.split("\n---\n").last().unwrap();
+    let job: Value = serde_saphyr::from_str(job).unwrap();
+    let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let script = pod["containers"][0]["command"][2].as_str().unwrap();
+    let script = script.replace("/guard/multi-attach-guard", "multi-attach-guard");
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut shell = world.plane.printed(&format!("set -eu\n{script}"));
+        let output = shell.current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{output:#?}");
+    };
+    run();
+    let again: Value = serde_json::from_str(&kubectl(&get, None).stdout).unwrap();
+    assert_eq!(again["summary"], stored["summary"]);
+    kubectl(&["-n", &namespace, "delete", "deployments", "--all"], None);
+    run();
+    let left = world.plane.kubectl(&get, None);
+    assert!(left.stderr.contains("NotFound"), "{left:#?}");
     let wrong = out(&audit).replace("\"result\": \"fail\"", "\"result\": \"failed\"");
     let refused = world.plane.kubectl(&apply, Some(&wrong));
     assert!(refused.stderr.contains("Unsupported value"), "{refused:#?}");

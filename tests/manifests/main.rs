@@ -26,7 +26,6 @@ mod release;
 mod removed;
 mod rendered;
 mod replicas;
-mod reports;
 mod requests;
 mod service;
 mod upgrade;

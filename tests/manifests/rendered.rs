@@ -13,7 +13,7 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 10] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
     (BASE, &[]),
     ("fencing", &["fencing.enabled=true"]),
     ("strict", &["failurePolicy=Fail"]),
@@ -30,7 +30,6 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 10] = [
     ("bare-pods", &["barePods=true"]),
     ("custom-workloads", &["customWorkloads=true"]),
     ("events", &["events=true"]),
-    ("reports", &["reports=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),
 ];
 

@@ -62,12 +62,7 @@ pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallibl
 
 impl Events {
     /// Queues the Events for a review that was decided.
-    pub(super) fn enqueue(
-        &self,
-        received: &Received<'_>,
-        decision: Decision,
-        verdict: &Verdict,
-    ) {
+    pub(super) fn enqueue(&self, received: &Received<'_>, decision: Decision, verdict: &Verdict) {
         let Some(object) = received.submitted() else {
             return;
         };

@@ -7,7 +7,6 @@ mod events;
 mod kept_objects;
 mod options;
 mod policy;
-mod reports;
 mod reviewer;
 mod rollback;
 mod view;
@@ -27,7 +26,7 @@ pub use options::{CertificateOptions, ServeOptions};
 use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
 use clients::Clients;
-use kept_objects::{Health, Kind, Writer};
+use kept_objects::{Health, Writer};
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
@@ -128,19 +127,17 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let view = Arc::new(FactSource::open(options, &metrics)?);
     let view_health = view.health(&metrics);
     let (events, queue) = events::open(options, &metrics).await?.unzip();
-    let writer = async |is_wanted: bool, option, kind: &'static Kind| match is_wanted {
-        true => Ok::<_, ServeError>(Some(Writer {
-            health: Arc::new(Health::of(kind)),
+    let facts = if options.admission_policies {
+        Some(Writer {
+            health: Arc::new(Health::of(&volume_facts::KIND)),
             view: Arc::clone(&view),
             effective: policy.effective(),
-            client: cluster(option).await?.0,
+            client: cluster("--admission-policies").await?.0,
             metrics: metrics.clone(),
-        })),
-        false => Ok(None),
+        })
+    } else {
+        None
     };
-    let policies = options.admission_policies;
-    let facts = writer(policies, "--admission-policies", &volume_facts::KIND).await?;
-    let reports = writer(options.reports, "--reports", &reports::KIND).await?;
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
@@ -155,9 +152,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
     let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
     sources.extend(policy.health());
-    for writer in [&facts, &reports].into_iter().flatten() {
-        sources.push(Arc::clone(&writer.health) as _);
-    }
+    sources.extend(facts.iter().map(|it| Arc::clone(&it.health) as _));
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;
@@ -182,6 +177,5 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = policy.follow(&metrics) => match never {},
         never = events::record(queue, &metrics) => match never {},
         never = volume_facts::follow(facts) => match never {},
-        never = reports::follow(reports) => match never {},
     }
 }

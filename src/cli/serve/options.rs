@@ -57,10 +57,6 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub admission_policies: bool,
 
-    /// Keep a Report object (openreports.io) of the violations in each namespace (docs/operations.md)
-    #[arg(long, conflicts_with = "facts")]
-    pub reports: bool,
-
     /// What to do with a denial that the API server does not confirm in time
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,

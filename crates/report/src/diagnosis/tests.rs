@@ -954,7 +954,10 @@ fn programs_and_people_are_told_the_same() {
         let text = one_line(&written(&diagnosis, Format::Text));
         for step in json["cases"][0]["steps"].as_array().unwrap() {
             let said = step["command"].as_str().or(step["text"].as_str()).unwrap();
-            assert!(text.contains(&one_line(said)), "{cause}: {said}\nnot in\n{text}");
+            assert!(
+                text.contains(&one_line(said)),
+                "{cause}: {said}\nnot in\n{text}"
+            );
         }
     }
 }

@@ -51,8 +51,6 @@ pub struct Metrics {
     pub events: EventMetrics,
     /// What `--admission-policies` writes.
     pub volume_facts: KeptObjectMetrics,
-    /// What `--reports` writes.
-    pub reports: KeptObjectMetrics,
     /// The cache of the cluster.
     pub view: ViewMetrics,
 }
@@ -88,7 +86,6 @@ impl Metrics {
             expiry: ExpiryMetrics::register(all),
             events: EventMetrics::register(all),
             volume_facts: KeptObjectMetrics::register(all, "volume_facts", "VolumeFacts objects"),
-            reports: KeptObjectMetrics::register(all, "reports", "Report objects"),
             view: ViewMetrics::register(all),
             registry: Arc::new(registry),
         }
