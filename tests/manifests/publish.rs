@@ -1,0 +1,109 @@
+//! What a release publishes, on a registry of this machine.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{self, Needs};
+use crate::rendered::{documents, printed};
+use crate::repository;
+
+/// A copy of the repository with its changes, as the dry run writes below it.
+fn copy(folder: &Path) {
+    let root = repository(".");
+    printed(
+        Command::new("git")
+            .args(["clone", "--quiet", "--shared"])
+            .arg(&root)
+            .arg(folder),
+    );
+    let script = "git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for file; do [ -e \"$file\" ] && cp -P --parents \"$file\" \"$0\"; done; true' \"$1\"";
+    printed(
+        Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(folder)
+            .current_dir(&root),
+    );
+}
+
+#[test]
+fn the_chart_installs_the_image_that_was_pushed() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    for program in ["buildah", "docker-registry"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            harness::skip::<()>(&format!(
+                "There is no {program}; it is a package of Debian's."
+            ));
+            return;
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    copy(folder.path());
+    for (architecture, machine) in [("amd64", 0x3e), ("arm64", 0xb7)] {
+        let at = folder
+            .path()
+            .join("target/programs/linux")
+            .join(architecture);
+        fs::create_dir_all(&at).unwrap();
+        let mut program = fs::read(env!("CARGO_BIN_EXE_multi-attach-guard")).unwrap();
+        program[18] = machine;
+        let file = at.join("multi-attach-guard");
+        fs::write(&file, program).unwrap();
+        printed(Command::new("chmod").arg("755").arg(file));
+    }
+    let helm = programs.path("helm");
+    let path = std::env::var("PATH").unwrap();
+    printed(
+        Command::new(folder.path().join(".ci/release-dry-run"))
+            .arg("target/dry-run")
+            .current_dir(folder.path())
+            .env(
+                "PATH",
+                format!("{}:{path}", helm.parent().unwrap().display()),
+            ),
+    );
+    let read =
+        |name: &str| fs::read_to_string(folder.path().join("target/dry-run").join(name)).unwrap();
+    let pushed = read("pushed");
+    let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
+    let deployment = documents(&read("chart.yaml"))
+        .into_iter()
+        .find(|it| it["kind"] == "Deployment")
+        .unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let name = image.rsplit_once(':').unwrap().0;
+    assert_eq!(pod["containers"][0]["image"], format!("{name}@{digest}"));
+    assert_eq!(
+        pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"],
+        true
+    );
+    assert!(
+        pushed
+            .lines()
+            .nth(1)
+            .unwrap()
+            .contains("/charts/multi-attach-guard:")
+    );
+    for architecture in ["amd64", "arm64"] {
+        assert!(read("SHA256SUMS").contains(&format!("-linux-{architecture}.tar.gz\n")));
+    }
+}
+
+#[test]
+fn a_tag_that_is_not_the_version_publishes_nothing() {
+    let notes = |tag: &str| {
+        let output = Command::new(repository(".ci/release-notes"))
+            .arg(tag)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, said) = notes("v99.0.0");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("tag v"), "{said}");
+}
