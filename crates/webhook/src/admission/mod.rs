@@ -1,7 +1,8 @@
 //! From the bytes of an AdmissionReview to the bytes of its answer.
 //!
-//! A review is read in one pass: the envelope, and the object as its kind, straight into the facts
-//! that decide. An object becomes a tree only if serde refuses it, or for a repair.
+//! The fields of a review are found as they are written; then its objects are read as their kind,
+//! straight into the facts that decide. An object becomes a tree only if serde refuses it, or for a
+//! repair.
 
 mod bounded;
 mod document;
@@ -275,7 +276,7 @@ impl<'a> Received<'a> {
         let request = &self.request;
         let is_update = request.operation == Operation::Update;
         let kind = request.target.workload().filter(|_| is_update)?;
-        let [object, old_object] = request.documents();
+        let [object, old_object] = request.documents;
         Some(Update {
             kind,
             namespace: &request.namespace,

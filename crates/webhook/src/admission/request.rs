@@ -1,7 +1,6 @@
 //! Reading an AdmissionReview.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -150,8 +149,8 @@ pub(super) struct Request<'a> {
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
-    body: &'a str,
-    documents: OnceLock<[Option<&'a RawValue>; 2]>,
+    /// The object and the object before an update, as they are written.
+    pub(super) documents: [Option<&'a RawValue>; 2],
 }
 
 /// What a request is about, by its `kind`, `resource` and `subResource`.
@@ -168,8 +167,11 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn of(fields: &Found<'_, 11>) -> serde_json::Result<Self> {
-        let [_, kind, resource, sub_resource, ..] = *fields;
+    fn of(
+        kind: Option<&RawValue>,
+        resource: Option<&RawValue>,
+        sub_resource: Option<&RawValue>,
+    ) -> serde_json::Result<Self> {
         let [group, version, kind] = Fields(&["group", "version", "kind"], in_any_case).of(kind)?;
         let [resource] = Fields(&["resource"], in_any_case).of(resource)?;
         let (group, kind_name): (Text, Text) = (value(group)?, value(kind)?);
@@ -203,28 +205,85 @@ impl Target {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review: in one pass, as API servers write it, or else in two.
+    /// Reads a review: its fields as they are written, then its objects as their kind.
     ///
     /// # Errors
     /// When not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let envelope = text
-            .and_then(|text| Envelope::read_in_one_pass(text).or_else(|_| Envelope::read(text)));
-        match envelope {
-            Ok(envelope) => envelope.into_request(),
-            Err(error) => Self::unreadable(body, error),
-        }
+        let (api_version, kind, request) = match text.and_then(fields_of) {
+            Ok(found) => found,
+            Err(error) => return Self::unreadable(body, error),
+        };
+        let fields = request.ok_or(MalformedReview::NoRequest)?;
+        let uid = value(fields[0]).map_err(|error| MalformedReview::NotJson {
+            error,
+            uid: Text::default(),
+        })?;
+        let uid = checked(uid)?;
+        let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
+        let request = match version {
+            Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
+                Self::of(&fields, room_for(body.len()))
+            }
+            Ok((api_version, kind)) => return Ok(other_version(uid, &api_version, &kind)),
+            Err(error) => Err(("request", error)),
+        };
+        Ok(match request {
+            Ok(request) => Self { uid, ..request },
+            Err((part, error)) => Self::not_checked(uid, part, &error),
+        })
     }
 
-    /// The object and the object before an update, as they are written. Few reviews need them,
-    /// so they are looked for in the body again.
-    pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
-        *self.documents.get_or_init(|| {
-            let envelope = Envelope::read(self.body).ok();
-            let request = envelope.and_then(|envelope| envelope.request);
-            request.map_or([None; 2], |request| documents(&request.fields))
+    /// The request or, if a part of it does not have its shape, that part.
+    fn of(fields: &Found<'a, 11>, room: Room) -> Result<Self, (&'static str, serde_json::Error)> {
+        let mut request = Self::without_objects(fields).map_err(|error| ("request", error))?;
+        request
+            .read_objects(room)
+            .map_err(|error| ("object", error))?;
+        request.complete();
+        Ok(request)
+    }
+
+    fn without_objects(fields: &Found<'a, 11>) -> serde_json::Result<Self> {
+        let [
+            _,
+            kind,
+            resource,
+            sub_resource,
+            name,
+            namespace,
+            operation,
+            dry_run,
+            user,
+            documents @ ..,
+        ] = *fields;
+        let [user] = Fields(&["username"], in_any_case).of(user)?;
+        Ok(Self {
+            target: Target::of(kind, resource, sub_resource)?,
+            operation: Operation::of(&value::<Text>(operation)?),
+            dry_run: value(dry_run)?,
+            user: value::<User>(user)?.0,
+            name: value::<Name253>(name)?.0,
+            namespace: value::<Name253>(namespace)?.0,
+            documents: documents.map(|json| json.filter(|json| json.get() != "null")),
+            ..Self::default()
         })
+    }
+
+    /// Reads the objects as their kind; both share the room.
+    fn read_objects(&mut self, mut room: Room) -> serde_json::Result<()> {
+        let Some(kind) = self.target.read_as() else {
+            return Ok(());
+        };
+        let [new, old] = self.documents;
+        self.object = new.map(|json| object(kind, json, &mut room)).transpose()?;
+        self.is_cut = room.is_short();
+        let old = old.map(|json| object(kind, json, &mut room)).transpose()?;
+        // What was at fault before an update is not known from an old object that is cut. The
+        // new one is then judged as if it were created.
+        self.old_object = old.filter(|_| self.is_cut || !room.is_short());
+        Ok(())
     }
 
     /// The request of a body that is not UTF-8 or not JSON, with its uid if that can be found.
@@ -305,80 +364,34 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The objects of a request as their kind, within one bound on memory.
-struct Objects {
-    read: [Option<Box<Object>>; 2],
-    room: Room,
-    is_cut: bool,
+/// The room for the lists of the objects in a body of this length.
+fn room_for(body: usize) -> Room {
+    Room::new(if body > LARGE {
+        LARGE_ROOM
+    } else {
+        LEAST_ROOM + body
+    })
 }
 
-impl Objects {
-    fn within(body: &str) -> Self {
-        Self {
-            read: [None, None],
-            room: Room::new(match body.len() > LARGE {
-                true => LARGE_ROOM,
-                false => LEAST_ROOM + body.len(),
-            }),
-            is_cut: false,
+/// Reads an object as its kind. What serde refuses, as where a field is there twice, is read from
+/// a tree, in which the last of two counts.
+fn object(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Result<Box<Object>> {
+    let attempt = room.clone();
+    let mut text = serde_json::Deserializer::from_str(json.get());
+    let object = match kind.deserialize(Bounded(&mut text, &attempt)) {
+        Ok(object) => {
+            *room = attempt;
+            object
         }
-    }
-
-    /// Adds the object, and then the one before the update.
-    fn add(&mut self, at: usize, object: Option<Box<Object>>) {
-        self.is_cut |= at == 0 && self.room.is_short();
-        // What was at fault before an update is not known from an old object that is cut. The
-        // new one is then judged as if it were created.
-        self.read[at] = object.filter(|_| self.is_cut || !self.room.is_short());
-    }
-
-    /// Reads `json`. What serde refuses, as where a field is there twice, is read from a tree, in
-    /// which the last of two counts.
-    fn read(&mut self, kind: ObjectKind, json: &RawValue) -> serde_json::Result<Box<Object>> {
-        let mut text = serde_json::Deserializer::from_str(json.get());
-        let room = self.room.clone();
-        let object = match kind.deserialize(Bounded(&mut text, &room)) {
-            Ok(object) => {
-                self.room = room;
-                Ok(object)
-            }
-            Err(error) => match document::tree(json) {
-                Ok(tree) => kind
-                    .deserialize(Bounded(&tree, &self.room))
-                    .map_err(|_| error),
-                Err(_) => Err(error),
-            },
-        };
-        object.map(Box::new)
-    }
-}
-
-/// Reads an object as its kind; `null` is none.
-struct AsKind<'r>(ObjectKind, &'r Room);
-
-impl<'de> DeserializeSeed<'de> for AsKind<'_> {
-    type Value = Option<Box<Object>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
-    }
-}
-
-impl<'de> Visitor<'de> for AsKind<'_> {
-    type Value = Option<Box<Object>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let object = self.0.deserialize(Bounded(deserializer, self.1))?;
-        Ok(Some(Box::new(object)))
-    }
+        Err(error) => {
+            let Ok(tree) = document::tree(json) else {
+                return Err(error);
+            };
+            let object = kind.deserialize(Bounded(&tree, room));
+            object.map_err(|_| error)?
+        }
+    };
+    Ok(Box::new(object))
 }
 
 /// The uid, if an answer can carry it.
@@ -388,15 +401,6 @@ fn checked(uid: Text) -> Result<Text, MalformedReview> {
         1..=LONGEST_UID => Ok(uid),
         _ => Err(MalformedReview::LongUid),
     }
-}
-
-/// A review without the content of its request.
-struct Envelope<'a> {
-    body: &'a str,
-    api_version: Option<&'a RawValue>,
-    kind: Option<&'a RawValue>,
-    request: Option<RequestFields<'a>>,
-    in_one_pass: bool,
 }
 
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
@@ -413,216 +417,23 @@ const REQUEST: [&str; 11] = [
     "object",
     "oldObject",
 ];
-/// Where the fields of the target end in [`REQUEST`], and where the objects begin.
-const TARGET_END: usize = 4;
-const OBJECTS: usize = 9;
 
-impl<'a> Envelope<'a> {
-    const fn new(body: &'a str) -> Self {
-        Self {
-            body,
-            api_version: None,
-            kind: None,
-            request: None,
-            in_one_pass: false,
-        }
-    }
+/// The fields of a review as they are written: `apiVersion`, `kind` and those of its request.
+type ReviewFields<'a> = (
+    Option<&'a RawValue>,
+    Option<&'a RawValue>,
+    Option<Found<'a, 11>>,
+);
 
-    /// Reads each object as its kind on the way: where no field is there twice and the kind
-    /// stands before the objects, as in what API servers send.
-    fn read_in_one_pass(body: &'a str) -> serde_json::Result<Self> {
-        Self {
-            in_one_pass: true,
-            ..Self::new(body)
-        }
-        .deserialize()
-    }
-
-    /// Only finds the fields of the request, so that the last of two counts.
-    fn read(body: &'a str) -> serde_json::Result<Self> {
-        let envelope = Self::new(body).deserialize();
-        envelope.or_else(|error| Self::read_apart(body).map_err(|_| error))
-    }
-
-    fn deserialize(self) -> serde_json::Result<Self> {
-        let mut json = serde_json::Deserializer::from_str(self.body);
-        let envelope = json.deserialize_map(self)?;
-        json.end().map(|()| envelope)
-    }
-
-    /// The same where a request that does not count has another shape.
-    fn read_apart(body: &'a str) -> serde_json::Result<Self> {
-        let fields = Fields(&ENVELOPE, in_any_case);
-        let [api_version, kind, request] = fields.of(Some(serde_json::from_str(body)?))?;
-        let request = request.filter(|json| json.get() != "null");
-        let fields = Fields(&REQUEST, in_any_case);
-        let found = request.map(|json| fields.of(Some(json))).transpose()?;
-        Ok(Self {
-            api_version,
-            kind,
-            request: found.map(RequestFields::found),
-            ..Self::new(body)
-        })
-    }
-
-    fn into_request(self) -> Result<Request<'a>, MalformedReview> {
-        let request = self.request.ok_or(MalformedReview::NoRequest)?;
-        let uid = value::<Text>(request.fields[0]).map_err(|error| MalformedReview::NotJson {
-            error,
-            uid: Text::default(),
-        })?;
-        let uid = checked(uid)?;
-        let version = value::<Text>(self.api_version)
-            .and_then(|api_version| Ok((api_version, value::<Text>(self.kind)?)));
-        let read = match version {
-            Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
-                request.read(self.body)
-            }
-            Ok((api_version, kind)) => return Ok(other_version(uid, &api_version, &kind)),
-            Err(error) => Err(("request", error)),
-        };
-        Ok(match read {
-            Ok(request) => Request { uid, ..request },
-            Err((part, error)) => Request::not_checked(uid, part, &error),
-        })
-    }
-}
-
-/// The fields of a request as they are written, and what was read of them on the way.
-struct RequestFields<'a> {
-    fields: Found<'a, 11>,
-    target: Option<Target>,
-    objects: Option<Objects>,
-}
-
-impl<'a> RequestFields<'a> {
-    const fn found(fields: Found<'a, 11>) -> Self {
-        Self {
-            fields,
-            target: None,
-            objects: None,
-        }
-    }
-
-    /// The request, or the part of it that does not have its shape.
-    fn read(self, body: &'a str) -> Result<Request<'a>, (&'static str, serde_json::Error)> {
-        let of_request = |error| ("request", error);
-        let target = self.target.map_or_else(|| Target::of(&self.fields), Ok);
-        let request = request(&self.fields, target.map_err(of_request)?).map_err(of_request)?;
-        let objects = match (self.objects, request.target.read_as()) {
-            (Some(objects), _) => objects,
-            (None, None) => Objects::within(body),
-            (None, Some(kind)) => {
-                let mut objects = Objects::within(body);
-                let documents = documents(&self.fields);
-                for (at, json) in documents.into_iter().enumerate() {
-                    let object = json.map(|json| objects.read(kind, json)).transpose();
-                    objects.add(at, object.map_err(|error| ("object", error))?);
-                }
-                objects
-            }
-        };
-        let [object, old_object] = objects.read;
-        let mut request = Request {
-            object,
-            old_object,
-            is_cut: objects.is_cut,
-            body,
-            ..request
-        };
-        request.complete();
-        Ok(request)
-    }
-}
-
-/// The object and the object before an update; `null` is none.
-fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
-    let [object, old_object] = [fields[OBJECTS], fields[OBJECTS + 1]];
-    [object, old_object].map(|json| json.filter(|json| json.get() != "null"))
-}
-
-/// Reads the fields of a request, and its objects as their kind.
-struct InOnePass<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for InOnePass<'_> {
-    type Value = Option<RequestFields<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
-    }
-}
-
-impl<'de> Visitor<'de> for InOnePass<'_> {
-    type Value = Option<RequestFields<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut seen = [false; REQUEST.len()];
-        let mut request = RequestFields::found([None; REQUEST.len()]);
-        while let Some(at) = map.next_key_seed(Name(&REQUEST, in_any_case))? {
-            let Some(at) = at else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let is_early = at == OBJECTS && seen[OBJECTS + 1];
-            let is_late = at < TARGET_END && request.target.is_some();
-            if seen[at] || is_early || is_late {
-                return Err(A::Error::custom("not as API servers write it"));
-            }
-            seen[at] = true;
-            if at >= OBJECTS && request.target.is_none() {
-                let target = Target::of(&request.fields);
-                request.target = Some(target.map_err(A::Error::custom)?);
-            }
-            let kind = request.target.as_ref().and_then(Target::read_as);
-            match kind.filter(|_| at >= OBJECTS) {
-                Some(kind) => {
-                    let objects = request
-                        .objects
-                        .get_or_insert_with(|| Objects::within(self.0));
-                    let object = map.next_value_seed(AsKind(kind, &objects.room))?;
-                    objects.add(at - OBJECTS, object);
-                }
-                None => request.fields[at] = Some(map.next_value()?),
-            }
-        }
-        Ok(Some(request))
-    }
-}
-
-impl<'de> Visitor<'de> for Envelope<'de> {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
-        let fields = Fields(&REQUEST, in_any_case);
-        while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
-            match at {
-                Some(0) => self.api_version = Some(map.next_value()?),
-                Some(1) => self.kind = Some(map.next_value()?),
-                Some(_) if self.in_one_pass => {
-                    self.request = map.next_value_seed(InOnePass(self.body))?;
-                }
-                Some(_) => self.request = map.next_value_seed(fields)?.map(RequestFields::found),
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(self)
-    }
+/// Finds the fields of a review. Of two equal keys the last counts.
+fn fields_of(body: &str) -> serde_json::Result<ReviewFields<'_>> {
+    let mut json = serde_json::Deserializer::from_str(body);
+    let found = Fields(&ENVELOPE, in_any_case).deserialize(&mut json)?;
+    json.end()?;
+    let [api_version, kind, request] = found.unwrap_or_default();
+    let request = request.filter(|json| json.get() != "null");
+    let request = request.map(|json| Fields(&REQUEST, in_any_case).of(Some(json)));
+    Ok((api_version, kind, request.transpose()?))
 }
 
 fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
@@ -639,21 +450,6 @@ fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
         )),
         ..Request::default()
     }
-}
-
-/// The request without its objects.
-fn request<'a>(fields: &Found<'a, 11>, target: Target) -> serde_json::Result<Request<'a>> {
-    let [_, _, _, _, name, namespace, operation, dry_run, user, ..] = *fields;
-    let [user] = Fields(&["username"], in_any_case).of(user)?;
-    Ok(Request {
-        target,
-        operation: Operation::of(&value::<Text>(operation)?),
-        dry_run: value(dry_run)?,
-        user: value::<User>(user)?.0,
-        name: value::<Name253>(name)?.0,
-        namespace: value::<Name253>(namespace)?.0,
-        ..Request::default()
-    })
 }
 
 /// The value of a field; as in Go, `null` is the default.
