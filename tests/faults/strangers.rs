@@ -27,7 +27,7 @@ const CONNECTIONS: usize = 10_000;
 /// So many come at once, and the next when these have been accepted.
 const TOGETHER: usize = 100;
 
-/// Clients that stall at each stage; together nearly all that a guard takes of one address.
+/// Clients that stall at each stage; together most of what a guard takes.
 const STALLED: usize = 120;
 
 /// Requests before anybody disturbs, and after.

@@ -9,23 +9,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Extension, State as Shared};
+use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hyper_util::rt::TokioExecutor;
-use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpStream;
+use axum_server::Handle;
 use tokio::sync::{oneshot, watch};
-use tower::ServiceBuilder;
 
-use super::connection::{Lifetime, serve_http};
-use super::connections::{ConnectionGuard, Connections, in_flight};
+use super::connection::{Plain, http_server};
+use super::connections::{Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
 use super::limits::Limits;
-use super::listener::accept;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::tls::HandshakeProbe;
@@ -33,8 +29,8 @@ use super::tls::HandshakeProbe;
 /// The content type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Received and not yet read bytes that one connection may hold.
-const BUFFER: usize = 16 * 1024;
+/// Connections open at once.
+const CONNECTIONS: usize = 64;
 
 /// What the admin port reports on.
 pub(super) struct Admin {
@@ -46,36 +42,32 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `stop`. What is returned resolves at
-    /// the end.
+    /// Serves the port on a thread of its own until `handle` stops it. What is returned resolves
+    /// at the end.
     pub(super) fn spawn(
         self,
         listener: TcpListener,
-        connections: Arc<Connections>,
-        stop: oneshot::Receiver<()>,
-    ) -> io::Result<oneshot::Receiver<()>> {
+        handle: Handle<SocketAddr>,
+    ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener)?
-        };
         let (ended, end) = oneshot::channel();
-        // Prometheus keeps its connection from one scrape to the next.
-        let lifetime = Lifetime::new(&self.limits, None);
+        let acceptor = Plain {
+            connections: Connections::new(CONNECTIONS, self.limits.age, None, None),
+            limits: self.limits,
+        };
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let open = Arc::clone(&connections);
-                let serve = |stream: TcpStream, peer: SocketAddr| {
-                    let guard = open.admit(peer.ip())?;
-                    Some(serve(stream, guard, router.clone(), lifetime.clone()))
-                };
-                runtime.block_on(accept(listener, connections, stop, serve));
+                let served = runtime.block_on(async {
+                    let listener = tokio::net::TcpListener::from_std(listener)?;
+                    let server = http_server(listener, acceptor, handle).http1_only();
+                    server.serve(router.into_make_service()).await
+                });
                 // Perhaps nobody waits for it anymore.
-                let _ = ended.send(());
+                let _ = ended.send(served);
             })?;
         Ok(end)
     }
@@ -92,7 +84,7 @@ impl Admin {
     async fn conditions(&self) -> Vec<Readiness> {
         let phase = match *self.phase.borrow() {
             Phase::Serving => Readiness::ready("server", "The server takes requests."),
-            Phase::Draining | Phase::Aborted => Readiness::not_ready(
+            Phase::Draining | Phase::Closing | Phase::Aborted => Readiness::not_ready(
                 "server",
                 "The server is shutting down; send reviews to another replica.",
             ),
@@ -105,17 +97,6 @@ impl Admin {
     }
 }
 
-async fn serve(stream: TcpStream, guard: ConnectionGuard, router: Router, lifetime: Lifetime) {
-    // As for the webhook port.
-    let _ = stream.set_nodelay(true);
-    let mut http = Builder::new(TokioExecutor::new()).http1_only();
-    http.http1().max_buf_size(BUFFER);
-    let service = ServiceBuilder::new()
-        .layer(Extension(Arc::clone(guard.connection())))
-        .service(router);
-    serve_http(stream, &http, &guard, &lifetime, service).await;
-}
-
 /// Alive while it can answer at all.
 async fn healthz() -> &'static str {
     "ok\n"
@@ -124,9 +105,10 @@ async fn healthz() -> &'static str {
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
     let ready = conditions.iter().all(|c| c.state != HealthState::NotReady);
-    let status = match ready {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     (status, lines(&conditions))
 }

@@ -5,17 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::RequestExt as _;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::request::Parts;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, Uri};
-use futures_util::FutureExt as _;
+use futures_util::StreamExt as _;
 use jiff::SignedDuration;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::RequestError;
+use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit, SMALL_BODY};
 use super::review::Reviewer;
 use super::routes::Reviews;
@@ -30,14 +29,9 @@ pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 /// its caller's timeout.
 const PATIENCE_SHARE: u32 = 4;
 
-/// A body has stalled if less than this has arrived in [`STALLED`] times [`LOOK_EVERY`]: one HTTP/2
-/// frame in a quarter of a second. An API server sends as much in microseconds.
-///
-/// Checks are counted instead of time: data that arrived while this process did not run is read
-/// between two checks.
-const PROGRESS: usize = 16 * 1024;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const STALLED: u32 = 5;
+/// A body has stalled if nothing of it has arrived for so long. An API server sends all of it in
+/// microseconds.
+const STALLED: Duration = Duration::from_millis(250);
 
 /// When the client stops waiting for its answer.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +41,13 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
+    fn new(uri: &Uri) -> Self {
+        Self {
+            started: Instant::now(),
+            timeout: client_timeout(uri),
+        }
+    }
+
     pub(super) fn at(self) -> Instant {
         self.started + self.timeout
     }
@@ -54,17 +55,6 @@ impl Deadline {
     /// How long it may wait for others.
     pub(super) fn patience(self) -> Duration {
         self.timeout / PATIENCE_SHARE
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Deadline {
-    type Rejection = RequestError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestError> {
-        Ok(Self {
-            started: Instant::now(),
-            timeout: client_timeout(&parts.uri),
-        })
     }
 }
 
@@ -92,7 +82,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// The whole body of a review, with the memory that it holds.
 #[derive(Debug)]
 pub(super) struct ReviewBody {
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Vec<u8>,
     pub(super) charge: Charge,
     pub(super) deadline: Deadline,
 }
@@ -101,28 +91,62 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
     type Rejection = RequestError;
 
     async fn from_request(
-        mut request: Request,
+        request: Request,
         reviews: &Arc<Reviews<R>>,
     ) -> Result<Self, RequestError> {
-        if !is_json(request.headers()) {
-            return Err(RequestError::ContentType);
-        }
-        let deadline: Deadline = request.extract_parts().await?;
+        let deadline = Deadline::new(request.uri());
         let limits = &reviews.limits;
-        let until = deadline.started + deadline.timeout.min(limits.body_read);
-        let reading = Reading {
-            memory: &reviews.memory,
-            limit: limits.body,
-            patience: deadline.patience(),
+        let (head, mut body) = request.into_parts();
+        let read = async {
+            if !is_json(&head.headers) {
+                return Err(RequestError::ContentType);
+            }
+            let until = deadline.started + deadline.timeout.min(limits.body_read);
+            let reading = Reading {
+                memory: &reviews.memory,
+                limit: limits.body,
+                patience: deadline.patience(),
+            };
+            let read = timeout_at(until, reading.read(&mut body)).await;
+            read.unwrap_or(Err(RequestError::TooSlow))
         };
-        let read = timeout_at(until, reading.read(request.into_body())).await;
-        let (bytes, charge) = read.unwrap_or(Err(RequestError::TooSlow))?;
-        Ok(Self {
-            bytes,
-            charge,
-            deadline,
-        })
+        match read.await {
+            Ok((bytes, charge)) => Ok(Self {
+                bytes,
+                charge,
+                deadline,
+            }),
+            Err(error) => {
+                discard(&head.headers, body, limits);
+                Err(error)
+            }
+        }
     }
+}
+
+/// Reads and discards what a client still sends after its request was refused: up to twice the
+/// largest body, and within the time that a body may take.
+///
+/// An HTTP/2 stream whose body nobody reads is reset, and some clients then forget the
+/// response that came before; an HTTP/1.1 connection is closed, which resets it while the
+/// client sends, and the response is lost.
+pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
+    // With "Expect: 100-continue" the client sends nothing before the body is polled.
+    if body.is_end_stream() || headers.contains_key(EXPECT) {
+        return;
+    }
+    let mut left = limits.body.saturating_mul(2);
+    let read = async move {
+        let mut pieces = body.into_data_stream();
+        while let Some(Ok(data)) = pieces.next().await {
+            let Some(rest) = left.checked_sub(data.len()) else {
+                return;
+            };
+            left = rest;
+        }
+    };
+    // A client that still sends at the deadline has received its response.
+    tokio::spawn(timeout(limits.body_read, read));
 }
 
 /// How a body is read.
@@ -133,138 +157,48 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    async fn read(&self, mut body: Body) -> Result<(Bytes, Charge), RequestError> {
+    async fn read(&self, body: &mut Body) -> Result<(Vec<u8>, Charge), RequestError> {
         let declared = body.size_hint().exact();
         let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         if declared.is_some_and(|length| length > self.limit) {
             return Err(RequestError::TooLarge(self.limit));
         }
         let mut charge = self.memory.admit(declared, self.patience).await?;
-        let mut pieces = Pieces {
-            expected: declared.unwrap_or(0).min(SMALL_BODY),
-            ..Pieces::default()
-        };
-        let mut stall = StallGuard::new(self.memory);
-        while let Some(data) = stall.next_data(&mut body).await? {
-            let length = pieces.length() + data.len();
+        let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
+        let mut admitted = SMALL_BODY;
+        while let Some(data) = self.next_data(body).await? {
+            let length = bytes.len() + data.len();
             if length > self.limit {
                 return Err(RequestError::TooLarge(self.limit));
             }
-            if length > SMALL_BODY && !charge.is_larger() {
-                let rest = declared.unwrap_or(self.limit);
+            if length > admitted {
+                admitted = declared.unwrap_or((2 * length).min(self.limit));
                 self.memory
-                    .admit_larger(&mut charge, rest, self.patience)
+                    .admit_large(&mut charge, admitted, self.patience)
                     .await?;
-                pieces.expected = declared.unwrap_or(0);
+                // No more than memory was taken for.
+                bytes.reserve_exact(admitted - bytes.len());
             }
-            pieces.push(data);
+            bytes.extend_from_slice(&data);
         }
-        Ok((pieces.joined(), charge))
-    }
-}
-
-/// The pieces of a body put together. A body in one piece is not copied.
-#[derive(Default)]
-struct Pieces {
-    first: Bytes,
-    all: Vec<u8>,
-    /// The length for which room is made, no more than memory was taken for.
-    expected: usize,
-}
-
-impl Pieces {
-    fn length(&self) -> usize {
-        self.first.len() + self.all.len()
+        Ok((bytes, charge))
     }
 
-    fn push(&mut self, data: Bytes) {
-        if self.length() == 0 {
-            self.first = data;
-            return;
-        }
-        let first = std::mem::take(&mut self.first);
-        let length = first.len() + self.all.len() + data.len();
-        let room = self.expected.max(length) - self.all.len();
-        self.all.reserve(room);
-        self.all.extend_from_slice(&first);
-        self.all.extend_from_slice(&data);
-    }
-
-    fn joined(self) -> Bytes {
-        match self.all.is_empty() {
-            true => self.first,
-            false => self.all.into(),
-        }
-    }
-}
-
-/// Sheds a body that stalls while memory is short. One that has arrived with its headers
-/// costs no timer.
-struct StallGuard<'a> {
-    memory: &'a MemoryLimit,
-    looks: Option<Interval>,
-    /// Bytes since the last progress.
-    arrived: usize,
-    /// Looks since the last progress.
-    quiet: u32,
-}
-
-impl<'a> StallGuard<'a> {
-    fn new(memory: &'a MemoryLimit) -> Self {
-        Self {
-            memory,
-            looks: None,
-            arrived: 0,
-            quiet: 0,
-        }
-    }
-
-    /// The next piece of the body.
-    async fn next_data(&mut self, body: &mut Body) -> Result<Option<Bytes>, RequestError> {
-        let next = match next_data(body).now_or_never() {
-            Some(next) => next,
-            None => tokio::select! {
-                biased;
-                next = next_data(body) => next,
-                () = self.stalled() => Err(RequestError::NoMemory),
-            },
-        };
-        self.arrived += next
-            .as_ref()
-            .map_or(0, |it| it.as_ref().map_or(0, Bytes::len));
-        if self.arrived >= PROGRESS {
-            (self.arrived, self.quiet) = (0, 0);
-        }
-        next
-    }
-
-    /// Waits until the body has stalled while memory is short.
-    async fn stalled(&mut self) {
-        let looks = self.looks.get_or_insert_with(|| {
-            let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
-            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            looks
-        });
+    /// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
+    /// short is shed.
+    async fn next_data(&self, body: &mut Body) -> Result<Option<Bytes>, RequestError> {
         loop {
-            looks.tick().await;
-            self.quiet = self.quiet.saturating_add(1);
-            if self.quiet >= STALLED && self.memory.is_short() {
-                return;
+            let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+            match timeout(STALLED, frame).await {
+                Err(_) if self.memory.is_short() => return Err(RequestError::NoMemory),
+                Err(_) => {}
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                    Ok(_) | Err(_) => {}
+                },
             }
-        }
-    }
-}
-
-/// The next non-empty piece of data; trailers are skipped.
-async fn next_data(body: &mut Body) -> Result<Option<Bytes>, RequestError> {
-    loop {
-        match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
-            None => return Ok(None),
-            Some(Err(_)) => return Err(RequestError::Interrupted),
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) if !data.is_empty() => return Ok(Some(data)),
-                Ok(_) | Err(_) => {}
-            },
         }
     }
 }

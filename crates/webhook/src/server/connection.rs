@@ -1,34 +1,31 @@
-//! One connection: TLS handshake, then requests until its client or a deadline ends it.
+//! What becomes of an accepted connection before its first request: a place among the others, the
+//! TLS handshake, and the deadlines that its stream keeps.
 
-use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::HttpBody;
-use axum::http::Request;
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
-use rustls::{Error as TlsError, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use axum::extract::Extension;
+use axum::middleware::AddExtension;
+use axum_server::accept::Accept;
+use axum_server::{Handle, Server};
+use rustls::Error as TlsError;
+use tokio::io::BufReader;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
-use tower::{Service, ServiceBuilder};
+use tokio_rustls::server::TlsStream;
+use tower::Layer as _;
 
-use super::connections::{Activity, Connection, ConnectionGuard, Connections};
-use super::drain::DrainedBody;
+use super::connections::{Connection, ConnectionGuard, Connections};
 use super::limits::Limits;
-use super::memory::MemoryLimit;
-use super::metrics::{ConnectionMetrics, Metrics};
-use super::review::Reviewer;
-use super::routes::{Reviews, router};
+use super::metrics::ConnectionMetrics;
+use super::phase::Phase;
+use super::stream::GuardedStream;
 use super::tls::OwnHandshake;
 
 /// Received and not yet read bytes that one HTTP/1.1 connection may hold,
@@ -46,6 +43,10 @@ const STREAM_WINDOW: u32 = 32 * 1024;
 /// The same for one HTTP/2 connection: none of its streams keeps another from being read.
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
+/// HTTP/2 streams that a client has reset and that are not yet forgotten; a client with more
+/// loses its connection.
+const PENDING_RESETS: usize = 20;
+
 /// Bytes read from a connection at once: a TLS record and its header (RFC 8446, 5.2).
 /// rustls by itself reads 4 KiB, and so takes three reads for a review of 10 KiB.
 const READ: usize = 16 * 1024 + 256 + 5;
@@ -55,141 +56,126 @@ const READ: usize = 16 * 1024 + 256 + 5;
 /// of the memory besides its body.
 const HTTP2_HEADERS: u32 = 8 * 1024;
 
-/// HTTP/2 pings discover clients that vanished without closing the connection.
-const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
-
 /// A wrong caBundle fails every review, so its log line is kept rare.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// How long an evicted connection has to close.
-const EVICTED: Duration = Duration::from_secs(1);
+type Accepting<S, V> = Pin<Box<dyn Future<Output = io::Result<Accepted<S, V>>> + Send>>;
+type Accepted<S, V> = (GuardedStream<S>, AddExtension<V, Arc<Connection>>);
 
-/// The longest that an API server waits for a review (`timeoutSeconds` of a webhook), and so
-/// the longest that a connection stays open for what is in flight: it may be a response that
-/// the client does not read, and over HTTP/2 a client can begin further requests until it
-/// knows that the connection is closing.
-const IN_FLIGHT: Duration = Duration::from_secs(30);
-
-/// How often a connection is looked at, at least.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// A client that has not read a response for so long is disconnected where memory is short.
-const UNREAD: Duration = Duration::from_secs(1);
-
-/// The deadlines of a connection after its handshake.
-#[derive(Clone, Debug)]
-pub(super) struct Lifetime {
-    /// To the first request.
-    pub(super) first: Duration,
-    /// Without a request, afterwards.
-    pub(super) idle: Duration,
-    /// To when it closes, however busy.
-    pub(super) age: Duration,
-    /// From when it closes to its end, but for what is in flight.
-    pub(super) grace: Duration,
-    /// What pending responses hold, if that is limited.
-    pub(super) memory: Option<MemoryLimit>,
+/// A server of HTTP/1.1 and HTTP/2 within the limits, which `handle` stops.
+pub(super) fn http_server<A>(
+    listener: TcpListener,
+    acceptor: A,
+    handle: Handle<SocketAddr>,
+) -> Server<SocketAddr, A> {
+    let mut server = Server::from_listener(listener)
+        .acceptor(acceptor)
+        .handle(handle);
+    let http = server.http_builder();
+    http.http1().max_buf_size(HTTP1_BUFFER);
+    http.http2()
+        .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(PENDING_RESETS)
+        .max_header_list_size(HTTP2_HEADERS)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(STREAM_WINDOW);
+    server
 }
 
-impl Lifetime {
-    pub(super) fn new(limits: &Limits, memory: Option<MemoryLimit>) -> Self {
-        Self {
-            first: limits.headers,
-            idle: limits.idle,
-            age: limits.age,
-            grace: limits.grace,
-            memory,
-        }
-    }
+/// Takes connections without TLS.
+#[derive(Clone)]
+pub(super) struct Plain {
+    pub(super) connections: Arc<Connections>,
+    pub(super) limits: Limits,
 }
 
-/// What all connections to the webhook port share.
-pub(super) struct Https {
-    router: Router,
-    tls: TlsAcceptor,
-    http: Builder<TokioExecutor>,
-    own_handshake: OwnHandshake,
-    limits: Limits,
-    lifetime: Lifetime,
-    metrics: ConnectionMetrics,
-    warned: Mutex<Option<Instant>>,
-}
+impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
+    type Stream = GuardedStream<TcpStream>;
+    type Service = AddExtension<V, Arc<Connection>>;
+    type Future = Accepting<TcpStream, V>;
 
-impl Https {
-    pub(super) fn new<R: Reviewer>(
-        reviews: Arc<Reviews<R>>,
-        tls: ServerConfig,
-        own_handshake: OwnHandshake,
-        metrics: &Metrics,
-    ) -> Self {
-        let limits = reviews.limits;
-        let memory = reviews.memory.clone();
-        Self {
-            router: router(reviews),
-            tls: TlsAcceptor::from(Arc::new(tls)),
-            http: http(),
-            own_handshake,
-            limits,
-            lifetime: Lifetime::new(&limits, Some(memory)),
-            metrics: metrics.connections.clone(),
-            warned: Mutex::default(),
-        }
-    }
-
-    /// Serves a connection to its end, if there is room for it.
-    pub(super) fn serve(
-        self: &Arc<Self>,
-        connections: &Arc<Connections>,
-        stream: TcpStream,
-        peer: SocketAddr,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let guard = match self.own_handshake.is_from(peer) {
-            // Readiness needs no place among the others.
-            true => None,
-            false => Some(connections.admit(peer.ip())?),
-        };
-        let shared = Arc::clone(self);
-        Some(async move {
-            match guard {
-                Some(guard) => shared.serve_admitted(guard, stream).await,
-                None => {
-                    let _ = timeout(shared.limits.handshake, shared.tls.accept(stream)).await;
-                }
-            }
+    fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
+        let (guard, limits) = (self.connections.admit(), self.limits);
+        Box::pin(async move {
+            let guard = guard.ok_or(io::ErrorKind::ConnectionRefused)?;
+            stream.set_nodelay(true)?;
+            // Prometheus keeps its connection from one scrape to the next.
+            Ok(accepted(stream, guard, limits, limits.idle, service))
         })
     }
+}
 
-    async fn serve_admitted(self: Arc<Self>, guard: ConnectionGuard, stream: TcpStream) {
+/// Takes connections to the webhook port.
+#[derive(Clone)]
+pub(super) struct Https(pub(super) Arc<Shared>);
+
+/// What all connections to the webhook port share.
+pub(super) struct Shared {
+    pub(super) connections: Arc<Connections>,
+    pub(super) tls: TlsAcceptor,
+    pub(super) own_handshake: OwnHandshake,
+    pub(super) limits: Limits,
+    pub(super) metrics: ConnectionMetrics,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) warned: Mutex<Option<Instant>>,
+}
+
+impl<V: Send + 'static> Accept<TcpStream, V> for Https {
+    type Stream = GuardedStream<TlsStream<BufReader<TcpStream>>>;
+    type Service = AddExtension<V, Arc<Connection>>;
+    type Future = Accepting<TlsStream<BufReader<TcpStream>>, V>;
+
+    fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            if shared.own_handshake.is_from(stream.peer_addr()?) {
+                // Readiness needs no place among the others, and makes no request.
+                let _ = timeout(shared.limits.handshake, shared.tls.accept(stream)).await;
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            let admitted = shared.connections.admit();
+            let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let stream = shared.handshake(stream, guard.connection()).await?;
+            let idle = match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => shared.limits.idle,
+                _ => shared.limits.headers,
+            };
+            Ok(accepted(stream, guard, shared.limits, idle, service))
+        })
+    }
+}
+
+fn accepted<S, V>(
+    stream: S,
+    guard: ConnectionGuard,
+    limits: Limits,
+    idle: Duration,
+    service: V,
+) -> Accepted<S, V> {
+    let service = Extension(Arc::clone(guard.connection())).layer(service);
+    (GuardedStream::new(stream, guard, limits, idle), service)
+}
+
+impl Shared {
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        connection: &Connection,
+    ) -> io::Result<TlsStream<BufReader<TcpStream>>> {
         // Without it the second small write of an answer waits for the
-        // client's delayed acknowledgement, 40 ms. A connection that is
-        // already gone says so at the handshake.
-        let _ = stream.set_nodelay(true);
+        // client's delayed acknowledgement, 40 ms.
+        stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(READ, stream);
+        let mut phase = self.phase.clone();
         let accepted = tokio::select! {
             accepted = timeout(self.limits.handshake, self.tls.accept(stream)) => accepted,
-            () = guard.connection().closing() => return,
-        };
-        let stream = match accepted {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return self.handshake_failed(&error),
-            Err(_) => return self.handshake_failed(&io::ErrorKind::TimedOut.into()),
-        };
-        let mut lifetime = self.lifetime.clone();
-        let http = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => self.http.clone().http2_only(),
-            _ => {
-                lifetime.idle = self.limits.headers;
-                self.http.clone().http1_only()
+            () = poll_fn(|cx| connection.poll_evicted(cx)) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            _ = phase.wait_for(|phase| *phase >= Phase::Closing) => {
+                return Err(io::ErrorKind::ConnectionAborted.into());
             }
         };
-        let (connection, limits) = (Arc::clone(guard.connection()), self.limits);
-        let service = ServiceBuilder::new()
-            .map_request(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(Arc::clone(&connection));
-                DrainedBody::wrap(request, limits)
-            })
-            .service(self.router.clone());
-        serve_http(stream, &http, &guard, &lifetime, service).await;
+        let stream = accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        stream.inspect_err(|error| self.handshake_failed(error))
     }
 
     fn handshake_failed(&self, error: &io::Error) {
@@ -212,203 +198,5 @@ impl Https {
             *warned = Some(Instant::now());
         }
         due
-    }
-}
-
-/// HTTP/1.1 and HTTP/2 within the limits.
-fn http() -> Builder<TokioExecutor> {
-    let mut http = Builder::new(TokioExecutor::new());
-    http.http1().max_buf_size(HTTP1_BUFFER);
-    http.http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(HTTP2_PING_EVERY)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HTTP2_HEADERS)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .initial_stream_window_size(STREAM_WINDOW);
-    http
-}
-
-/// Serves a connection to its end, with one timer for all its deadlines.
-///
-/// Whatever a client can leave undone (headers, the next request, reading a response) leaves
-/// the connection without a request that begins or ends, and so idle.
-pub(super) async fn serve_http<S, V, B>(
-    stream: S,
-    http: &Builder<TokioExecutor>,
-    guard: &ConnectionGuard,
-    lifetime: &Lifetime,
-    service: V,
-) where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    V: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    V::Future: Send + 'static,
-    V::Error: Into<Box<dyn Error + Send + Sync>>,
-    B: HttpBody<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-{
-    let connection = guard.connection();
-    let service = TowerToHyperService::new(service);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let mut closing = pin!(connection.closing());
-    let mut timer = pin!(sleep(lifetime.first.min(LOOK_EVERY)));
-    let mut closed_at = None;
-    let mut oldest = None;
-    loop {
-        let next = tokio::select! {
-            biased;
-            // What is wrong with a connection is its client's affair.
-            _ = &mut serving => return,
-            () = &mut closing, if closed_at.is_none() => Next::Close,
-            () = &mut timer => {
-                let activity = connection.activity().clone();
-                if is_unread(&activity, &mut oldest) && lifetime.is_memory_short() {
-                    guard.displaced();
-                    return;
-                }
-                lifetime.next(connection, &activity, closed_at)
-            }
-        };
-        let now = Instant::now();
-        match next {
-            Next::Look(at) => timer.as_mut().reset(at.min(now + LOOK_EVERY)),
-            Next::Close => {
-                serving.as_mut().graceful_shutdown();
-                closed_at = Some(now);
-                timer.as_mut().reset(now + lifetime.grace.min(LOOK_EVERY));
-            }
-            Next::Cut => return,
-        }
-    }
-}
-
-/// What to do with a connection next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// It stays until then.
-    Look(Instant),
-    /// It ends once what is in flight has.
-    Close,
-    /// It ends at once.
-    Cut,
-}
-
-impl Lifetime {
-    fn next(
-        &self,
-        connection: &Connection,
-        activity: &Activity,
-        closed_at: Option<Instant>,
-    ) -> Next {
-        let now = Instant::now();
-        let is_idle = activity.in_flight == 0;
-        let stuck = activity.last + IN_FLIGHT;
-        let (due, then) = match closed_at {
-            Some(at) if activity.is_evicted => (at + EVICTED, Next::Cut),
-            Some(at) if is_idle => (at.max(activity.last) + self.grace, Next::Cut),
-            Some(at) => (stuck.min(at + IN_FLIGHT), Next::Cut),
-            None if !is_idle && now >= stuck => (stuck, Next::Cut),
-            None => {
-                let idle = match (is_idle, activity.has_requests) {
-                    (false, _) => stuck,
-                    (true, true) => activity.last + self.idle,
-                    (true, false) => activity.last + self.first,
-                };
-                (idle.min(connection.opened() + self.age), Next::Close)
-            }
-        };
-        match due > now {
-            true => Next::Look(due),
-            false => then,
-        }
-    }
-
-    fn is_memory_short(&self) -> bool {
-        self.memory.as_ref().is_some_and(MemoryLimit::is_short)
-    }
-}
-
-/// Whether the oldest pending response is old, and was at the last look: in between, this
-/// process has had time to send it.
-fn is_unread(activity: &Activity, oldest: &mut Option<Instant>) -> bool {
-    let old = activity.pending.iter().min().copied();
-    let old = old.filter(|since| since.elapsed() >= UNREAD);
-    let is_known = old.is_some() && old == *oldest;
-    *oldest = old;
-    is_known
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-    use std::future::pending;
-    use std::net::{IpAddr, Ipv4Addr};
-
-    use tokio::io::AsyncWriteExt as _;
-    use tower::service_fn;
-
-    use super::*;
-
-    const LONG: Duration = Duration::from_secs(3600);
-
-    const LIFETIME: Lifetime = Lifetime {
-        first: LONG,
-        idle: LONG,
-        age: LONG,
-        grace: Duration::from_secs(1),
-        memory: None,
-    };
-
-    /// Whether it is closing or not. Over HTTP/2 a client could otherwise keep it open with one
-    /// request after the other.
-    #[tokio::test(start_paused = true)]
-    async fn what_is_in_flight_keeps_a_connection_open_for_half_a_minute() {
-        for is_closing in [false, true] {
-            let connections = Arc::new(Connections::new(1, 1, None));
-            let guard = connections.admit(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
-            let (mut client, stream) = tokio::io::duplex(1024);
-            let request = b"POST / HTTP/1.1\r\nhost: guard\r\ncontent-length: 0\r\n\r\n";
-            client.write_all(request).await.unwrap();
-            let http = Builder::new(TokioExecutor::new()).http1_only();
-            let connection = Arc::clone(guard.connection());
-            let never = service_fn(move |_| {
-                let in_flight = connection.begin();
-                async move {
-                    let _in_flight = in_flight;
-                    pending::<Result<Response, Infallible>>().await
-                }
-            });
-            let mut serving = pin!(serve_http(stream, &http, &guard, &LIFETIME, never));
-            let begun = timeout(Duration::from_millis(1), &mut serving).await;
-            assert!(begun.is_err() && guard.connection().activity().in_flight == 1);
-            if is_closing {
-                connections.close_all();
-            }
-            let early = IN_FLIGHT - Duration::from_secs(1);
-            let ended = timeout(early, &mut serving).await;
-            assert!(ended.is_err(), "too early, closing: {is_closing}");
-            let ended = timeout(3 * LIFETIME.grace, &mut serving).await;
-            assert!(ended.is_ok(), "too late, closing: {is_closing}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_response_is_unread_that_was_old_at_two_looks() {
-        let now = Instant::now();
-        let connections = Arc::new(Connections::new(1, 1, None));
-        let guard = connections.admit(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
-        let activity = || guard.connection().activity().clone();
-        let [mut first, mut second] = [0, 1].map(|_| guard.connection().begin());
-        let mut oldest = None;
-        first.ready();
-        assert!(!is_unread(&activity(), &mut oldest), "it is young");
-        tokio::time::advance(UNREAD).await;
-        second.ready();
-        assert!(!is_unread(&activity(), &mut oldest), "the first look");
-        assert_eq!(oldest, Some(now));
-        // Others that are read meanwhile change nothing.
-        drop(second);
-        assert!(is_unread(&activity(), &mut oldest));
-        drop(first);
-        assert!(!is_unread(&activity(), &mut oldest));
     }
 }

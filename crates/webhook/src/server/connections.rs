@@ -1,144 +1,139 @@
-//! The connections that are open at a listener: caps in all and per peer, and what is in
-//! flight on each.
+//! The connections that are open at a listener, and what is in flight on each.
 //!
-//! Where a cap is reached, an idle connection is evicted for the new one: of the peer itself
-//! if it has reached its own, else of the peer that has most. Connections without a reviewed
-//! request are evicted first.
+//! Where there are as many as may be, an idle one is evicted for the next: first one without a
+//! reviewed request, then the one that has been idle longest.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::Response;
-use tokio::sync::Notify;
+use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 
-use super::memory::Charge;
+use super::body::MAX_TIMEOUT;
+use super::limits::Limits;
+use super::memory::{Charge, MemoryLimit};
 use super::metrics::{ConnectionMetrics, Held};
+
+/// A client that has read none of its responses for so long is disconnected where memory is
+/// short.
+const UNREAD: Duration = Duration::from_secs(2);
+
+/// How long an old connection must be idle to be closed. Over HTTP/1.1 its next response says
+/// that it is the last one.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// The connections of one listener.
 #[derive(Debug)]
 pub(super) struct Connections {
     limit: usize,
-    per_peer: usize,
+    age: Duration,
+    /// What pending responses hold; `None` for the admin port.
+    memory: Option<MemoryLimit>,
     /// `None` for the admin port, whose connections are not counted.
     metrics: Option<ConnectionMetrics>,
-    open: Mutex<Open>,
-}
-
-#[derive(Debug, Default)]
-struct Open {
-    next: u64,
-    connections: HashMap<u64, Arc<Connection>>,
+    open: Mutex<Vec<Arc<Connection>>>,
 }
 
 /// One connection, from its accept to its end.
 #[derive(Debug)]
 pub(super) struct Connection {
-    peer: IpAddr,
-    opened: Instant,
+    old: Instant,
     activity: Mutex<Activity>,
-    close: Notify,
+    is_evicted: AtomicBool,
+    /// Wakes the task of the connection.
+    waker: AtomicWaker,
 }
 
 /// What happens on a connection.
-#[derive(Clone, Debug)]
-pub(super) struct Activity {
+#[derive(Debug)]
+struct Activity {
     /// When a request last began, or the last of its response was sent.
-    pub(super) last: Instant,
+    last: Instant,
     /// Requests whose response has not been sent yet.
-    pub(super) in_flight: usize,
-    /// Since when each pending response is ready that the client has not read yet.
-    pub(super) pending: Vec<Instant>,
+    in_flight: usize,
+    /// Those whose response is ready, and since when none of them was sent.
+    unread: usize,
+    unread_since: Instant,
     /// Whether any request was made.
-    pub(super) has_requests: bool,
-    /// Whether it must make room for another.
-    pub(super) is_evicted: bool,
+    has_requests: bool,
     /// Whether a review was answered.
     has_reviewed: bool,
-    /// Whether it is to close.
-    is_closing: bool,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing more is read.
+    Close,
+    /// Nothing more is written either.
+    Cut,
 }
 
 /// The place of a connection among those that are open, until dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
-    number: u64,
     connection: Arc<Connection>,
     _counted: Option<Held>,
 }
 
 impl Connections {
-    pub(super) fn new(limit: usize, per_peer: usize, metrics: Option<ConnectionMetrics>) -> Self {
-        Self {
+    pub(super) fn new(
+        limit: usize,
+        age: Duration,
+        memory: Option<MemoryLimit>,
+        metrics: Option<ConnectionMetrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             limit: limit.max(1),
-            per_peer: per_peer.max(1),
+            age,
+            memory,
             metrics,
             open: Mutex::default(),
-        }
+        })
     }
 
-    /// A place for a connection from `peer`, if there is one or can be made.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionGuard> {
+    /// A place for a connection, if there is one or can be made.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<ConnectionGuard> {
         let mut open = self.open();
-        if !self.make_room(&open, peer) {
+        if !self.make_room(&open) {
             if let Some(metrics) = &self.metrics {
                 metrics.refused();
             }
             return None;
         }
-        let now = Instant::now();
-        let connection = Arc::new(Connection {
-            peer,
-            opened: now,
-            activity: Mutex::new(Activity::new(now)),
-            close: Notify::new(),
-        });
-        let number = open.next;
-        open.next += 1;
-        open.connections.insert(number, Arc::clone(&connection));
+        let connection = Arc::new(Connection::new(self.age));
+        open.push(Arc::clone(&connection));
         Some(ConnectionGuard {
             connections: Arc::clone(self),
-            number,
             connection,
             _counted: self.metrics.as_ref().map(ConnectionMetrics::opened),
         })
     }
 
-    fn make_room(&self, open: &Open, newcomer: IpAddr) -> bool {
-        // Those that are closing take a moment.
-        if open.connections.len() >= 2 * self.limit {
+    fn make_room(&self, open: &[Arc<Connection>]) -> bool {
+        // Those that were evicted take a moment.
+        if open.len() >= 2 * self.limit {
             return false;
         }
-        let all = open.connections.values();
-        let staying: Vec<_> = all.filter(|it| !it.activity().is_closing).collect();
-        let mut held: HashMap<IpAddr, usize> = HashMap::new();
-        for connection in &staying {
-            *held.entry(connection.peer).or_default() += 1;
-        }
-        let has_all_of_its_own = held.get(&newcomer).is_some_and(|it| *it >= self.per_peer);
-        if staying.len() < self.limit && !has_all_of_its_own {
+        let staying = open.iter().filter(|it| !it.is_evicted());
+        if staying.clone().count() < self.limit {
             return true;
         }
-        let most = held.iter().max_by_key(|(_, count)| **count);
-        let crowded = match most {
-            Some((peer, _)) if !has_all_of_its_own => *peer,
-            _ => newcomer,
-        };
-        let idle = staying.iter().filter_map(|connection| {
-            let activity = connection.activity();
-            let is_idle = connection.peer == crowded && activity.in_flight == 0;
-            is_idle.then_some(((activity.has_reviewed, activity.last), connection))
-        });
+        let idle = staying.filter_map(|connection| Some((connection.idle_since()?, connection)));
         let Some((_, evicted)) = idle.min_by_key(|(rank, _)| *rank) else {
             return false;
         };
-        evicted.activity().is_evicted = true;
-        evicted.close();
+        evicted.is_evicted.store(true, Ordering::Relaxed);
+        evicted.waker.wake();
         self.displaced();
         true
     }
@@ -150,96 +145,136 @@ impl Connections {
         }
     }
 
-    /// Closes every connection once its requests are answered.
-    pub(super) fn close_all(&self) {
-        for connection in self.open().connections.values() {
-            connection.close();
-        }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.open().connections.len()
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Activity {
-    fn new(now: Instant) -> Self {
+impl Connection {
+    fn new(age: Duration) -> Self {
+        let now = Instant::now();
         Self {
-            last: now,
-            in_flight: 0,
-            pending: Vec::new(),
-            has_requests: false,
-            is_evicted: false,
-            has_reviewed: false,
-            is_closing: false,
+            old: now + age,
+            activity: Mutex::new(Activity {
+                last: now,
+                in_flight: 0,
+                unread: 0,
+                unread_since: now,
+                has_requests: false,
+                has_reviewed: false,
+            }),
+            is_evicted: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
         }
     }
-}
 
-impl Connection {
-    pub(super) fn opened(&self) -> Instant {
-        self.opened
-    }
-
-    pub(super) fn activity(&self) -> MutexGuard<'_, Activity> {
+    fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self) {
-        self.activity().is_closing = true;
-        self.close.notify_one();
+    /// Waits until it must make room for another.
+    pub(super) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.waker.register(cx.waker());
+        if self.is_evicted() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
-    /// Waits until the connection is to close.
-    pub(super) async fn closing(&self) {
-        self.close.notified().await;
+    fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Relaxed)
+    }
+
+    /// Since when nothing is in flight, and before it whether a review was answered.
+    fn idle_since(&self) -> Option<(bool, Instant)> {
+        let activity = self.activity();
+        (activity.in_flight == 0).then_some((activity.has_reviewed, activity.last))
     }
 
     /// Counts a request until its response has been sent.
-    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+    fn begin(self: &Arc<Self>) -> InFlight {
         let mut activity = self.activity();
         activity.has_requests = true;
         activity.in_flight += 1;
         activity.last = Instant::now();
         InFlight {
             connection: Arc::clone(self),
-            ready: None,
+            is_ready: false,
         }
+    }
+}
+
+impl ConnectionGuard {
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// How the connection ends, if it has come to that.
+    pub(super) fn end(&self, limits: &Limits, idle: Duration) -> Option<End> {
+        let now = Instant::now();
+        let activity = self.connection.activity();
+        if activity.in_flight > 0 {
+            let is_unread = activity.unread > 0 && now >= activity.unread_since + UNREAD;
+            let memory = self.connections.memory.as_ref();
+            let is_displaced = is_unread && memory.is_some_and(MemoryLimit::is_short);
+            if is_displaced {
+                self.connections.displaced();
+            }
+            let is_stuck = now >= activity.last + MAX_TIMEOUT;
+            return (is_displaced || is_stuck).then_some(End::Cut);
+        }
+        let quiet = if activity.has_requests {
+            idle
+        } else {
+            limits.headers
+        };
+        let settled = self.connection.old.max(activity.last + SETTLED);
+        let due = settled.min(activity.last + quiet);
+        if now >= due + limits.grace {
+            Some(End::Cut)
+        } else {
+            (now >= due).then_some(End::Close)
+        }
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        let is_other = |it: &Arc<Connection>| !Arc::ptr_eq(it, &self.connection);
+        self.connections.open().retain(is_other);
     }
 }
 
 /// A request on a connection, until its response has been sent.
 #[derive(Debug)]
-pub(super) struct InFlight {
+struct InFlight {
     connection: Arc<Connection>,
-    /// Since when its response is pending.
-    ready: Option<Instant>,
+    is_ready: bool,
 }
 
 impl InFlight {
     /// The response is ready, to be read by the client.
-    pub(super) fn ready(&mut self) {
-        let now = Instant::now();
-        self.connection.activity().pending.push(now);
-        self.ready = Some(now);
+    fn ready(&mut self) {
+        let mut activity = self.connection.activity();
+        if activity.unread == 0 {
+            activity.unread_since = Instant::now();
+        }
+        activity.unread += 1;
+        self.is_ready = true;
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut activity = self.connection.activity();
-        if let Some(ready) = self.ready {
-            // Of several that became ready at the same moment any is as good.
-            if let Some(at) = activity.pending.iter().position(|it| *it == ready) {
-                activity.pending.swap_remove(at);
-            }
+        let now = Instant::now();
+        if self.is_ready {
+            activity.unread -= 1;
+            activity.unread_since = now;
         }
         activity.in_flight -= 1;
-        activity.last = Instant::now();
+        activity.last = now;
     }
 }
 
@@ -266,9 +301,14 @@ pub(super) async fn in_flight(
     next: Next,
 ) -> Response {
     let mut in_flight = connection.begin();
+    let is_last = request.version() == Version::HTTP_11 && Instant::now() >= connection.old;
     let (mut head, body) = next.run(request).await.into_parts();
     let charge: Option<Arc<Charge>> = head.extensions.remove();
     connection.activity().has_reviewed |= charge.is_some() && head.status.is_success();
+    if is_last {
+        let close = HeaderValue::from_static("close");
+        head.headers.insert(CONNECTION, close);
+    }
     // Every response here is in memory already.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     in_flight.ready();
@@ -280,92 +320,125 @@ pub(super) async fn in_flight(
     Response::from_parts(head, Body::from(Bytes::from_owner(pending)))
 }
 
-impl ConnectionGuard {
-    pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.connection
-    }
-
-    /// Counts the connection as one that had to make room, for its memory.
-    pub(super) fn displaced(&self) {
-        self.connections.displaced();
-    }
-}
-
-impl Drop for ConnectionGuard {
-    fn drop(&mut self) {
-        self.connections.open().connections.remove(&self.number);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
-    const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+    const LONG: Duration = Duration::from_secs(3600);
 
-    /// Connections of these peers, each a moment younger than the one before it.
-    async fn full_of(
-        per_peer: usize,
-        peers: &[IpAddr],
-    ) -> (Arc<Connections>, Vec<ConnectionGuard>) {
-        let connections = Arc::new(Connections::new(peers.len(), per_peer, None));
+    /// Connections, each a moment younger than the one before it.
+    async fn full_of(count: usize) -> (Arc<Connections>, Vec<ConnectionGuard>) {
+        let connections = Connections::new(count, LONG, None, None);
         let mut guards = Vec::new();
-        for peer in peers {
-            guards.push(connections.admit(*peer).unwrap());
+        for _ in 0..count {
+            guards.push(connections.admit().unwrap());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         (connections, guards)
     }
 
-    fn closing(guards: &[ConnectionGuard]) -> Vec<usize> {
-        let is_closing = |at: &usize| guards[*at].connection.activity().is_closing;
-        (0..guards.len()).filter(is_closing).collect()
+    fn evicted(guards: &[ConnectionGuard]) -> Vec<usize> {
+        let is_evicted = |at: &usize| guards[*at].connection.is_evicted();
+        (0..guards.len()).filter(is_evicted).collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_peer_with_most_connections_makes_room_with_its_idle_ones() {
-        let (connections, guards) = full_of(4, &[A, B, B, B]).await;
-        let _in_flight = guards[1].connection.begin();
-        drop(guards[2].connection.begin());
-        assert!(connections.admit(A).is_some());
-        assert_eq!(closing(&guards), [3]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_at_its_cap_evicts_its_own() {
-        let (connections, guards) = full_of(2, &[B, B, A, A]).await;
-        assert!(connections.admit(A).is_some());
-        assert_eq!(closing(&guards), [2]);
+    async fn the_connection_that_was_idle_longest_makes_room() {
+        let (connections, guards) = full_of(3).await;
+        let _in_flight = guards[0].connection.begin();
+        drop(guards[1].connection.begin());
+        assert!(connections.admit().is_some());
+        assert_eq!(evicted(&guards), [2]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_without_a_reviewed_request_are_evicted_first() {
-        let (connections, guards) = full_of(2, &[A, A]).await;
+        let (connections, guards) = full_of(2).await;
         guards[0].connection.activity().has_reviewed = true;
-        let younger = connections.admit(A).unwrap();
-        assert_eq!(closing(&guards), [1]);
+        let younger = connections.admit().unwrap();
+        assert_eq!(evicted(&guards), [1]);
         let _in_flight = younger.connection.begin();
-        assert!(connections.admit(A).is_some());
-        assert_eq!(closing(&guards), [0, 1]);
+        assert!(connections.admit().is_some());
+        assert_eq!(evicted(&guards), [0, 1]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_with_requests_in_flight_stay() {
-        let (connections, guards) = full_of(2, &[A, A]).await;
+        let (connections, guards) = full_of(2).await;
         let _in_flight = [0, 1].map(|at| guards[at].connection.begin());
-        assert!(connections.admit(B).is_none());
-        assert_eq!(closing(&guards), [0_usize; 0]);
+        assert!(connections.admit().is_none());
+        assert_eq!(evicted(&guards), [0_usize; 0]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_that_are_closing_do_not_make_room_without_end() {
-        let (connections, guards) = full_of(2, &[A, A]).await;
-        let more = std::iter::repeat_with(|| connections.admit(A));
+        let (connections, guards) = full_of(2).await;
+        let more = std::iter::repeat_with(|| connections.admit());
         let more: Vec<_> = more.take(5).flatten().collect();
-        assert_eq!(closing(&guards), [0, 1]);
+        assert_eq!(evicted(&guards), [0, 1]);
         assert_eq!(more.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_in_flight_keeps_a_connection_open_for_half_a_minute() {
+        let (_connections, guards) = full_of(1).await;
+        let _in_flight = guards[0].connection.begin();
+        let moment = Duration::from_millis(1);
+        tokio::time::advance(MAX_TIMEOUT - moment).await;
+        assert_eq!(guards[0].end(&Limits::default(), LONG), None);
+        tokio::time::advance(moment).await;
+        assert_eq!(guards[0].end(&Limits::default(), LONG), Some(End::Cut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_is_cut_where_memory_is_short() {
+        let limits = Limits {
+            small_memory: 0,
+            ..Limits::default()
+        };
+        let short = MemoryLimit::new(&limits);
+        for (memory, end) in [(Some(short), Some(End::Cut)), (None, None)] {
+            let connections = Connections::new(1, LONG, memory, None);
+            let guard = connections.admit().unwrap();
+            let mut responses = [guard.connection.begin(), guard.connection.begin()];
+            tokio::time::advance(UNREAD).await;
+            assert_eq!(guard.end(&limits, LONG), None, "being judged");
+            for response in &mut responses {
+                response.ready();
+            }
+            tokio::time::advance(UNREAD).await;
+            let [first, _second] = responses;
+            drop(first);
+            assert_eq!(guard.end(&limits, LONG), None, "one was read");
+            tokio::time::advance(UNREAD).await;
+            assert_eq!(guard.end(&limits, LONG), end);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_and_is_cut_where_that_takes_too_long() {
+        let limits = Limits::default();
+        let (_connections, guards) = full_of(1).await;
+        tokio::time::advance(limits.headers).await;
+        assert_eq!(guards[0].end(&limits, LONG), Some(End::Close));
+        drop(guards[0].connection.begin());
+        tokio::time::advance(limits.headers).await;
+        assert_eq!(guards[0].end(&limits, LONG), None, "it has made a request");
+        assert_eq!(guards[0].end(&limits, limits.headers), Some(End::Close));
+        tokio::time::advance(limits.grace).await;
+        assert_eq!(guards[0].end(&limits, limits.headers), Some(End::Cut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_connection_closes_when_nothing_is_in_flight() {
+        let limits = Limits::default();
+        let (_connections, guards) = full_of(1).await;
+        tokio::time::advance(LONG).await;
+        let in_flight = guards[0].connection.begin();
+        assert_eq!(guards[0].end(&limits, LONG), None);
+        drop(in_flight);
+        assert_eq!(guards[0].end(&limits, LONG), None);
+        tokio::time::advance(SETTLED).await;
+        assert_eq!(guards[0].end(&limits, LONG), Some(End::Close));
     }
 }

@@ -9,32 +9,30 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum_server::Handle;
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot::error::RecvError;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::admin::Admin;
-use super::connection::Https;
+use super::connection::{Https, Shared, http_server};
 use super::connections::Connections;
 use super::health::HealthSource;
 use super::limits::Limits;
-use super::listener::{accept, listen_at};
+use super::listener::listen_at;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::review::Reviewer;
-use super::routes::Reviews;
+use super::routes::{Reviews, router};
 use super::signals::Signals;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
-
-/// Connections open at once at the admin port.
-const ADMIN_CONNECTIONS: usize = 64;
 
 /// How long the admin port has for its last answers.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
@@ -117,9 +115,15 @@ impl Shutdown {
         self.0.send_modify(|phase| {
             *phase = match phase {
                 Phase::Serving => Phase::Draining,
-                Phase::Draining | Phase::Aborted => Phase::Aborted,
+                Phase::Draining | Phase::Closing | Phase::Aborted => Phase::Aborted,
             };
         });
+    }
+
+    /// No more connections are accepted from now on.
+    fn close(&self) {
+        let closing = |phase: &mut Phase| *phase = (*phase).max(Phase::Closing);
+        self.0.send_modify(closing);
     }
 
     /// Calls [`request`](Self::request) for each SIGTERM and SIGINT (Ctrl-C on
@@ -157,24 +161,24 @@ pub struct Server {
     shutdown_delay: Duration,
     drain_timeout: Duration,
     phase: Shutdown,
-    webhook: Listener<()>,
-    probes: Listener<Result<(), RecvError>>,
+    webhook: Port,
+    probes: Port,
 }
 
 /// What serves a port, and the way to stop it.
 #[derive(Debug)]
-struct Listener<T> {
+struct Port {
     name: &'static str,
-    connections: Arc<Connections>,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<T>,
+    handle: Handle<SocketAddr>,
+    task: JoinHandle<io::Result<()>>,
 }
 
-impl<T> Listener<T> {
+impl Port {
     /// Waits for the task to end, and says what ended it.
     async fn ended(&mut self) -> ServerError {
         let reason = match (&mut self.task).await {
-            Ok(_) => "its task ended".to_owned(),
+            Ok(Ok(())) => "its task ended".to_owned(),
+            Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         ServerError::Stopped {
@@ -185,15 +189,14 @@ impl<T> Listener<T> {
 }
 
 impl Admin {
-    fn listen(self, listener: TcpListener) -> io::Result<Listener<Result<(), RecvError>>> {
-        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, None));
-        let (stop, stopped) = oneshot::channel();
-        let ended = self.spawn(listener.into_std()?, Arc::clone(&connections), stopped)?;
-        Ok(Listener {
+    fn serve(self, listener: TcpListener) -> io::Result<Port> {
+        let handle = Handle::new();
+        let ended = self.spawn(listener.into_std()?, handle.clone())?;
+        let ended = async { ended.await.map_err(io::Error::other)? };
+        Ok(Port {
             name: "admin",
+            handle,
             task: tokio::spawn(ended),
-            connections,
-            stop,
         })
     }
 }
@@ -225,20 +228,26 @@ impl Server {
         let (sender, phase) = watch::channel(Phase::Serving);
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests.clone()));
-        let https = Arc::new(Https::new(reviews, tls, own_handshake, &metrics));
-        let connections = Arc::new(Connections::new(
-            limits.connections,
-            limits.connections_per_peer,
-            Some(metrics.connections.clone()),
-        ));
-        let (stop, stopped) = oneshot::channel();
-        let open = Arc::clone(&connections);
-        let serve = move |stream, peer| https.serve(&open, stream, peer);
-        let webhook = Listener {
+        let acceptor = Https(Arc::new(Shared {
+            connections: Connections::new(
+                limits.connections,
+                limits.age,
+                Some(reviews.memory.clone()),
+                Some(metrics.connections.clone()),
+            ),
+            tls: TlsAcceptor::from(Arc::new(tls)),
+            own_handshake,
+            limits,
+            metrics: metrics.connections.clone(),
+            phase: phase.clone(),
+            warned: Mutex::default(),
+        }));
+        let handle = Handle::new();
+        let server = http_server(listener, acceptor, handle.clone());
+        let webhook = Port {
             name: "webhook",
-            task: tokio::spawn(accept(listener, Arc::clone(&connections), stopped, serve)),
-            connections,
-            stop,
+            handle,
+            task: tokio::spawn(server.serve(router(reviews).into_make_service())),
         };
 
         let probes = Admin {
@@ -255,7 +264,7 @@ impl Server {
             drain_timeout: options.drain_timeout,
             phase: Shutdown(Arc::new(sender)),
             webhook,
-            probes: probes.listen(admin_listener).map_err(failed)?,
+            probes: probes.serve(admin_listener).map_err(failed)?,
         })
     }
 
@@ -293,17 +302,16 @@ impl Server {
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
-        // Whoever no longer listens has ended already.
-        let _ = self.webhook.stop.send(());
+        self.phase.close();
+        self.webhook.handle.graceful_shutdown(None);
         let stopped = tokio::select! {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(self.drain_timeout) => Stopped::Cut(self.webhook.connections.count()),
+            () = sleep(self.drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
         };
-        self.webhook.task.abort();
-        self.probes.connections.close_all();
-        let _ = self.probes.stop.send(());
+        self.webhook.handle.shutdown();
+        self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));
         let _ = timeout(ADMIN_DRAIN, &mut self.probes.task).await;
         match stopped {
             Stopped::Drained => tracing::info!("Stopped: every request was answered."),

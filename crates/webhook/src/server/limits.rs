@@ -29,15 +29,13 @@ const MOST_LARGE: usize = 4;
 /// ```text
 /// requests, answers and
 /// bodies up to 32 KiB        34 MiB  small_memory
-/// bodies up to 4 MiB         22 MiB  medium_memory
-/// larger bodies              38 MiB  large_memory
+/// larger bodies              43 MiB  large_memory
 /// requests that wait         96 MiB  2,451 × 40 KiB of headers and received bytes: the other
 ///                                    621 of 3,072 have their share of small_memory
 /// those over HTTP/1.1        12 MiB  512 connections × 24 KiB more
-/// larger bodies that wait     4 MiB  128 × 32 KiB of received bytes
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
 /// what is read of large ones 32 MiB  4 at once × 8 MiB
-/// what is read of small ones 88 MiB  as much as bodies up to 4 MiB, and 32 KiB each of 1,024
+/// what is read of small ones 109 MiB as much as all bodies, and 32 KiB each of 1,024
 /// lines for the log           8 MiB  that nobody reads
 ///                           363 MiB
 /// ```
@@ -55,9 +53,7 @@ pub struct Limits {
     /// Meanwhile bodies that have stalled are shed, and connections end whose clients do not
     /// read their answers.
     pub small_memory: usize,
-    /// Bytes held by bodies above 32 KiB, and up to 4 MiB.
-    pub medium_memory: usize,
-    /// Bytes held by bodies above 4 MiB; at least [`body`](Self::body).
+    /// Bytes held by bodies above 32 KiB; at least [`body`](Self::body).
     pub large_memory: usize,
     /// Requests under way at once, those that wait included; more get a 503.
     pub requests: usize,
@@ -66,11 +62,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// The same for reviews above 256 KiB, which take a thread each.
     pub large_in_flight: usize,
-    /// Connections open at once. Where there are as many, the peer address with most of them
-    /// loses an idle one to the next.
+    /// Connections open at once. Where there are as many, an idle one is closed for the next.
     pub connections: usize,
-    /// The same for connections from one address.
-    pub connections_per_peer: usize,
     /// From the TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the handshake to the end of the first request's headers and, over
@@ -80,8 +73,9 @@ pub struct Limits {
     /// in the API server, ends its own after 90 s (`IdleConnTimeout` of
     /// `net/http`), so it is rarely the server that does.
     pub idle: Duration,
-    /// How long a connection is used at most, so that the API server spreads
-    /// its connections over the replicas there are now.
+    /// How long a connection is used, so that the API server spreads its connections over the
+    /// replicas there are now: over HTTP/1.1 its next response is the last one, over HTTP/2 it
+    /// ends when it is idle.
     pub age: Duration,
     /// How long a connection may take to close, besides the requests in flight.
     pub grace: Duration,
@@ -95,13 +89,11 @@ impl Default for Limits {
         Self {
             body: MAX_BODY,
             small_memory: 34 * 1024 * 1024,
-            medium_memory: 22 * 1024 * 1024,
-            large_memory: 38 * 1024 * 1024,
+            large_memory: 43 * 1024 * 1024,
             requests: 3072,
             in_flight: 1024,
             large_in_flight: available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE)),
             connections: 512,
-            connections_per_peer: 384,
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(15),
             idle: Duration::from_secs(120),

@@ -6,16 +6,16 @@
 //! and routes `/healthz`, `/readyz` and `/metrics`; what it says about readiness comes from
 //! [`HealthSource`]s.
 //!
-//! A review passes, in this order: caps on connections (`connections`), deadlines of its
-//! connection and hyper's limits on headers and streams (`connection`), limits on requests in
-//! tower layers (`routes`), limits on its body (`body`) and on the memory of all bodies
-//! (`memory`), slots to be judged in (`routes`). All numbers are [`Limits`].
+//! axum-server accepts, serves and drains both. A review passes, in this order: the cap on
+//! connections (`connections`), the handshake, and hyper's limits on headers and streams
+//! (`connection`), the deadlines of its connection (`stream`), limits on requests in tower layers
+//! (`routes`), limits on its body (`body`) and on the memory of all bodies (`memory`), slots to be
+//! judged in (`routes`). All numbers are [`Limits`].
 
 mod admin;
 mod body;
 mod connection;
 mod connections;
-mod drain;
 mod error;
 mod health;
 mod lifecycle;
@@ -27,6 +27,7 @@ mod phase;
 mod review;
 mod routes;
 mod signals;
+mod stream;
 mod tls;
 
 pub use health::{HealthSource, HealthState, Readiness};

@@ -4,6 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Serving,
+    /// Not ready any more, and still answering.
     Draining,
+    /// No longer accepting connections.
+    Closing,
     Aborted,
 }

@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{BoxError, ServiceBuilder};
 
-use super::body::{MAX_TIMEOUT, ReviewBody};
+use super::body::{MAX_TIMEOUT, ReviewBody, discard};
 use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
-use super::memory::{Charge, MemoryLimit, acquire};
+use super::memory::{Charge, MemoryLimit, NoMemory, acquire};
 use super::metrics::RequestMetrics;
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
@@ -80,11 +80,18 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
     let validate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
         reviews.answer(Endpoint::Validate, body)
     };
-    let method = async || RequestError::Method;
+    let refuse = |error: fn() -> RequestError| {
+        async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
+            let (head, body) = request.into_parts();
+            discard(&head.headers, body, &reviews.limits);
+            error()
+        }
+    };
+    let method = refuse(|| RequestError::Method);
     Router::new()
-        .route("/mutate", post(mutate).fallback(method))
+        .route("/mutate", post(mutate).fallback(method.clone()))
         .route("/validate", post(validate).fallback(method))
-        .fallback(async || RequestError::NotFound)
+        .fallback(refuse(|| RequestError::NotFound))
         .layer(layers)
         .with_state(reviews)
 }
@@ -114,8 +121,8 @@ async fn observe<R: Reviewer>(
             .memory
             .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
         {
-            Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
-            None => *response.body_mut() = Body::empty(),
+            Ok(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
+            Err(NoMemory) => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {
@@ -130,9 +137,11 @@ impl<R: Reviewer> Reviews<R> {
         endpoint: Endpoint,
         body: ReviewBody,
     ) -> Result<Response, RequestError> {
-        let (slots, is_large) = match body.bytes.len() <= INLINE {
-            true => (&self.slots, false),
-            false => (&self.large_slots, true),
+        let is_large = body.bytes.len() > INLINE;
+        let slots = if is_large {
+            &self.large_slots
+        } else {
+            &self.slots
         };
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.

@@ -58,6 +58,8 @@ pub(super) struct OwnHandshake(Arc<std::sync::Mutex<Option<SocketAddr>>>);
 impl OwnHandshake {
     /// Whether a connection from `peer` is the one that readiness makes.
     pub(super) fn is_from(&self, peer: SocketAddr) -> bool {
+        // Through a socket of IPv6, one of IPv4 comes as `::ffff:a.b.c.d`.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) == Some(peer)
     }
 
@@ -193,6 +195,19 @@ impl ServerCertVerifier for AnyCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_own_handshake_is_known_by_ipv4_through_a_socket_of_ipv6() {
+        let own = OwnHandshake::default();
+        own.set(Some(([127, 0, 0, 1], 7).into()));
+        for (peer, expected) in [
+            ("127.0.0.1:7", true),
+            ("[::ffff:127.0.0.1]:7", true),
+            ("127.0.0.1:8", false),
+        ] {
+            assert_eq!(own.is_from(peer.parse().unwrap()), expected, "{peer}");
+        }
+    }
 
     #[test]
     fn bound_address_is_reachable() {
