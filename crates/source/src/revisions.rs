@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use engine::model::Text;
 use engine::model::metadata::is_name;
 use engine::model::workload::WorkloadKind;
-use http::StatusCode;
+use http::header::ACCEPT;
+use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::api::ListParams;
@@ -30,14 +31,19 @@ use super::watch::root_cause;
 const AT_ONCE: usize = 8;
 const OF_A_NAMESPACE: usize = 2;
 
-/// Revisions in one page, and the bytes that it may have: the API server stores no revision of
-/// more than 1.5 MiB.
-const PAGE: u32 = 2;
-const MAX_PAGE: usize = 4 << 20;
+/// Rows of one page, and the bytes that a page or a revision may have. The API server stores no
+/// revision of more than 1.5 MiB.
+const PAGE: u32 = 500;
+const MAX_BYTES: usize = 4 << 20;
 
-/// Pages of one list. Kubernetes keeps ten revisions of each workload, and rarely two of a
-/// Deployment have pods.
-const MAX_PAGES: usize = 12;
+/// Pages of one list. Kubernetes keeps ten revisions of each workload.
+const MAX_PAGES: usize = 10;
+
+/// Revisions that are read whole, the newest first. Rarely two of a Deployment have pods.
+const MAX_READ: usize = 12;
+
+/// A list as `kubectl get` gets it: what is printed of each object, and its metadata.
+const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 
 /// The workload that is updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +58,8 @@ pub struct Owner<'a> {
     pub uid: &'a str,
     /// Labels that its revisions have; none where that is not known.
     pub labels: Vec<(&'a str, &'a str)>,
+    /// The name of the only revision that matters, where that is known.
+    pub revision: Option<&'a str>,
 }
 
 /// A revision of a workload; of a Deployment, one that has pods.
@@ -92,7 +100,7 @@ pub enum RevisionsError {
         reason: String,
     },
     /// They are more, or larger, than the guard reads.
-    #[error("there are more {resource} with its labels and pods than the guard reads")]
+    #[error("there are more {resource} with its labels, or larger ones, than the guard reads")]
     TooMany {
         /// The resource.
         resource: &'static str,
@@ -221,8 +229,8 @@ struct Resource {
     kind: &'static str,
     plural: &'static str,
     owners: &'static [WorkloadKind],
-    /// Selects what may have pods.
-    fields: Option<&'static str>,
+    /// The column that is 0 for those that are not read.
+    column: &'static str,
 }
 
 static RESOURCES: [Resource; 2] = [
@@ -230,15 +238,14 @@ static RESOURCES: [Resource; 2] = [
         kind: "ReplicaSet",
         plural: "replicasets",
         owners: &[WorkloadKind::Deployment],
-        // No selector finds owners or the newest, but this one leaves two or three of all
-        // that a Deployment ever had, and of whatever else has its labels.
-        fields: Some("status.replicas!=0"),
+        // Its pods.
+        column: "Current",
     },
     Resource {
         kind: "ControllerRevision",
         plural: "controllerrevisions",
         owners: &[WorkloadKind::StatefulSet, WorkloadKind::DaemonSet],
-        fields: None,
+        column: "Revision",
     },
 ];
 
@@ -253,6 +260,28 @@ impl Resource {
         owner: &Owner<'_>,
         is_wanted: impl Fn(&RawValue) -> bool,
     ) -> Result<Vec<Revision>, RevisionsError> {
+        let names = match owner.revision {
+            Some(name) => vec![name.into()],
+            None => self.newest(client, owner).await?,
+        };
+        let mut revisions = Vec::new();
+        for name in names {
+            let parameters = ListParams::default().fields(&format!("metadata.name={name}"));
+            let body = self.page(client, owner, &parameters, None).await?;
+            let list: List<'_> = self.parsed(&body)?;
+            let items = list.items.iter();
+            revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
+        }
+        Ok(revisions)
+    }
+
+    /// The names of the owner's revisions that may have pods, the newest first. No selector finds
+    /// them, so all with its labels are listed, without their templates.
+    async fn newest(
+        &self,
+        client: &Client,
+        owner: &Owner<'_>,
+    ) -> Result<Vec<Text>, RevisionsError> {
         let labels = owner
             .labels
             .iter()
@@ -260,17 +289,28 @@ impl Resource {
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
-        parameters.field_selector = self.fields.map(str::to_owned);
-        let mut revisions = Vec::new();
+        let mut newest = Vec::new();
         for _ in 0..MAX_PAGES {
-            let body = self.page(client, owner.namespace, &parameters).await?;
-            let page: List<'_> =
-                serde_json::from_slice(&body).map_err(|error| self.failed(&error))?;
-            let items = page.items.iter();
-            revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
-            match page.metadata.continue_at.filter(|token| !token.is_empty()) {
+            let body = self.page(client, owner, &parameters, Some(TABLE)).await?;
+            let table: Table = self.parsed(&body)?;
+            let mut columns = table.columns.iter();
+            let column = columns.position(|it| it.name == self.column);
+            for row in table.rows.into_iter().flatten() {
+                let metadata = row.object.metadata;
+                let count = column.and_then(|at| row.cells.get(at)?.as_i64());
+                if count != Some(0) && metadata.is_of(owner) {
+                    // A Deployment's are numbered, and the others as good as.
+                    let age = (metadata.number(), metadata.creation_timestamp);
+                    newest.push((age, metadata.name));
+                }
+            }
+            match table.metadata.continue_at.filter(|token| !token.is_empty()) {
                 Some(token) => parameters.continue_token = Some(token),
-                None => return Ok(revisions),
+                None => {
+                    newest.sort_unstable_by(|a, b| b.cmp(a));
+                    newest.truncate(MAX_READ);
+                    return Ok(newest.into_iter().map(|(_, name)| name).collect());
+                }
             }
         }
         Err(RevisionsError::TooMany {
@@ -281,12 +321,15 @@ impl Resource {
     async fn page(
         &self,
         client: &Client,
-        namespace: &str,
+        owner: &Owner<'_>,
         parameters: &ListParams,
+        accept: Option<HeaderValue>,
     ) -> Result<Vec<u8>, RevisionsError> {
+        let Owner { namespace, .. } = owner;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/{}", self.plural);
         let request = Request::new(path).list(parameters);
-        let request = request.map_err(|error| self.failed(&error))?;
+        let mut request = request.map_err(|error| self.failed(&error))?;
+        request.headers_mut().extend(accept.map(|it| (ACCEPT, it)));
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| self.failed(&error))?;
         match response.status() {
@@ -297,7 +340,10 @@ impl Resource {
                 resource: self.plural,
                 reason: status.to_string(),
             }),
-            _ => match Limited::new(response.into_body(), MAX_PAGE).collect().await {
+            _ => match Limited::new(response.into_body(), MAX_BYTES)
+                .collect()
+                .await
+            {
                 Ok(body) => Ok(body.to_bytes().into()),
                 Err(error) if error.is::<LengthLimitError>() => Err(RevisionsError::TooMany {
                     resource: self.plural,
@@ -305,6 +351,10 @@ impl Resource {
                 Err(error) => Err(self.failed(&*error)),
             },
         }
+    }
+
+    fn parsed<'b, T: Deserialize<'b>>(&self, body: &'b [u8]) -> Result<T, RevisionsError> {
+        serde_json::from_slice(body).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &(dyn std::error::Error + 'static)) -> RevisionsError {
@@ -323,20 +373,16 @@ impl Resource {
     ) -> Option<Revision> {
         let stored: StoredRevision<'_> = serde_json::from_str(json).ok()?;
         let metadata = stored.metadata;
-        let mut owners = metadata.owner_references.iter();
-        let is_its = metadata.namespace.as_deref().unwrap_or("default") == owner.namespace
-            && owners.any(|it| it.is(owner));
-        let (template, number) = if self.fields.is_some() {
-            let number = metadata.annotations.revision;
-            (stored.spec.template, number.and_then(|it| it.parse().ok()))
-        } else {
-            (stored.data.spec.template, stored.revision)
+        let is_its = metadata.is_of(owner);
+        let (template, number) = match stored.revision {
+            Some(number) => (stored.data.spec.template, number),
+            None => (stored.spec.template, metadata.number()),
         };
         is_its.then(|| Revision {
             kind: self.kind,
             name: metadata.name,
-            number: number.unwrap_or_default(),
-            created: metadata.creation_timestamp.unwrap_or_default(),
+            number,
+            created: metadata.creation_timestamp,
             pods: stored.status.replicas,
             ready: stored.status.ready_replicas,
             has_template: template.is_some_and(is_wanted),
@@ -346,10 +392,33 @@ impl Resource {
 
 #[derive(Deserialize)]
 struct List<'a> {
-    #[serde(default)]
-    metadata: ListMetadata,
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    #[serde(default)]
+    metadata: ListMetadata,
+    #[serde(rename = "columnDefinitions")]
+    columns: Vec<Column>,
+    rows: Option<Vec<Row>>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    name: Text,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    cells: Vec<Value>,
+    object: Head,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    metadata: Metadata,
 }
 
 #[derive(Default, Deserialize)]
@@ -377,8 +446,22 @@ struct Metadata {
     name: Text,
     namespace: Option<Text>,
     annotations: Annotations,
-    creation_timestamp: Option<Text>,
+    creation_timestamp: Text,
     owner_references: Vec<OwnerReference>,
+}
+
+impl Metadata {
+    fn is_of(&self, owner: &Owner<'_>) -> bool {
+        let mut owners = self.owner_references.iter();
+        self.namespace.as_deref().unwrap_or("default") == owner.namespace
+            && owners.any(|it| it.is(owner))
+    }
+
+    /// The number of a Deployment's revision; 0 where it has none.
+    fn number(&self) -> i64 {
+        let number = self.annotations.revision.as_deref();
+        number.and_then(|it| it.parse().ok()).unwrap_or_default()
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -438,7 +521,7 @@ mod tests {
 
     use axum::Router;
     use axum::body::Body;
-    use axum::http::{Response, Uri};
+    use axum::http::{Request, Response};
     use futures_util::future::join_all;
     use kube::Config;
     use serde_json::json;
@@ -455,6 +538,7 @@ mod tests {
             name: "web",
             uid: UID,
             labels: Vec::new(),
+            revision: None,
         }
     }
 
@@ -536,21 +620,25 @@ mod tests {
         assert_eq!(found(WorkloadKind::Job, &template("img:1")), []);
     }
 
-    /// An API server of one ReplicaSet in the second of two pages, and of a tenant with 4,000.
-    async fn api_server(uri: Uri, asked: Arc<AtomicUsize>) -> Response<Body> {
+    /// An API server of one ReplicaSet with pods in the second of two pages, and of a tenant with
+    /// 4,000.
+    async fn api_server(request: Request<Body>, asked: Arc<AtomicUsize>) -> Response<Body> {
         asked.fetch_add(1, Ordering::Relaxed);
-        let path = uri.path();
-        let query = uri.query().unwrap_or_default();
+        let path = request.uri().path();
+        let query = request.uri().query().unwrap_or_default();
         let answer = |status, body: Value| {
             let response = Response::builder().status(status);
             response.body(Body::from(body.to_string())).unwrap()
         };
-        let list = |items: Vec<Value>, next: &str| {
-            answer(
-                200,
-                json!({"apiVersion": "apps/v1", "kind": "ReplicaSetList",
-                "metadata": {"continue": next}, "items": items}),
-            )
+        let table = |sets: Vec<(Value, i64)>, next: &str| {
+            let rows = sets.into_iter().map(|(set, pods)| {
+                json!({"cells": [set["metadata"]["name"], 1, pods],
+                       "object": {"metadata": set["metadata"]}})
+            });
+            let names = ["Name", "Desired", "Current"].map(|name| json!({"name": name}));
+            let body = json!({"kind": "Table", "metadata": {"continue": next},
+                "columnDefinitions": names, "rows": rows.collect::<Vec<_>>()});
+            answer(200, body)
         };
         let parts: Vec<&str> = path.split('/').collect();
         let [
@@ -565,18 +653,41 @@ mod tests {
         else {
             return answer(404, json!({}));
         };
+        let of_namespace = |name: &str, image| {
+            let mut set = replica_set(name, image);
+            set["metadata"]["namespace"] = json!(namespace);
+            set
+        };
+        if let Some(named) = query.split("fieldSelector=metadata.name%3D").nth(1) {
+            let items = match named.split('&').next() {
+                Some("web-1") => json!([of_namespace("web-1", "img:1")]),
+                Some(name) => json!([of_namespace(name, "img")]),
+                None => json!([]),
+            };
+            return answer(200, json!({"kind": "ReplicaSetList", "items": items}));
+        }
+        let accept = request.headers()["accept"].to_str().unwrap();
+        assert!(accept.contains("as=Table"), "{accept}");
         assert!(query.contains("labelSelector=app%3Dweb"), "{query}");
-        assert!(query.contains("fieldSelector=status.replicas"), "{query}");
         match namespace {
             "forbidden" => answer(403, json!({"kind": "Status", "code": 403})),
             "silent" => std::future::pending().await,
-            "tenant" => list(
-                vec![replica_set("a", "img"), replica_set("b", "img")],
-                "more",
-            ),
-            "large" => list(vec![json!("x".repeat(MAX_PAGE))], ""),
-            _ if query.contains("continue=next") => list(vec![replica_set("web-1", "img:1")], ""),
-            _ => list(vec![], "next"),
+            "tenant" => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let from = query.split("continue=").nth(1).unwrap_or("0");
+                let from: usize = from.split('&').next().unwrap().parse().unwrap();
+                let next = from + 500;
+                let sets = (from..next).map(|at| (of_namespace(&format!("web-{at}"), "img"), 1));
+                let more = (next < 4_000).then(|| next.to_string());
+                table(sets.collect(), &more.unwrap_or_default())
+            }
+            "endless" => table(vec![(replica_set("web-1", "img:1"), 1)], "next"),
+            "large" => answer(200, json!("x".repeat(MAX_BYTES))),
+            _ if query.contains("continue=next") => {
+                let others = replica_set("web-2", "img:1");
+                table(vec![(others, 0), (replica_set("web-1", "img:1"), 2)], "")
+            }
+            _ => table(vec![], "next"),
         }
     }
 
@@ -586,7 +697,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
-        let router = Router::new().fallback(move |uri| api_server(uri, Arc::clone(&counted)));
+        let router = Router::new().fallback(move |it| api_server(it, Arc::clone(&counted)));
         let served = axum::serve(listener, router);
         let serving = tokio::spawn(async { served.await });
         let mut config = Config::new(url.parse().unwrap());
@@ -616,25 +727,32 @@ mod tests {
         assert_eq!(find("silent", Duration::ZERO).await, late);
         assert_eq!(find("../kube-system", long).await, Ok(vec![]));
 
-        let many = "there are more replicasets with its labels and pods than the guard reads";
+        let many =
+            "there are more replicasets with its labels, or larger ones, than the guard reads";
         let many = Err(many.to_owned());
         assert_eq!(find("large", long).await, many);
-        // However many a tenant has, a few pages are read.
-        let before = asked.load(Ordering::Relaxed);
-        assert_eq!(find("tenant", long).await, many);
-        assert_eq!(asked.load(Ordering::Relaxed) - before, MAX_PAGES);
+        // However many a tenant has, a few pages are listed, and a few revisions are read.
+        let count = async |namespace| {
+            let before = asked.load(Ordering::Relaxed);
+            let found = find(namespace, long).await;
+            (found, asked.load(Ordering::Relaxed) - before)
+        };
+        assert_eq!(count("endless").await, (many, MAX_PAGES));
+        let (found, asked) = count("tenant").await;
+        assert_eq!((found.unwrap().len(), asked), (MAX_READ, 8 + MAX_READ));
 
-        // Nor does it keep anybody else waiting, though it takes every turn that it gets.
-        let soon = Duration::from_secs(2);
-        let stalled = join_all((0..16).map(|_| find("silent", soon)));
+        // Nor do they keep anybody else waiting, though they take every turn that they get.
+        let all = Duration::from_secs(5);
+        let many = join_all((0..16).map(|_| find("tenant", all)));
+        let silent = join_all((0..16).map(|_| find("silent", all)));
         let other = async {
             tokio::task::yield_now().await;
             let started = Instant::now();
             let found = find("shop", long).await;
-            (found, started.elapsed() < soon / 2)
+            (found, started.elapsed() < all / 2)
         };
-        let (stalled, (found, in_time)) = tokio::join!(stalled, other);
-        assert!(stalled.iter().all(|it| *it == late));
+        let (_, silent, (found, in_time)) = tokio::join!(many, silent, other);
+        assert!(silent.iter().all(|it| *it == late));
         assert_eq!(found, Ok(vec![web("web-1", true)]));
         assert!(in_time);
         serving.abort();

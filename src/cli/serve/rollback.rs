@@ -224,6 +224,9 @@ impl<'a> TemplateUpdate<'a> {
             labels: (labels.into_iter().flatten())
                 .filter_map(|(key, value)| Some((&**key, value.as_str()?)))
                 .collect(),
+            // Other kinds do not say which one their pods are of.
+            revision: (self.kind == WorkloadKind::StatefulSet)
+                .then_some(&*self.old.status.current_revision),
         }
     }
 
