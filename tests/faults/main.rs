@@ -27,6 +27,7 @@ mod refusals;
 mod replicas;
 mod service;
 mod strangers;
+mod tenants;
 mod watches;
 mod world;
 
@@ -47,7 +48,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     fault("SIGTERM of one of two replicas", replicas::one_is_ended),
     fault("SIGKILL of one of two replicas", replicas::one_is_killed),
     fault(
@@ -71,6 +72,7 @@ const FAULTS: [Fault; 12] = [
         "stalled handshakes, headers and bodies",
         strangers::they_stall,
     ),
+    fault("a tenant of 4,000 ReplicaSets", tenants::one_has_many),
     Fault {
         can_be_played: refusals::has_curl,
         ..fault("refused while the body is coming", refusals::early)

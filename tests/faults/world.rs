@@ -127,24 +127,36 @@ impl World {
     ) -> Result<Said, String> {
         let mut object = deployment("web", claim, strategy);
         object["metadata"]["namespace"] = json!(self.namespace);
+        let request = json!({"operation": "CREATE", "object": object});
+        self.said(client, guard, request, TIMEOUT.as_secs()).await
+    }
+
+    /// What a guard says to the review of a Deployment, given its operation and objects.
+    pub(crate) async fn said(
+        &self,
+        client: &reqwest::Client,
+        guard: &str,
+        mut request: Value,
+        seconds: u64,
+    ) -> Result<Said, String> {
+        let rest = json!({
+            "uid": "7d6a3f0e",
+            "kind": { "group": "apps", "version": "v1", "kind": "Deployment" },
+            "resource": { "group": "apps", "version": "v1", "resource": "deployments" },
+            "name": request["object"]["metadata"]["name"],
+            "namespace": request["object"]["metadata"]["namespace"],
+            "userInfo": { "username": "alice" },
+            "dryRun": true,
+        });
+        json_patch::merge(&mut request, &rest);
         let review = json!({
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
-            "request": {
-                "uid": "7d6a3f0e",
-                "kind": { "group": "apps", "version": "v1", "kind": "Deployment" },
-                "resource": { "group": "apps", "version": "v1", "resource": "deployments" },
-                "name": "web",
-                "namespace": self.namespace,
-                "operation": "CREATE",
-                "userInfo": { "username": "alice" },
-                "object": object,
-                "dryRun": true,
-            },
+            "request": request,
         });
         let answer = client
-            .post(format!("{guard}/validate?timeout={}s", TIMEOUT.as_secs()))
-            .timeout(TIMEOUT)
+            .post(format!("{guard}/validate?timeout={seconds}s"))
+            .timeout(Duration::from_secs(seconds))
             .json(&review)
             .send()
             .await
@@ -158,7 +170,7 @@ impl World {
         let response = &answer["response"];
         Ok(match response["allowed"].as_bool() {
             Some(false) => Said::No,
-            Some(true) if response["warnings"].to_string().contains("did not confirm") => {
+            Some(true) if response["warnings"].to_string().contains("Not denied") => {
                 Said::Unconfirmed
             }
             Some(true) => Said::Yes,
