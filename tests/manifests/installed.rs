@@ -59,16 +59,21 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
 /// until they are in force.
 pub(crate) fn register(plane: &ControlPlane, guard: &Guard, overlay: &str) {
     register_changed(plane, overlay, |_, webhook| {
-        let service = &webhook["clientConfig"]["service"];
-        assert_eq!(service["name"], "multi-attach-guard");
-        assert_eq!(service["namespace"], "multi-attach-guard");
-        let path = service["path"].as_str().unwrap();
-        webhook["clientConfig"] = json!({
-            "url": format!("{}{path}", guard.url),
-            "caBundle": ByteString(plane.pki.authority_pem().into_bytes()),
-        });
+        webhook["clientConfig"] = client_config(plane, guard, webhook);
     });
     until_asked(plane);
+}
+
+/// Where the server of a webhook in the manifests is.
+pub(crate) fn client_config(plane: &ControlPlane, guard: &Guard, webhook: &Value) -> Value {
+    let service = &webhook["clientConfig"]["service"];
+    assert_eq!(service["name"], "multi-attach-guard");
+    assert_eq!(service["namespace"], "multi-attach-guard");
+    let path = service["path"].as_str().unwrap();
+    json!({
+        "url": format!("{}{path}", guard.url),
+        "caBundle": ByteString(plane.pki.authority_pem().into_bytes()),
+    })
 }
 
 /// Registers the webhooks of an overlay as `change` leaves each, given the kind of its

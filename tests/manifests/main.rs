@@ -22,6 +22,7 @@ mod image;
 mod installed;
 mod managed_certificates;
 mod monitoring;
+mod padding;
 mod publish;
 mod release;
 mod removed;

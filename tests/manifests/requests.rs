@@ -85,7 +85,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         // An account for each controller, as in nearly every cluster.
         let own_accounts = "--use-service-account-credentials=true".to_owned();
         let options = Options {
