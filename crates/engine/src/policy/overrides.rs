@@ -266,7 +266,8 @@ impl<'a> Honoured<'a> {
             return Self::default();
         }
 
-        let reason = get(keys::REASON).map_or("", str::trim);
+        let reason = get(keys::REASON).map(str::trim);
+        let reason = reason.filter(|it| is_said(it)).unwrap_or_default();
         Self::explained(source, values, reason, passed_over)
     }
 
@@ -331,6 +332,13 @@ impl<'a> Honoured<'a> {
 /// The rules that an object's own annotations ask to be silent about, as written there.
 pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
+}
+
+/// Whether there is anything to read in `reason`: a letter or digit that can be seen.
+fn is_said(reason: &str) -> bool {
+    // Unicode counts the fillers of Hangul among the letters.
+    let is_filler = |c| matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    reason.chars().any(|c| c.is_alphanumeric() && !is_filler(c))
 }
 
 fn entries(ignore: &str) -> impl Iterator<Item = &str> {

@@ -58,6 +58,14 @@ const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "a reason that nobody can see is none",
+        object: &[(ACTION, "warn"), (REASON, "\u{200b} \u{2060}…\u{3164}")],
+        passed_over: &[
+            "multi-attach-guard.dev/action is ignored: add multi-attach-guard.dev/reason to say why.",
+        ],
+        ..PLAIN
+    },
+    Case {
         name: "words that are not known",
         object: &[
             (ACTION, "allow"),
