@@ -16,7 +16,7 @@ pub(crate) const STRATEGIES: [&str; 9] = [
 ];
 
 /// What may be merged into the pods' spec.
-const PODS: [&str; 12] = [
+const PODS: [&str; 15] = [
     "{}",
     "{}",
     "{}",
@@ -24,6 +24,9 @@ const PODS: [&str; 12] = [
     r#"{"nodeName":"node-a"}"#,
     r#"{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"web"}}}]}}}"#,
     r#"{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"web"}}}]}}}"#,
+    r#"{"affinity":{}}"#,
+    r#"{"affinity":{"nodeAffinity":{},"podAntiAffinity":{}}}"#,
+    r#"{"affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"web"}}}}]}}}"#,
     r#"{"tolerations":[{"operator":"Exists"}]}"#,
     r#"{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"web"}}}]}"#,
     r#"{"hostNetwork":true}"#,
