@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use super::rendering::{CHART, WEB, check, class_and_claim, tools};
+use super::releases::{gitops, reported};
+use super::rendering::{CHART, WEB, check, class_and_claim, report, tools};
 use super::*;
 
 /// What nobody may see.
@@ -421,4 +422,205 @@ fn nobody_declares_his_object_to_be_on_its_way_out() {
     ]);
     let output = run(&folder, &["check", "in"]);
     assert_eq!(code(&output), 1, "{}", out(&output));
+}
+
+/// Where a manifest says what a program is told, with WORD for it. Whoever reads another field
+/// adds it here.
+const NAMED: [(&str, &str, &str); 14] = [
+    (
+        "releaseName of a HelmRelease",
+        "release",
+        "releaseName: WORD",
+    ),
+    (
+        "targetNamespace of a HelmRelease",
+        "release",
+        "releaseName: shop, targetNamespace: WORD",
+    ),
+    ("name of a HelmRelease", "metadata", "WORD"),
+    (
+        "releaseName of an Application",
+        "application",
+        "releaseName: WORD",
+    ),
+    (
+        "namespace of an Application",
+        "application",
+        "namespace: WORD",
+    ),
+    (
+        "parameter of an Application",
+        "application",
+        "parameters: [{name: WORD, value: a}]",
+    ),
+    (
+        "releaseName of a kustomization",
+        "chart",
+        "releaseName: WORD",
+    ),
+    (
+        "namespace of a kustomization",
+        "chart",
+        "releaseName: shop, namespace: WORD",
+    ),
+    (
+        "kubeVersion of a kustomization",
+        "chart",
+        "releaseName: shop, kubeVersion: WORD",
+    ),
+    (
+        "apiVersions of a kustomization",
+        "chart",
+        "releaseName: shop, apiVersions: [WORD]",
+    ),
+    (
+        "valuesFile of a kustomization",
+        "chart",
+        "releaseName: shop, valuesFile: WORD",
+    ),
+    (
+        "values files of a kustomization",
+        "chart",
+        "releaseName: shop, additionalValuesFiles: [WORD]",
+    ),
+    (
+        "nameTemplate of a kustomization",
+        "chart",
+        "releaseName: shop, nameTemplate: WORD",
+    ),
+    ("chart of a kustomization", "chart", "name: WORD"),
+];
+
+/// Words that a stranger would like a program to take for an option, a file or a command.
+const WORDS: [&str; 16] = [
+    "--post-renderer=sh",
+    "--post-renderer",
+    "--set-file=x=/etc/hostname",
+    "--output-dir=/tmp/written",
+    "--values=http://example.com/a",
+    "--values=/etc/hostname",
+    "-f/etc/hostname",
+    "--",
+    "-",
+    "-a",
+    " --post-renderer=sh",
+    "a --post-renderer=sh",
+    "a\n--post-renderer=sh",
+    "a\u{0}b",
+    "Upper",
+    "a2345678901234567890123456789012345678901234567890123-",
+];
+
+fn named(shape: &str, field: &str, number: usize) -> (String, String) {
+    let git =
+        "chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}";
+    let flux = |name: &str, field: &str| {
+        format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: {name}, namespace: prod}}\nspec: {{{git}{field}}}\n"
+        )
+    };
+    match shape {
+        "release" => (
+            format!("r{number}.yaml"),
+            flux(&format!("r{number}"), &format!(", {field}")),
+        ),
+        "metadata" => (format!("r{number}.yaml"), flux(field, "")),
+        "application" => (
+            format!("a{number}.yaml"),
+            format!(
+                "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: a{number}, namespace: argocd}}\nspec:\n  destination: {{namespace: prod}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {{{field}}}}}\n"
+            ),
+        ),
+        _ => {
+            let name = if field.starts_with("name:") {
+                ""
+            } else {
+                "name: web, "
+            };
+            (
+                format!("k{number}/kustomization.yaml"),
+                format!("helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{{name}{field}}}]\n"),
+            )
+        }
+    }
+}
+
+/// A program that says how it was started, and fails.
+fn telling(folder: &Path, name: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let script = "#!/bin/sh\nprintf 'Error: STARTED' >&2\nfor word in \"$@\"; do printf ' [%s]' \"$word\" >&2; done\nexit 1\n";
+    let program = folder.join(name);
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// All of them are refused by name before a program starts, whatever it is.
+#[test]
+fn what_a_manifest_names_is_never_an_option() {
+    let mut files = Vec::new();
+    for (_, shape, field) in NAMED {
+        for word in WORDS {
+            let word = serde_json::to_string(word).unwrap();
+            files.push(named(shape, &field.replace("WORD", &word), files.len()));
+        }
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let folder = gitops(&files);
+    let bin = tempfile::tempdir().unwrap();
+    for name in ["helm", "kustomize"] {
+        telling(bin.path(), name);
+    }
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let reasons = reported(&report(&output));
+    assert!(reasons.len() >= 200, "{reasons:#?}");
+    let refusals = [
+        " is not one that helm takes",
+        " is not one that Kubernetes takes",
+        " is not among its files",
+        ", which is not in its charts folder",
+        " with nameTemplate, a field that is not read here",
+        ": it names --values=http://example.com/a",
+    ];
+    let (started, refused): (Vec<_>, Vec<_>) =
+        reasons.iter().partition(|it| it.contains("STARTED"));
+    for reason in refused {
+        let is_named = refusals.iter().any(|it| reason.contains(it));
+        assert!(is_named, "{reason}");
+    }
+    // A parameter is a value behind an option of ours, whatever its name is. Two words may be a
+    // version of an API, and the name of an object is cut.
+    let parameters = started.iter().filter(|it| it.contains(" [--set="));
+    assert_eq!(parameters.count(), WORDS.len() - 2, "{started:#?}");
+    assert_eq!(started.len(), WORDS.len() + 1, "{started:#?}");
+    for reason in started {
+        let mut options = WORDS
+            .iter()
+            .filter(|it| it.starts_with('-') && **it != "--");
+        let is_told = options.any(|word| reason.contains(&format!("[{word}]")));
+        assert!(!is_told, "{reason}");
+    }
+}
+
+/// The same by the real programs: nothing runs, nothing is read, nothing is written.
+#[test]
+fn names_that_are_options_are_refused_with_real_programs() {
+    let Some(bin) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let shapes = NAMED.iter().enumerate();
+    let files: Vec<_> = shapes
+        .flat_map(|(at, (_, shape, field))| {
+            WORDS[..8].iter().enumerate().map(move |(number, word)| {
+                let word = serde_json::to_string(word).unwrap();
+                named(shape, &field.replace("WORD", &word), at * 8 + number)
+            })
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let folder = gitops(&files);
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    for reason in reported(&report(&output)) {
+        assert!(!reason.contains("helm says"), "{reason}");
+    }
+    assert!(!Path::new("/tmp/written").exists());
 }

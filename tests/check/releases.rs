@@ -389,7 +389,7 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
     };
     let reported = reported(&report);
     assert!(
-        reported[0].starts_with("-/shop apps/kustomization.yaml apps"),
+        reported[0].starts_with("prod/shop apps/kustomization.yaml apps"),
         "{reported:?}"
     );
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Why something is not rendered.
 
+use super::render::command_line::RefusedWord;
 use report::Missing;
 
 /// Why something is not rendered.
@@ -43,6 +44,12 @@ impl From<String> for Reason {
             text,
             missing: None,
         }
+    }
+}
+
+impl From<RefusedWord> for Reason {
+    fn from(refused: RefusedWord) -> Self {
+        refused.to_string().into()
     }
 }
 

@@ -4,7 +4,6 @@
 //! and a pack. Nothing of a repository runs: git reads no configuration, has no hooks and no
 //! filters, and neither follows a submodule nor a redirect.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use super::Download;
 use super::client::{Client, FetchError};
 use super::repository::best;
 use crate::cli::check::files::GIT;
+use crate::cli::check::render::command_line::{CommandLine, Field, Word};
 use crate::cli::check::render::group::Groups;
 use crate::cli::check::render::program::{Failure, Limits, on_path, output};
 
@@ -84,32 +84,32 @@ pub(super) async fn commit(
 ) -> Result<Download, FetchError> {
     let parsed = Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))?;
     client.allow_repository(&parsed)?;
+    let address = Word::new(Field::GitUrl, url);
+    let address = address.map_err(|_| FetchError::Url(without_user(&parsed)))?;
     let failed = |failure: Failure| failed(url, failure);
     let wanted = reference.unwrap_or("HEAD");
     let range = wanted.strip_prefix(TAGS);
-    let wanted = if range.is_some() { "" } else { wanted };
-    if wanted.starts_with('-') || wanted.contains([':', '+', '*', '^', '~', ' ']) {
-        let (url, name) = (url.to_owned(), wanted.to_owned());
-        return Err(FetchError::Reference { url, name });
-    }
     let repository = Repository::new(parsed.scheme(), client.limit()).map_err(failed)?;
     repository.init().await.map_err(failed)?;
     let tag = match range {
-        Some(range) => Some(repository.newest_tag(url, range).await?),
+        Some(range) => Some(repository.newest_tag(url, &address, range).await?),
         None => None,
     };
     let wanted = tag.as_deref().unwrap_or(wanted);
-    let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules --end-of-options";
-    let mut fetch: Vec<OsString> = options.split(' ').map(OsString::from).collect();
-    fetch.extend([url.into(), wanted.into()]);
-    let fetched = repository.git(fetch).await;
+    let named = Word::new(Field::GitReference, wanted).map_err(|_| FetchError::Reference {
+        url: without_user(&parsed),
+        name: wanted.to_owned(),
+    })?;
+    let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules";
+    let fetch = CommandLine::git(options).word(&address).word(&named);
+    let fetched = repository.git(&fetch).await;
     if fetched.is_err() && repository.is_full() {
         let (url, limit) = (without_user(&parsed), MAX_PACK);
         return Err(FetchError::Large { url, limit });
     }
     fetched.map_err(failed)?;
     let commit = repository
-        .text("rev-parse --verify FETCH_HEAD^{commit}")
+        .git(&CommandLine::git("rev-parse --verify FETCH_HEAD^{commit}"))
         .await
         .map_err(failed)?;
     let commit = commit.trim().to_owned();
@@ -143,10 +143,14 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
         .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
         .map_err(Failure::Copy)?;
     repository
-        .text("index-pack objects/pack/pack-fetched.pack")
+        .git(&CommandLine::git(
+            "index-pack objects/pack/pack-fetched.pack",
+        ))
         .await?;
-    let listed = format!("ls-tree -r -l {commit}");
-    let listed = repository.text(&listed).await?;
+    let commit =
+        Word::new(Field::GitReference, commit).map_err(|_| broken("its commit has no name"))?;
+    let list = CommandLine::git("ls-tree -r -l").word(&commit);
+    let listed = repository.git(&list).await?;
     let sizes = listed
         .lines()
         .filter_map(|line| line.split_whitespace().nth(3));
@@ -157,12 +161,14 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
         return Err(broken(&problem));
     }
     fs::create_dir_all(folder).map_err(Failure::Copy)?;
-    repository.text(&format!("read-tree {commit}")).await?;
-    let mut work_tree = OsString::from("--work-tree=");
-    work_tree.push(folder);
-    let checkout = ["checkout-index", "--all", "--quiet"].map(OsString::from);
-    let arguments = [vec![work_tree], checkout.to_vec()].concat();
-    repository.git(arguments).await?;
+    let read = CommandLine::git("read-tree").word(&commit);
+    repository.git(&read).await?;
+    let mut checkout = CommandLine::git("--no-pager");
+    checkout.option("--work-tree", folder);
+    for word in ["checkout-index", "--all", "--quiet"] {
+        checkout.flag(word);
+    }
+    repository.git(&checkout).await?;
     // Whoever looks for the top of a repository finds it here.
     fs::write(folder.join(GIT), "").map_err(Failure::Copy)
 }
@@ -218,15 +224,11 @@ impl Repository {
     }
 
     async fn init(&self) -> Result<(), Failure> {
-        self.text("init --quiet --bare --template=").await.map(drop)
+        let init = CommandLine::git("init --quiet --bare --template=");
+        self.git(&init).await.map(drop)
     }
 
-    async fn text(&self, arguments: &str) -> Result<String, Failure> {
-        self.git(arguments.split(' ').map(OsString::from).collect())
-            .await
-    }
-
-    async fn git(&self, arguments: Vec<OsString>) -> Result<String, Failure> {
+    async fn git(&self, line: &CommandLine) -> Result<String, Failure> {
         let folder = self.folder.path();
         let mut command = Command::new(&self.git);
         command.current_dir(folder).env_clear();
@@ -248,7 +250,7 @@ impl Repository {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        command.args(arguments);
+        command.args(line.arguments());
         let limits = Limits {
             time: self.limit,
             file: MAX_PACK,
@@ -257,11 +259,14 @@ impl Repository {
     }
 
     /// The newest tag of the repository at the URL that fits the range.
-    async fn newest_tag(&self, url: &str, range: &str) -> Result<String, FetchError> {
-        let options = "ls-remote --tags --refs --end-of-options";
-        let mut list: Vec<OsString> = options.split(' ').map(OsString::from).collect();
-        list.push(url.into());
-        let listed = self.git(list).await;
+    async fn newest_tag(
+        &self,
+        url: &str,
+        address: &Word,
+        range: &str,
+    ) -> Result<String, FetchError> {
+        let list = CommandLine::git("ls-remote --tags --refs").word(address);
+        let listed = self.git(&list).await;
         let listed = listed.map_err(|failure| failed(url, failure))?;
         let tags = listed
             .lines()

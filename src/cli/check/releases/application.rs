@@ -10,6 +10,7 @@ use super::helm_release::{oci, repository};
 use super::values::{At, Layer};
 use super::world::{World, file_in};
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
+use crate::cli::check::render::release::Setting;
 use crate::cli::check::render::roots::{RootKind, holds};
 
 /// The releases of an Application, one for each of its sources that is rendered.
@@ -63,8 +64,8 @@ impl Application<'_> {
         let namespace = text(self.document, &["spec", "destination", "namespace"]);
         let namespace = text(source, &["helm", "namespace"]).or(namespace);
         let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
-        let name = text(source, &["helm", "releaseName"]).unwrap_or(name);
-        let mut release = Release::new(self.owner, &cut(name), namespace, chart);
+        let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
+        let mut release = Release::new(self.owner, &name, namespace, chart);
         if matches!(
             release.chart,
             Chart::Kustomization(..) | Chart::Manifests(..)
@@ -237,16 +238,16 @@ impl Application<'_> {
     }
 }
 
-/// The option of Helm for a parameter. Argo CD escapes commas.
-fn set(parameter: &Value) -> Option<String> {
+/// The single value that a parameter is. Argo CD escapes commas.
+fn set(parameter: &Value) -> Option<Setting> {
     let name = text(parameter, &["name"])?;
     let value = match parameter.get("value")? {
         Value::String(value) => value.replace(',', r"\,"),
         value => value.to_string(),
     };
-    let option = match parameter.get("forceString") {
-        Some(Value::Bool(true)) => "--set-string",
-        _ => "--set",
-    };
-    Some(format!("{option}={name}={value}"))
+    let pair = format!("{name}={value}");
+    Some(match parameter.get("forceString") {
+        Some(Value::Bool(true)) => Setting::Text(pair),
+        _ => Setting::Typed(pair),
+    })
 }

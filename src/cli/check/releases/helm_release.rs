@@ -17,7 +17,8 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
         Some(target) => format!("{target}-{name}"),
         None => name.to_string(),
     };
-    let release = text(document, &["spec", "releaseName"]).map_or_else(|| cut(&default), cut);
+    let release =
+        text(document, &["spec", "releaseName"]).map_or_else(|| cut(&default), str::to_owned);
     let source = Sources { delivery, world };
     let (chart, spec) = source.chart()?;
     let mut release = Release::new(&Owner::of(delivery), &release, namespace, chart);

@@ -22,7 +22,7 @@ use super::fetch::Remote;
 use super::parsed_object::ParsedObject;
 use super::reason::Reason;
 use super::render::dependencies;
-use super::render::release::{ChartFiles, ChartJob, Job};
+use super::render::release::{ChartFiles, ChartJob, Job, Setting};
 use super::render::roots::{self, RootKind};
 use engine::model::object::{Object, ObjectRef};
 use manifest::delivery::{Delivery, Role};
@@ -46,8 +46,8 @@ pub(super) struct Release {
     pub(super) chart: Chart,
     /// Each stronger than the ones before it.
     pub(super) values: Vec<Layer>,
-    /// Options of Helm that set single values, stronger than all layers.
-    pub(super) sets: Vec<String>,
+    /// Single values, stronger than all layers.
+    pub(super) sets: Vec<Setting>,
     /// The fields of kustomizations that the rendered objects go through.
     pub(super) post_renderers: Vec<Map<String, Value>>,
     /// What is substituted in what it is rendered to.

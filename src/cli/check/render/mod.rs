@@ -6,6 +6,7 @@
 //! [`origin::place`] finds the line in that file.
 
 mod bases;
+pub(super) mod command_line;
 pub(super) mod dependencies;
 pub(super) mod group;
 mod inflate;
@@ -16,7 +17,6 @@ pub(super) mod roots;
 mod sandbox;
 
 use std::cell::OnceCell;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::files::text_inside;
 use super::reason::Reason;
 use super::repository::Repository;
+use command_line::{CommandLine, Field, Word};
 use group::Groups;
 use origin::Naming;
 use program::{Failure, Limits, on_path, output};
@@ -119,8 +120,8 @@ struct Renderer {
     /// The charts and kustomizations, and the bytes, that were rendered so far.
     texts: AtomicUsize,
     bytes: AtomicU64,
-    /// The values for charts, as arguments.
-    values: Vec<OsString>,
+    /// How charts are rendered that no release renders.
+    template: CommandLine,
 }
 
 impl<'o> Rendering<'o> {
@@ -176,42 +177,50 @@ impl<'o> Rendering<'o> {
     }
 }
 
-/// The values for charts as arguments of Helm, which reads copies of the files in `folder`.
-fn values(
-    options: &RenderOptions,
-    folder: &Path,
-    repository: &Repository,
-) -> io::Result<Vec<OsString>> {
-    let mut values = Vec::new();
+/// How Helm renders charts that no release renders. It reads copies of the files of values in
+/// `folder`.
+fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine> {
+    let options = rendering.options;
+    let mut line = helm_template();
     for (number, file) in options.values.iter().enumerate() {
         let copy = folder.join(format!("values-{number}.yaml"));
-        let top = repository.top_for_named(file);
+        let top = rendering.repository.top_for_named(file);
         text_inside(&top, file, MAX_VALUES)
             .and_then(|text| fs::write(&copy, text))
             .map_err(|error| {
                 let message = format!("--values {}: {error}", file.display());
                 io::Error::new(error.kind(), message)
             })?;
-        values.push("--values".into());
-        values.push(copy.into());
+        line.option("--values", copy.as_path());
     }
-    values.extend(
-        options
-            .set
-            .iter()
-            .map(|pair| format!("--set={pair}").into()),
-    );
-    Ok(values)
+    let named = |option: &str, field: Field, text: &str| {
+        let message =
+            |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
+        Word::new(field, text).map_err(message)
+    };
+    for pair in &options.set {
+        line.option("--set", &named("--set", Field::Setting, pair)?);
+    }
+    if let Some(namespace) = rendering.namespace {
+        let namespace = named("--namespace", Field::Namespace, namespace)?;
+        line.option("--namespace", &namespace);
+    }
+    Ok(line)
+}
+
+/// How Helm renders a chart.
+fn helm_template() -> CommandLine {
+    let mut line = CommandLine::new("template");
+    // A schema may refer to another one by its URL or by a path.
+    line.flag("--skip-schema-validation");
+    line
 }
 
 impl Renderer {
     fn new(rendering: &Rendering<'_>) -> io::Result<Self> {
         let scratch = tempfile::tempdir()?;
         let folder = fs::canonicalize(scratch.path())?;
-        let mut values = values(rendering.options, &folder, rendering.repository)?;
-        if let Some(namespace) = rendering.namespace {
-            values.push(format!("--namespace={namespace}").into());
-        }
+        let template = template(rendering, &folder)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let limit = Duration::from_secs(rendering.options.render_timeout);
         Ok(Self {
@@ -229,7 +238,7 @@ impl Renderer {
             end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
             texts: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
-            values,
+            template,
         })
     }
 
@@ -294,30 +303,24 @@ impl Renderer {
         let copy = self.copy(root)?;
         let chart = copy.of_original(&root.real);
         let text = self
-            .helm_template(&root.release, &chart, &self.values, &copy)
+            .helm_template(self.template.clone(), &root.release, &chart, &copy)
             .await?;
         Ok(origin::of_helm(&text, &root.folder))
     }
 
     async fn helm_template(
         &self,
+        line: CommandLine,
         release: &str,
         chart: &Path,
-        options: &[OsString],
         copy: &Copy,
     ) -> Result<String, Reason> {
+        let release = Word::new(Field::ReleaseName, release)?;
         let Some(helm) = &self.helm else {
             return Err("there is no helm on the PATH".into());
         };
-        let mut arguments: Vec<OsString> = vec![
-            "template".into(),
-            release.into(),
-            chart.into(),
-            // A schema may refer to another one by its URL or by a path.
-            "--skip-schema-validation".into(),
-        ];
-        arguments.extend(options.iter().cloned());
-        self.output(helm, &arguments, copy).await
+        let line = line.word(&release).word(chart);
+        self.output(helm, &line, copy).await
     }
 
     /// `fields` are what is done to all objects of the kustomization.
@@ -343,20 +346,21 @@ impl Renderer {
         }
         fields.insert("resources".to_owned(), json!([inner]));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
-        let text = self
-            .kustomize(around, fields, root.has_charts, &copy)
-            .await?;
-        let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
+        let text = self.kustomize(around, fields, &copy).await?;
+        let file_of = |origin: &str| {
+            let file = copy.original(&super::files::normal(&around.join(origin)));
+            inflate::origin(root, &file).unwrap_or(file)
+        };
         let fetched = root.laid_out.as_deref();
         Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
     }
 
-    /// Builds a kustomization of these fields that is written into the folder.
+    /// Builds a kustomization of these fields that is written into the folder. It starts no
+    /// program: what inflates charts is [`Self::inflate`].
     async fn kustomize(
         &self,
         folder: &Path,
         fields: Map<String, Value>,
-        has_charts: bool,
         copy: &Copy,
     ) -> Result<String, Reason> {
         let kustomize = self.kustomize.iter().map(|program| (program, "build"));
@@ -368,17 +372,9 @@ impl Renderer {
         let kustomization = Value::Object(fields).to_string();
         fs::write(folder.join("kustomization.yaml"), kustomization)
             .map_err(|error| Failure::Copy(error).to_string())?;
-        let mut options: Vec<OsString> = vec![folder.into()];
-        if has_charts {
-            let Some(helm) = &self.helm else {
-                return Err("there is no helm on the PATH".into());
-            };
-            let helm = ["--enable-helm".into(), "--helm-command".into(), helm.into()];
-            options.extend(helm);
-        }
-        let build = async |(program, command): (&PathBuf, &str)| {
-            let arguments = [&[command.into()], &options[..]].concat();
-            self.output(program, &arguments, copy).await
+        let build = async |(program, command): (&PathBuf, &'static str)| {
+            let line = CommandLine::new(command).word(folder);
+            self.output(program, &line, copy).await
         };
         let text = build(first).await;
         // kubectl has a kustomize of its own, of another version.
@@ -408,7 +404,7 @@ impl Renderer {
     async fn output(
         &self,
         program: &Path,
-        arguments: &[OsString],
+        line: &CommandLine,
         copy: &Copy,
     ) -> Result<String, Reason> {
         let left = self.end.saturating_duration_since(Instant::now());
@@ -416,8 +412,7 @@ impl Renderer {
             return Err(self.out_of_time().into());
         }
         let limit = self.limit.min(left);
-        let mut command = self.sandbox.command(program);
-        command.args(arguments);
+        let command = self.sandbox.command(program, line);
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let limits = Limits {
             time: limit,

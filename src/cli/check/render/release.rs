@@ -1,6 +1,6 @@
 //! Renders what a release delivers.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use super::super::files::text_inside;
 use super::super::reason::Reason;
 use super::super::releases::Variables;
+use super::command_line::{CommandLine, Field, Word};
 use super::program::Failure;
 use super::roots::Root;
 use super::sandbox::Copy;
-use super::{Renderer, origin};
+use super::{Renderer, helm_template, origin};
 use manifest::source::MAX_BYTES;
 
 /// What is rendered for a release, with everything at hand.
@@ -36,10 +37,19 @@ pub(in crate::cli::check) struct ChartJob {
     pub(in crate::cli::check) namespace: Option<String>,
     /// Texts of values files, each stronger than the ones before it.
     pub(in crate::cli::check) values: Vec<String>,
-    /// Options of Helm that set single values, stronger than all files.
-    pub(in crate::cli::check) sets: Vec<String>,
+    /// Single values, stronger than all files.
+    pub(in crate::cli::check) sets: Vec<Setting>,
     /// The fields of kustomizations that the rendered objects go through.
     pub(in crate::cli::check) post_renderers: Vec<Map<String, Value>>,
+}
+
+/// A single value that a release sets, as `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::cli::check) enum Setting {
+    /// `--set`: what looks like a number is one.
+    Typed(String),
+    /// `--set-string`.
+    Text(String),
 }
 
 /// Where a chart is on this machine.
@@ -86,10 +96,8 @@ impl Renderer {
 
     async fn release(&self, job: &ChartJob) -> Result<String, Reason> {
         let (copy, chart) = self.chart_files(&job.chart)?;
-        let options = options(job, copy.folder()).map_err(|it| it.to_string())?;
-        let mut text = self
-            .helm_template(&job.name, &chart, &options, &copy)
-            .await?;
+        let line = template(job, copy.folder())?;
+        let mut text = self.helm_template(line, &job.name, &chart, &copy).await?;
         if let ChartFiles::Folder(root) = &job.chart {
             text = origin::of_helm(&text, &root.folder);
         }
@@ -100,7 +108,7 @@ impl Renderer {
             written.map_err(|error| Failure::Copy(error).to_string())?;
             let mut fields = fields.clone();
             fields.insert("resources".to_owned(), json!([RENDERED]));
-            text = self.kustomize(&folder, fields, false, &copy).await?;
+            text = self.kustomize(&folder, fields, &copy).await?;
         }
         Ok(text)
     }
@@ -131,18 +139,23 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
 /// The file that a post-renderer gets.
 const RENDERED: &str = "rendered.yaml";
 
-/// The options of `helm template`, with the values written into files of `folder`.
-fn options(job: &ChartJob, folder: &Path) -> Result<Vec<OsString>, Failure> {
-    let mut options: Vec<OsString> = Vec::new();
+/// How Helm renders the chart for the release, with the values written into files of `folder`.
+fn template(job: &ChartJob, folder: &Path) -> Result<CommandLine, Reason> {
+    let mut line = helm_template();
     if let Some(namespace) = &job.namespace {
-        options.push(format!("--namespace={namespace}").into());
+        line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
     }
     for (number, text) in job.values.iter().enumerate() {
         let file = folder.join(format!("values-{number}.yaml"));
-        fs::write(&file, text).map_err(Failure::Copy)?;
-        options.push("--values".into());
-        options.push(file.into());
+        fs::write(&file, text).map_err(|error| Failure::Copy(error).to_string())?;
+        line.option("--values", file.as_path());
     }
-    options.extend(job.sets.iter().map(OsString::from));
-    Ok(options)
+    for setting in &job.sets {
+        let (option, pair) = match setting {
+            Setting::Typed(pair) => ("--set", pair),
+            Setting::Text(pair) => ("--set-string", pair),
+        };
+        line.option(option, &Word::new(Field::Setting, pair)?);
+    }
+    Ok(line)
 }

@@ -51,8 +51,6 @@ pub(in crate::cli::check) struct Root {
     pub(super) url: Option<String>,
     /// The folders, without links, that are read when it is rendered.
     pub(super) folders: BTreeSet<PathBuf>,
-    /// Whether kustomize inflates charts.
-    pub(super) has_charts: bool,
     /// Charts that are put into its `charts` folder, and under which names.
     pub(super) additions: Vec<(PathBuf, String)>,
     /// The folder that all of them lie in, but for what was fetched: that of the repository,
@@ -60,7 +58,7 @@ pub(in crate::cli::check) struct Root {
     pub(super) top: PathBuf,
     /// What replaces a fetched resource in kustomizations.
     pub(super) fetched: Vec<Fetched>,
-    /// Charts that kustomizations inflate and that were fetched.
+    /// Charts that kustomizations inflate.
     pub(super) inflated: Vec<Inflated>,
     /// The folder, without links, of all that was fetched.
     pub(super) laid_out: Option<PathBuf>,
@@ -94,7 +92,6 @@ impl Root {
             self.url = self.url.take().or(part.url.clone());
             self.fetched.extend(part.fetched.iter().cloned());
             self.inflated.extend(part.inflated.iter().cloned());
-            self.has_charts |= !part.charts.is_empty();
             self.folders.extend(part.charts.iter().cloned());
         }
     }
@@ -114,7 +111,7 @@ pub(super) struct Fetched {
     pub(super) base: Base,
 }
 
-/// A chart that was fetched for a kustomization.
+/// A chart that a kustomization inflates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Inflated {
     /// The file of the kustomization.
@@ -123,8 +120,8 @@ pub(super) struct Inflated {
     pub(super) number: usize,
     /// The URL in that entry.
     repository: String,
-    /// The packed chart.
-    pub(super) archive: PathBuf,
+    /// The folder of the chart, or the packed one that was fetched.
+    pub(super) chart: PathBuf,
 }
 
 /// Where what a root names is looked for.
@@ -239,7 +236,6 @@ fn chart(folder: &Path) -> Option<Root> {
         refused,
         url: None,
         folders: BTreeSet::from([real.clone()]),
-        has_charts: false,
         additions: Vec::new(),
         top: real.clone(),
         fetched: Vec::new(),
@@ -320,32 +316,29 @@ impl Named {
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
                 Some(folder) => {
-                    named.charts.insert(folder);
+                    named.charts.insert(folder.clone());
+                    named.inflate(chart, number, &file, Ok(folder));
                 }
-                None => named.inflate(chart, number, &file, places),
+                None => named.inflate(chart, number, &file, fetched(chart, places)),
             }
         }
         named.reach(&read, real_folder, top);
         Some(named)
     }
 
-    /// Takes what was fetched for the chart.
-    fn inflate(&mut self, chart: &InflatedChart, number: usize, file: &Path, places: Places<'_>) {
-        let InflatedChart { name, repo, .. } = chart;
-        let archive = places.fetcher.inflated(chart).unwrap_or_else(|| {
-            let missing =
-                format!("it inflates the chart {name:?}, which is not in its charts folder");
-            Err(match repo.as_str() {
-                "" => format!("{missing}; put it there").into(),
-                _ => Reason::elsewhere(missing),
-            })
-        });
-        match archive {
-            Ok(archive) => self.inflated.push(Inflated {
+    fn inflate(
+        &mut self,
+        chart: &InflatedChart,
+        number: usize,
+        file: &Path,
+        found: Result<PathBuf, Reason>,
+    ) {
+        match found {
+            Ok(found) => self.inflated.push(Inflated {
                 file: file.to_owned(),
                 number,
-                repository: repo.clone(),
-                archive,
+                repository: chart.repo.clone(),
+                chart: found,
             }),
             Err(reason) => drop(self.refused.get_or_insert(reason)),
         }
@@ -408,6 +401,18 @@ impl Named {
     }
 }
 
+/// The packed chart that was fetched for a kustomization.
+fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason> {
+    places.fetcher.inflated(chart).unwrap_or_else(|| {
+        let InflatedChart { name, repo, .. } = chart;
+        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
+        Err(match repo.as_str() {
+            "" => format!("{missing}; put it there").into(),
+            _ => Reason::elsewhere(missing),
+        })
+    })
+}
+
 fn text_of(path: &Path) -> String {
     path.display().to_string()
 }
@@ -468,7 +473,6 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
                 .map(|(folder, _)| folder.clone())
                 .chain(charts.clone())
                 .collect(),
-            has_charts: !charts.is_empty(),
             additions: Vec::new(),
             top: top.to_owned(),
             fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),

@@ -17,6 +17,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::super::files::{GIT, is_inside, normal};
+use super::command_line::CommandLine;
 use super::program::{Failure, MAX_MEMORY, NOWHERE, on_path};
 
 /// The most bytes and entries that the copy for one root may have.
@@ -67,7 +68,7 @@ impl Sandbox {
     }
 
     /// A command that runs `program` in here.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(super) fn command(&self, program: &Path, line: &CommandLine) -> Command {
         let mut command = match &self.unshare {
             Some(unshare) => {
                 let mut command = Command::new(unshare);
@@ -76,6 +77,7 @@ impl Sandbox {
             }
             None => Command::new(program),
         };
+        command.args(line.arguments());
         self.confine(&mut command);
         command
     }
