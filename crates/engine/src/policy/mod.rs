@@ -119,7 +119,10 @@ impl Default for Policy {
                     .into_iter()
                     .map(|outcome| (outcome, built_in(outcome)))
                     .collect(),
-                rules: BTreeMap::from([(codes::LEFTOVER_ROLLING_UPDATE, Action::Fix)]),
+                rules: BTreeMap::from([
+                    (codes::LEFTOVER_ROLLING_UPDATE, Action::Fix),
+                    (codes::UNSUPPORTED_STRATEGY, Action::Warn),
+                ]),
                 remedy: Some(RemedyChoice::Auto),
                 overrides: Some(Overrides::Allow),
                 controlled: Some(Controlled::Warn),

@@ -2,16 +2,17 @@
 //!
 //! # Fires on
 //!
-//! A Deployment whose `spec.strategy.type` is neither `Recreate` nor `RollingUpdate`, and
-//! a StatefulSet or DaemonSet whose `spec.updateStrategy.type` is neither `RollingUpdate`
-//! nor `OnDelete`. The outcome is `refused`.
+//! In manifests: a Deployment whose `spec.strategy.type` is neither `Recreate` nor
+//! `RollingUpdate`, and a StatefulSet or DaemonSet whose `spec.updateStrategy.type` is neither
+//! `RollingUpdate` nor `OnDelete`. The outcome is `refused`, and the built-in policy warns. The
+//! webhook leaves it to the API server.
 //!
 //! # Why
 //!
 //! The API server answers `Unsupported value`, so the repair that somebody believes to
 //! have made never reaches the cluster. Types are compared letter by letter: `recreate` is
-//! refused. StatefulSets and DaemonSets know no `Recreate`: they stop a pod before they
-//! start its successor anyway.
+//! refused. DaemonSets know no `Recreate`: they stop a pod before they start its successor
+//! anyway.
 //!
 //! # Example
 //!
@@ -25,13 +26,14 @@
 //!
 //! # What to do
 //!
-//! Write `Recreate`. In a DaemonSet use `RollingUpdate` with `maxSurge: 0`, in a
-//! StatefulSet `RollingUpdate`: both stop the old pod first.
+//! Write `Recreate`. In a DaemonSet use `RollingUpdate` with `maxSurge: 0`, which stops the old
+//! pod first.
 //!
 //! # Silent on
 //!
 //! The types that the API server knows for the kind, and none at all, which means
-//! `RollingUpdate`.
+//! `RollingUpdate`. `Recreate` in a StatefulSet, which Kubernetes 1.37 knows behind the feature
+//! gate `StatefulSetRecreateStrategy` (KEP-3541).
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule};
@@ -52,28 +54,23 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         Strategy::Recreate { .. } => "Recreate",
         Strategy::Other(word) => word,
     };
-    let (field, known, instead) = match workload.kind {
-        WorkloadKind::Deployment => ("spec.strategy", ["Recreate", "RollingUpdate"], ""),
-        WorkloadKind::DaemonSet => (
-            "spec.updateStrategy",
-            ["RollingUpdate", "OnDelete"],
-            "RollingUpdate with maxSurge 0, which stops the old pod first",
-        ),
-        WorkloadKind::StatefulSet => (
-            "spec.updateStrategy",
-            ["RollingUpdate", "OnDelete"],
-            "RollingUpdate, which stops the old pod first",
-        ),
+    let (field, known) = match workload.kind {
+        WorkloadKind::Deployment => ("spec.strategy", ["Recreate", "RollingUpdate"]),
+        WorkloadKind::DaemonSet => ("spec.updateStrategy", ["RollingUpdate", "OnDelete"]),
+        WorkloadKind::StatefulSet if word == "Recreate" => return,
+        WorkloadKind::StatefulSet => ("spec.updateStrategy", ["RollingUpdate", "OnDelete"]),
         _ => return,
     };
     if known.contains(&word) {
         return;
     }
     let meant = known.into_iter().find(|it| it.eq_ignore_ascii_case(word));
-    let advice = match (meant, instead) {
-        (Some(meant), _) => format!("Write {meant}."),
-        (None, "") => format!("Write {} or {}.", known[0], known[1]),
-        (None, instead) => format!("Use {instead}."),
+    let advice = match meant {
+        Some(meant) => format!("Write {meant}."),
+        None if word == "Recreate" => {
+            "Use RollingUpdate with maxSurge 0, which stops the old pod first.".to_owned()
+        }
+        None => format!("Write {} or {}.", known[0], known[1]),
     };
     found.push(Hazard {
         rule: RULE.code,

@@ -19,7 +19,7 @@ use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
 use crate::remedy::applied::{Applied, RECREATE_ONCE, recreate_once};
-use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, judge_workload};
+use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, codes, judge_workload};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
@@ -36,7 +36,11 @@ impl Evaluation<'_> {
             _ => None,
         };
         let previous = previous.as_deref();
-        let hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
+        let mut hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
+        if matches!(self.review.mode, Mode::Admit | Mode::Judge) {
+            // The API server says it itself, and knows its own feature gates.
+            hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
+        }
         if hazards.is_empty() {
             return Verdict::default();
         }

@@ -26,6 +26,7 @@ fn the_example_is_the_built_in_policy_and_leaves_nothing_out() {
     let outcomes = Outcome::ALL.map(Outcome::name);
     let keys = [
         "leftover-rolling-update",
+        "unsupported-strategy",
         "remedy",
         "overrides",
         "controlled",
