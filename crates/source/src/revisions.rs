@@ -39,10 +39,10 @@ const MAX_BYTES: usize = 4 << 20;
 /// Pages of one list. Kubernetes keeps ten revisions of each workload.
 const MAX_PAGES: usize = 10;
 
-/// Revisions that are read whole, the newest first. Rarely two of a Deployment have pods.
-const MAX_READ: usize = 12;
+/// Revisions that are read whole. Rarely two of a Deployment have pods.
+const MAX_READ: usize = 24;
 
-/// A list as `kubectl get` gets it: what is printed of each object, and its metadata.
+/// A list as `kubectl get` gets it: what is printed of each object.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 
 /// The workload that is updated.
@@ -262,7 +262,7 @@ impl Resource {
     ) -> Result<Vec<Revision>, RevisionsError> {
         let names = match owner.revision {
             Some(name) => vec![name.into()],
-            None => self.newest(client, owner).await?,
+            None => self.names(client, owner).await?,
         };
         let mut revisions = Vec::new();
         for name in names {
@@ -275,13 +275,9 @@ impl Resource {
         Ok(revisions)
     }
 
-    /// The names of the owner's revisions that may have pods, the newest first. No selector finds
-    /// them, so all with its labels are listed, without their templates.
-    async fn newest(
-        &self,
-        client: &Client,
-        owner: &Owner<'_>,
-    ) -> Result<Vec<Text>, RevisionsError> {
+    /// The names of what may be revisions with pods. No selector finds them, nor their owner, so
+    /// all with its labels are listed, a line each.
+    async fn names(&self, client: &Client, owner: &Owner<'_>) -> Result<Vec<Text>, RevisionsError> {
         let labels = owner
             .labels
             .iter()
@@ -289,28 +285,22 @@ impl Resource {
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
-        let mut newest = Vec::new();
+        let mut names = Vec::new();
         for _ in 0..MAX_PAGES {
             let body = self.page(client, owner, &parameters, Some(TABLE)).await?;
             let table: Table = self.parsed(&body)?;
-            let mut columns = table.columns.iter();
-            let column = columns.position(|it| it.name == self.column);
+            let at = |name| table.columns.iter().position(|it| it.name == name);
+            let (name, count) = at("Name").zip(at(self.column)).unwrap_or_default();
             for row in table.rows.into_iter().flatten() {
-                let metadata = row.object.metadata;
-                let count = column.and_then(|at| row.cells.get(at)?.as_i64());
-                if count != Some(0) && metadata.is_of(owner) {
-                    // A Deployment's are numbered, and the others as good as.
-                    let age = (metadata.number(), metadata.creation_timestamp);
-                    newest.push((age, metadata.name));
+                let cell = |at: usize| row.cells.get(at);
+                if cell(count).and_then(Value::as_i64) != Some(0) {
+                    names.extend(cell(name).and_then(Value::as_str).map(Text::from));
                 }
             }
             match table.metadata.continue_at.filter(|token| !token.is_empty()) {
+                _ if names.len() > MAX_READ => break,
                 Some(token) => parameters.continue_token = Some(token),
-                None => {
-                    newest.sort_unstable_by(|a, b| b.cmp(a));
-                    newest.truncate(MAX_READ);
-                    return Ok(newest.into_iter().map(|(_, name)| name).collect());
-                }
+                None => return Ok(names),
             }
         }
         Err(RevisionsError::TooMany {
@@ -329,7 +319,11 @@ impl Resource {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/{}", self.plural);
         let request = Request::new(path).list(parameters);
         let mut request = request.map_err(|error| self.failed(&error))?;
-        request.headers_mut().extend(accept.map(|it| (ACCEPT, it)));
+        if let Some(accept) = accept {
+            request.headers_mut().insert(ACCEPT, accept);
+            let uri = format!("{}&includeObject=None", request.uri());
+            *request.uri_mut() = uri.parse().map_err(|error| self.failed(&error))?;
+        }
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| self.failed(&error))?;
         match response.status() {
@@ -373,11 +367,12 @@ impl Resource {
     ) -> Option<Revision> {
         let stored: StoredRevision<'_> = serde_json::from_str(json).ok()?;
         let metadata = stored.metadata;
-        let is_its = metadata.is_of(owner);
-        let (template, number) = match stored.revision {
-            Some(number) => (stored.data.spec.template, number),
-            None => (stored.spec.template, metadata.number()),
-        };
+        let mut owners = metadata.owner_references.iter();
+        let is_its = metadata.namespace.as_deref().unwrap_or("default") == owner.namespace
+            && owners.any(|it| it.is(owner));
+        let annotated = || metadata.annotations.revision.as_ref()?.parse().ok();
+        let number = stored.revision.or_else(annotated).unwrap_or_default();
+        let template = stored.spec.template.or(stored.data.spec.template);
         is_its.then(|| Revision {
             kind: self.kind,
             name: metadata.name,
@@ -413,12 +408,6 @@ struct Column {
 #[derive(Deserialize)]
 struct Row {
     cells: Vec<Value>,
-    object: Head,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    metadata: Metadata,
 }
 
 #[derive(Default, Deserialize)]
@@ -448,20 +437,6 @@ struct Metadata {
     annotations: Annotations,
     creation_timestamp: Text,
     owner_references: Vec<OwnerReference>,
-}
-
-impl Metadata {
-    fn is_of(&self, owner: &Owner<'_>) -> bool {
-        let mut owners = self.owner_references.iter();
-        self.namespace.as_deref().unwrap_or("default") == owner.namespace
-            && owners.any(|it| it.is(owner))
-    }
-
-    /// The number of a Deployment's revision; 0 where it has none.
-    fn number(&self) -> i64 {
-        let number = self.annotations.revision.as_deref();
-        number.and_then(|it| it.parse().ok()).unwrap_or_default()
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -630,11 +605,9 @@ mod tests {
             let response = Response::builder().status(status);
             response.body(Body::from(body.to_string())).unwrap()
         };
-        let table = |sets: Vec<(Value, i64)>, next: &str| {
-            let rows = sets.into_iter().map(|(set, pods)| {
-                json!({"cells": [set["metadata"]["name"], 1, pods],
-                       "object": {"metadata": set["metadata"]}})
-            });
+        let table = |sets: &[(String, i64)], next: &str| {
+            let row = |(name, pods): &(String, i64)| json!({"cells": [name, 1, pods]});
+            let rows = sets.iter().map(row);
             let names = ["Name", "Desired", "Current"].map(|name| json!({"name": name}));
             let body = json!({"kind": "Table", "metadata": {"continue": next},
                 "columnDefinitions": names, "rows": rows.collect::<Vec<_>>()});
@@ -668,6 +641,7 @@ mod tests {
         }
         let accept = request.headers()["accept"].to_str().unwrap();
         assert!(accept.contains("as=Table"), "{accept}");
+        assert!(query.contains("includeObject=None"), "{query}");
         assert!(query.contains("labelSelector=app%3Dweb"), "{query}");
         match namespace {
             "forbidden" => answer(403, json!({"kind": "Status", "code": 403})),
@@ -677,17 +651,18 @@ mod tests {
                 let from = query.split("continue=").nth(1).unwrap_or("0");
                 let from: usize = from.split('&').next().unwrap().parse().unwrap();
                 let next = from + 500;
-                let sets = (from..next).map(|at| (of_namespace(&format!("web-{at}"), "img"), 1));
+                let pods = |at| i64::from(at == 1);
+                let sets = (from..next).map(|at| (format!("web-{at}"), pods(at)));
                 let more = (next < 4_000).then(|| next.to_string());
-                table(sets.collect(), &more.unwrap_or_default())
+                table(&sets.collect::<Vec<_>>(), &more.unwrap_or_default())
             }
-            "endless" => table(vec![(replica_set("web-1", "img:1"), 1)], "next"),
+            "endless" => table(&[("web-1".to_owned(), 1)], "next"),
+            "crowded" => table(&vec![("web-1".to_owned(), 1); MAX_READ + 1], "next"),
             "large" => answer(200, json!("x".repeat(MAX_BYTES))),
             _ if query.contains("continue=next") => {
-                let others = replica_set("web-2", "img:1");
-                table(vec![(others, 0), (replica_set("web-1", "img:1"), 2)], "")
+                table(&[("web-2".to_owned(), 0), ("web-1".to_owned(), 2)], "")
             }
-            _ => table(vec![], "next"),
+            _ => table(&[], "next"),
         }
     }
 
@@ -737,9 +712,10 @@ mod tests {
             let found = find(namespace, long).await;
             (found, asked.load(Ordering::Relaxed) - before)
         };
-        assert_eq!(count("endless").await, (many, MAX_PAGES));
+        assert_eq!(count("endless").await, (many.clone(), MAX_PAGES));
+        assert_eq!(count("crowded").await, (many, 1));
         let (found, asked) = count("tenant").await;
-        assert_eq!((found.unwrap().len(), asked), (MAX_READ, 8 + MAX_READ));
+        assert_eq!((found.unwrap().len(), asked), (1, 8 + 1));
 
         // Nor do they keep anybody else waiting, though they take every turn that they get.
         let all = Duration::from_secs(5);
