@@ -1,7 +1,7 @@
 //! The server of the project with reviewers that know nothing.
 
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,6 +84,7 @@ impl Reviewer for StandIn {
         &self,
         _: Endpoint,
         body: &[u8],
+        _: Option<IpAddr>,
         _: Instant,
     ) -> Result<Answer, MalformedReview> {
         const ANSWER: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#;

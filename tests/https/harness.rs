@@ -46,6 +46,7 @@ impl Reviewer for Echo {
         &self,
         endpoint: Endpoint,
         body: &[u8],
+        _: Option<IpAddr>,
         _: Instant,
     ) -> Result<Answer, MalformedReview> {
         assert_ne!(body, b"\"panic\"", "as asked");

@@ -1,7 +1,7 @@
 //! Certificates that manage themselves, against a real API server that asks all the
 //! time: whatever happens to them, every admission is answered.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -68,6 +68,7 @@ impl Reviewer for Allowing {
         &self,
         _: Endpoint,
         body: &[u8],
+        _: Option<IpAddr>,
         _: Instant,
     ) -> Result<Answer, MalformedReview> {
         let review: Value = serde_json::from_slice(body).unwrap();

@@ -142,7 +142,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         effective: policy.effective(),
         view,
         rollbacks: Rollbacks::open(options),
-        longest_timeout: options.longest_timeout,
+        clients_are_known: options.client_ca.is_some(),
         events,
     };
 
@@ -157,6 +157,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;
     server.drain_timeout = options.drain_timeout;
+    server.limits.timeout = options.longest_timeout;
     let clients = options
         .client_ca
         .as_deref()

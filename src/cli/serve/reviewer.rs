@@ -1,8 +1,8 @@
 //! Between HTTP and admission: takes each review to the facts and the policy
 //! of the moment.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -43,8 +43,8 @@ pub(super) struct AdmissionReviewer {
     pub(super) view: Arc<FactSource>,
     /// What would stand in the way of a rollback is looked up there.
     pub(super) rollbacks: Rollbacks,
-    /// A client that says that it waits longer is not believed.
-    pub(super) longest_timeout: Duration,
+    /// Whether clients prove who they are.
+    pub(super) clients_are_known: bool,
     /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,
 }
@@ -54,6 +54,7 @@ impl Reviewer for AdmissionReviewer {
         &self,
         endpoint: Endpoint,
         body: &[u8],
+        client: Option<IpAddr>,
         deadline: Instant,
     ) -> Result<Answer, MalformedReview> {
         let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
@@ -61,9 +62,8 @@ impl Reviewer for AdmissionReviewer {
         })?;
         let asker = Asker {
             namespace: received.namespace(),
-            stranger: None,
+            stranger: client.filter(|_| !self.clients_are_known),
         };
-        let deadline = deadline.min(Instant::now() + self.longest_timeout);
         let judge =
             |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let is_reported = |verdict: &Verdict| admission::is_reported(endpoint, verdict);

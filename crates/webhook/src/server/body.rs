@@ -1,6 +1,7 @@
 //! The body of a review, as an extractor: read within the limits on size, time and memory.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use futures_util::StreamExt as _;
 use jiff::SignedDuration;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::connections::Connection;
 use super::error::RequestError;
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit, SMALL_BODY};
@@ -41,10 +43,10 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    fn new(uri: &Uri) -> Self {
+    fn new(uri: &Uri, longest: Duration) -> Self {
         Self {
             started: Instant::now(),
-            timeout: client_timeout(uri),
+            timeout: client_timeout(uri).min(longest),
         }
     }
 
@@ -85,6 +87,8 @@ pub(super) struct ReviewBody {
     pub(super) bytes: Vec<u8>,
     pub(super) charge: Charge,
     pub(super) deadline: Deadline,
+    /// The address of the client.
+    pub(super) client: Option<IpAddr>,
 }
 
 impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
@@ -94,8 +98,10 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         request: Request,
         reviews: &Arc<Reviews<R>>,
     ) -> Result<Self, RequestError> {
-        let deadline = Deadline::new(request.uri());
         let limits = &reviews.limits;
+        let deadline = Deadline::new(request.uri(), limits.timeout);
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let client = connection.and_then(|it| it.client());
         let (head, mut body) = request.into_parts();
         let read = async {
             if !is_json(&head.headers) {
@@ -115,6 +121,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
                 bytes,
                 charge,
                 deadline,
+                client,
             }),
             Err(error) => {
                 discard(&head.headers, body, limits);

@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
     type Future = Accepting<TcpStream, V>;
 
     fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
-        let (guard, limits) = (self.connections.admit(), self.limits);
+        let (guard, limits) = (self.connections.admit(client(&stream)), self.limits);
         Box::pin(async move {
             let guard = guard.ok_or(io::ErrorKind::ConnectionRefused)?;
             stream.set_nodelay(true)?;
@@ -133,7 +133,7 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
                 let _ = timeout(shared.limits.handshake, shared.tls.accept(stream)).await;
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            let admitted = shared.connections.admit();
+            let admitted = shared.connections.admit(client(&stream));
             let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
             let stream = shared.handshake(stream, guard.connection()).await?;
             let idle = match stream.get_ref().1.alpn_protocol() {
@@ -143,6 +143,11 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
             Ok(accepted(stream, guard, shared.limits, idle, service))
         })
     }
+}
+
+fn client(stream: &TcpStream) -> Option<IpAddr> {
+    let peer = stream.peer_addr().ok()?;
+    Some(peer.ip().to_canonical())
 }
 
 fn accepted<S, V>(

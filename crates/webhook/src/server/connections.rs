@@ -3,6 +3,7 @@
 //! Where there are as many as may be, an idle one is evicted for the next: first one without a
 //! reviewed request, then the one that has been idle longest.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -46,6 +47,7 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) struct Connection {
     old: Instant,
+    client: Option<IpAddr>,
     activity: Mutex<Activity>,
     is_evicted: AtomicBool,
     /// Wakes the task of the connection.
@@ -102,7 +104,7 @@ impl Connections {
     }
 
     /// A place for a connection, if there is one or can be made.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<ConnectionGuard> {
+    pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut open = self.open();
         if !self.make_room(&open) {
             if let Some(metrics) = &self.metrics {
@@ -110,7 +112,7 @@ impl Connections {
             }
             return None;
         }
-        let connection = Arc::new(Connection::new(self.age));
+        let connection = Arc::new(Connection::new(self.age, client));
         open.push(Arc::clone(&connection));
         Some(ConnectionGuard {
             connections: Arc::clone(self),
@@ -151,10 +153,11 @@ impl Connections {
 }
 
 impl Connection {
-    fn new(age: Duration) -> Self {
+    fn new(age: Duration, client: Option<IpAddr>) -> Self {
         let now = Instant::now();
         Self {
             old: now + age,
+            client,
             activity: Mutex::new(Activity {
                 last: now,
                 in_flight: 0,
@@ -166,6 +169,11 @@ impl Connection {
             is_evicted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
+    }
+
+    /// The address of the client.
+    pub(super) const fn client(&self) -> Option<IpAddr> {
+        self.client
     }
 
     fn activity(&self) -> MutexGuard<'_, Activity> {
@@ -331,7 +339,7 @@ mod tests {
         let connections = Connections::new(count, LONG, None, None);
         let mut guards = Vec::new();
         for _ in 0..count {
-            guards.push(connections.admit().unwrap());
+            guards.push(connections.admit(None).unwrap());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         (connections, guards)
@@ -347,7 +355,7 @@ mod tests {
         let (connections, guards) = full_of(3).await;
         let _in_flight = guards[0].connection.begin();
         drop(guards[1].connection.begin());
-        assert!(connections.admit().is_some());
+        assert!(connections.admit(None).is_some());
         assert_eq!(evicted(&guards), [2]);
     }
 
@@ -355,10 +363,10 @@ mod tests {
     async fn connections_without_a_reviewed_request_are_evicted_first() {
         let (connections, guards) = full_of(2).await;
         guards[0].connection.activity().has_reviewed = true;
-        let younger = connections.admit().unwrap();
+        let younger = connections.admit(None).unwrap();
         assert_eq!(evicted(&guards), [1]);
         let _in_flight = younger.connection.begin();
-        assert!(connections.admit().is_some());
+        assert!(connections.admit(None).is_some());
         assert_eq!(evicted(&guards), [0, 1]);
     }
 
@@ -366,14 +374,14 @@ mod tests {
     async fn connections_with_requests_in_flight_stay() {
         let (connections, guards) = full_of(2).await;
         let _in_flight = [0, 1].map(|at| guards[at].connection.begin());
-        assert!(connections.admit().is_none());
+        assert!(connections.admit(None).is_none());
         assert_eq!(evicted(&guards), [0_usize; 0]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_that_are_closing_do_not_make_room_without_end() {
         let (connections, guards) = full_of(2).await;
-        let more = std::iter::repeat_with(|| connections.admit());
+        let more = std::iter::repeat_with(|| connections.admit(None));
         let more: Vec<_> = more.take(5).flatten().collect();
         assert_eq!(evicted(&guards), [0, 1]);
         assert_eq!(more.len(), 2);
@@ -399,7 +407,7 @@ mod tests {
         let short = MemoryLimit::new(&limits);
         for (memory, end) in [(Some(short), Some(End::Cut)), (None, None)] {
             let connections = Connections::new(1, LONG, memory, None);
-            let guard = connections.admit().unwrap();
+            let guard = connections.admit(None).unwrap();
             let mut responses = [guard.connection.begin(), guard.connection.begin()];
             tokio::time::advance(UNREAD).await;
             assert_eq!(guard.end(&limits, LONG), None, "being judged");

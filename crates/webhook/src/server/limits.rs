@@ -3,6 +3,8 @@
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use super::body::MAX_TIMEOUT;
+
 /// The largest body that is read, in bytes.
 ///
 /// The API server takes requests of 3 MiB. The review it then sends holds the
@@ -79,6 +81,8 @@ pub struct Limits {
     pub age: Duration,
     /// How long a connection may take to close, besides the requests in flight.
     pub grace: Duration,
+    /// The longest that a review may take, whatever its client says.
+    pub timeout: Duration,
     /// From the end of the headers to the end of the body, where the caller
     /// does not wait less.
     pub body_read: Duration,
@@ -99,6 +103,7 @@ impl Default for Limits {
             idle: Duration::from_secs(120),
             age: Duration::from_secs(30 * 60),
             grace: Duration::from_secs(5),
+            timeout: MAX_TIMEOUT,
             body_read: Duration::from_secs(10),
         }
     }

@@ -1,12 +1,14 @@
 //! The interface to what judges reviews.
 
+use std::net::IpAddr;
+
 use tokio::time::Instant;
 
 use crate::admission::{Answer, Endpoint, MalformedReview};
 
 /// Judges admission reviews.
 pub trait Reviewer: Send + Sync + 'static {
-    /// Answers the review in `body`, the raw bytes of one HTTP request.
+    /// Answers the review in `body`, the raw bytes of one HTTP request of `client`.
     ///
     /// After `deadline` the client no longer waits for an answer.
     ///
@@ -22,6 +24,7 @@ pub trait Reviewer: Send + Sync + 'static {
         &self,
         endpoint: Endpoint,
         body: &[u8],
+        client: Option<IpAddr>,
         deadline: Instant,
     ) -> impl Future<Output = Result<Answer, MalformedReview>> + Send;
 }

@@ -182,9 +182,15 @@ impl<R: Reviewer> Reviews<R> {
             bytes,
             charge,
             deadline,
+            client,
         } = body;
         // Called inside the future, so that a panic before its first await counts.
-        let review = async { self.reviewer.review(endpoint, &bytes, deadline.at()).await };
+        let review = async {
+            let deadline = deadline.at();
+            (self.reviewer)
+                .review(endpoint, &bytes, client, deadline)
+                .await
+        };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
             self.metrics.panicked();
             tracing::error!(
