@@ -34,6 +34,7 @@ impl<'a> Reader<'a> {
             ("NS=shop", format!("NS={namespace}")),
             ("CLASS=shared", format!("CLASS={namespace}-shared")),
             ("'deployment/web cronjob/backup'", format!("'{workloads}'")),
+            ("'[]'", "'[{key: stage, operator: Exists}]'".to_owned()),
         ] {
             assert!(variables.contains(shown), "{shown:?} in {variables}");
             variables = variables.replace(shown, &own);
