@@ -25,7 +25,9 @@ use clap::{Parser, Subcommand};
 
 pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{CheckError, CheckOptions, Fetch, FetchOptions, Render, RenderOptions};
+pub use check::{
+    CheckError, CheckOptions, ConfineOptions, Fetch, FetchOptions, Render, RenderOptions,
+};
 pub use cluster::{ClusterArgs, ScopeArgs};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
@@ -100,6 +102,9 @@ pub enum Command {
     /// Write shell completions and manual pages into a directory
     #[command(hide = true)]
     Dist(DistOptions),
+    /// Start a program that may do no more than it is told, for `check`
+    #[command(hide = true)]
+    Confine(ConfineOptions),
 }
 
 /// Reads the arguments of the program.
@@ -137,5 +142,6 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Snapshot(options) => snapshot::run(options),
         Command::Policies(options) => policies::run(*options),
         Command::Dist(options) => dist::run(options),
+        Command::Confine(options) => check::confine::run(options),
     }
 }

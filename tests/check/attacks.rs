@@ -624,3 +624,72 @@ fn names_that_are_options_are_refused_with_real_programs() {
     }
     assert!(!Path::new("/tmp/written").exists());
 }
+
+/// What looks around in the place of helm, and says what it could do.
+fn curious(bin: &Path, outside: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = outside.display();
+    let script = format!(
+        "#!/bin/sh\nsaid=\n\
+         cat {folder}/secret >/dev/null 2>&1 && said=\"$said reads\"\n\
+         ls /proc/1 >/dev/null 2>&1 && said=\"$said processes\"\n\
+         (: > {folder}/written) 2>/dev/null && said=\"$said writes\"\n\
+         {folder}/program >/dev/null 2>&1 && said=\"$said starts\"\n\
+         echo \"Error: done:$said;\" >&2\nexit 1\n"
+    );
+    for (program, text) in [
+        (bin.join("helm"), &*script),
+        (outside.join("program"), "#!/bin/sh\n"),
+    ] {
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// `helm` may be a script, which starts what is on the PATH, and no more.
+#[test]
+fn what_renders_reads_writes_and_starts_nothing_else() {
+    let (bin, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret"), SECRET).unwrap();
+    curious(bin.path(), outside.path());
+    let folder = repository(&[("shop/Chart.yaml", CHART), ("shop/templates/web.yaml", WEB)]);
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let output = check(&folder, Path::new(&path), &["--verbose", "."]);
+    let (text, said) = (out(&output), err(&output));
+    assert!(text.contains("helm says: done:"), "{output:?}");
+    assert!(said.contains("Rendering is "), "{output:?}");
+    if !said.contains("confined by Landlock") {
+        eprintln!("SKIPPED: this machine has no Landlock.");
+        return;
+    }
+    assert!(text.contains("helm says: done:;"), "{output:?}");
+    assert!(!outside.path().join("written").exists());
+}
+
+/// A program that is no script, as helm, starts nothing at all.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_confined_program_starts_no_other() {
+    let confined = |options: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .arg("confine")
+            .args(options)
+            .output()
+            .unwrap()
+    };
+    if out(&confined(&[])).trim() != "Landlock" {
+        eprintln!("SKIPPED: this machine has no Landlock.");
+        return;
+    }
+    let own = [
+        "--start=/usr/bin/env",
+        "--start=/lib",
+        "--start=/lib64",
+        "--read=/etc/ld.so.cache",
+    ];
+    let other = ["--", "/usr/bin/env", "/usr/bin/true"];
+    let allowed = confined(&[&own[..], &["--start=/usr/bin"], &other].concat());
+    assert_eq!(code(&allowed), 0, "{allowed:?}");
+    let refused = confined(&[&own[..], &other].concat());
+    assert!(err(&refused).contains("Permission denied"), "{refused:?}");
+}

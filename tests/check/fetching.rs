@@ -318,7 +318,7 @@ fn what_lies_redirects_hangs_or_does_not_end_is_named() {
     );
     assert!(
         err(&required)
-            .contains("127.0.0.1 is in a private network; allow it with --fetch-from 127.0.0.1"),
+            .contains("127.0.0.1 is not asked: it has the address 127.0.0.1, which is not one of the public Internet; allow it with --fetch-from 127.0.0.1"),
         "{required:?}"
     );
     assert_eq!(required.status.code(), Some(2));
@@ -476,4 +476,82 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
         ),
         "{offline:?}"
     );
+}
+
+#[test]
+fn a_password_in_a_url_is_not_printed() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let host = format!("127.0.0.1:{}", server.port);
+    let with_password = format!("http://robot:hunter2@{host}");
+    let base = format!("resources: ['{with_password}/web.yaml', 'git::{with_password}/a/b.git']\n");
+    let folder = gitops(&[
+        ("shop.yaml", &release(&with_password, "1.2.3")),
+        ("base/kustomization.yaml", &base),
+    ]);
+    let fetch = ["--fetch", "--fetch-cache", "cache"];
+    for more in [
+        &[][..],
+        &fetch,
+        &[&fetch[..], &["--fetch-from", "127.0.0.1"]].concat(),
+    ] {
+        let output = check(
+            &folder,
+            tools.path(),
+            &[&[".", "--format", "json"][..], more].concat(),
+        );
+        let said = format!("{}{}", out(&output), err(&output));
+        assert!(said.contains("127.0.0.1"), "{said}");
+        assert!(
+            !said.contains("hunter2") && !said.contains("robot"),
+            "{said}"
+        );
+    }
+}
+
+/// Each may take a second, and all of them together ten.
+#[test]
+fn one_limit_of_time_holds_for_all_hosts() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let files: Vec<(String, String)> = (0..60)
+        .map(|number| {
+            let path = format!("/{number}");
+            server.answer(&format!("{path}/index.yaml"), Answer::Nothing);
+            let url = format!("{}{path}", server.url());
+            let text =
+                release(&url, "1.2.3").replace("namespace: prod", &format!("namespace: n{number}"));
+            (format!("r{number}.yaml"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let folder = gitops(&files);
+    let arguments = [
+        ".",
+        "--format",
+        "json",
+        "--fetch",
+        "--fetch-cache",
+        "cache",
+        "--fetch-from",
+        "127.0.0.1",
+        "--render-timeout",
+        "1",
+    ];
+    let output = check(&folder, tools.path(), &arguments);
+    let reasons = reported(&report(&output));
+    let slow = reasons
+        .iter()
+        .filter(|it| it.contains("did not answer within 1 s"))
+        .count();
+    let stopped = reasons
+        .iter()
+        .filter(|it| it.contains("all fetching together may take 10 s"))
+        .count();
+    assert_eq!(slow + stopped, 60, "{reasons:#?}");
+    assert!(slow >= 4 && stopped >= 4, "{slow} {stopped}");
 }

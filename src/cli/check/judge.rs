@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
+use super::reason::without_user;
 use super::scope::{Context, Scopes};
 use super::unused_suppressions;
 use engine::analysis::volumes::claims;
@@ -218,7 +219,7 @@ fn qualify(
     let release = parsed.discovered.release(known.place.source);
     if let Some(unknown) = release.and_then(|it| it.unknown.first()) {
         assume(finding);
-        finding.message += &format!(" {unknown} may change this.");
+        finding.message += &format!(" {} may change this.", without_user(unknown));
     }
     if let Some(folder) = context.changed_by(parsed, known) {
         assume(finding);

@@ -52,6 +52,8 @@ pub use fetch::{Fetch, FetchOptions};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
 use render::Rendering;
+pub(super) use render::confine;
+pub use render::confine::ConfineOptions;
 pub use render::{Render, RenderOptions};
 use repair::Repair;
 use repository::Repository;

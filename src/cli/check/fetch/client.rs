@@ -1,13 +1,13 @@
 //! Asks hosts, within limits.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::address::{Resolver, Unasked};
+use crate::cli::check::render::program::Failure;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode, Url, redirect};
-use wildmatch::WildMatch;
-
-use crate::cli::check::render::program::Failure;
 
 /// The most bytes of a packed chart. The largest that is known has a tenth of it.
 pub(super) const MAX_CHART: u64 = 32 << 20;
@@ -34,8 +34,10 @@ pub(super) enum FetchError {
     OtherHost { url: String, host: String },
     #[error("{host} is not among the hosts of --fetch-from")]
     NotAllowed { host: String },
-    #[error("{host} is in a private network; allow it with --fetch-from {host}")]
-    Private { host: String },
+    #[error("{host} is not asked: {reason}; allow it with --fetch-from {host}")]
+    Private { host: String, reason: Unasked },
+    #[error("{host} is not asked: {reason}")]
+    Unknown { host: String, reason: Unasked },
     #[error("{url} answers {status}")]
     Status { url: String, status: StatusCode },
     #[error("{url} redirects more than {MAX_REDIRECTS} times")]
@@ -78,14 +80,16 @@ pub(super) enum FetchError {
 /// A client for the hosts that are allowed.
 pub(super) struct Client {
     http: reqwest::Client,
-    allowed: Vec<WildMatch>,
+    resolver: Resolver,
     /// How long an answer may take as a whole.
     limit: Duration,
 }
 
 impl Client {
     pub(super) fn new(globs: &[String], limit: Duration) -> Result<Self, reqwest::Error> {
+        let resolver = Resolver::new(globs);
         let http = reqwest::Client::builder()
+            .dns_resolver(Arc::new(resolver.clone()))
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT.min(limit))
             .timeout(limit)
@@ -93,7 +97,7 @@ impl Client {
             .build()?;
         Ok(Self {
             http,
-            allowed: globs.iter().map(|glob| WildMatch::new(glob)).collect(),
+            resolver,
             limit,
         })
     }
@@ -147,6 +151,7 @@ impl Client {
         let first = at.origin();
         for _ in 0..=MAX_REDIRECTS {
             self.allow(&at, named)?;
+            self.addresses(&at).await?;
             let mut request = self.http.get(at.clone());
             if at.origin() == first {
                 request = request.headers(headers.clone());
@@ -186,7 +191,7 @@ impl Client {
     /// Whether a Git repository may be asked. Its URL comes from a manifest.
     pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        let is_allowed = |name: &str| self.allowed.iter().any(|glob| glob.matches(name));
+        let is_allowed = |name: &str| self.resolver.is_allowed(name);
         match url.scheme() {
             "http" | "https" => self.allow(url, &host),
             "ssh" if is_allowed(&host) => Ok(()),
@@ -204,21 +209,30 @@ impl Client {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(FetchError::Url(url.to_string()));
         }
-        if self.allowed.iter().any(|glob| glob.matches(host)) {
+        if self.resolver.is_allowed(host) {
             return Ok(());
         }
         let name = || host.to_owned();
-        if !self.allowed.is_empty() && host == named {
+        if self.resolver.is_limited() && host == named {
             return Err(FetchError::NotAllowed { host: name() });
         }
         if host != named {
             let url = url.to_string();
             return Err(FetchError::OtherHost { url, host: name() });
         }
-        if is_private(host) {
-            return Err(FetchError::Private { host: name() });
-        }
         Ok(())
+    }
+
+    /// The addresses of the URL's host, which may be asked. None are known where a proxy connects
+    /// that knows other names than this machine.
+    pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, FetchError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        match self.resolver.addresses(&host).await {
+            Ok(found) => Ok(found),
+            Err(reason @ Unasked::Private(_)) => Err(FetchError::Private { host, reason }),
+            Err(_) if self.resolver.has_proxy() => Ok(Vec::new()),
+            Err(reason) => Err(FetchError::Unknown { host, reason }),
+        }
     }
 }
 
@@ -234,31 +248,11 @@ fn parsed(url: &str) -> Result<Url, FetchError> {
     Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))
 }
 
-/// Whether a host is one of this machine or of its network, by its name.
-fn is_private(host: &str) -> bool {
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    match address {
-        Ok(IpAddr::V4(it)) => {
-            it.is_loopback() || it.is_private() || it.is_link_local() || it.is_unspecified()
-        }
-        Ok(IpAddr::V6(it)) => {
-            it.is_loopback()
-                || it.is_unspecified()
-                || it.is_unique_local()
-                || it.is_unicast_link_local()
-                || it.to_ipv4_mapped().is_some()
-        }
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use wildmatch::WildMatch;
-
-    use super::{Client, is_private, parsed};
+    use super::{Client, Resolver, parsed};
 
     #[test]
     fn only_hosts_that_are_named_or_allowed_are_asked() {
@@ -289,7 +283,7 @@ mod tests {
             let globs: Vec<String> = globs.iter().map(|&it| it.to_owned()).collect();
             let client = Client {
                 http: reqwest::Client::new(),
-                allowed: globs.iter().map(|it| WildMatch::new(it)).collect(),
+                resolver: Resolver::new(&globs),
                 limit: Duration::from_secs(1),
             };
             let allowed = client.allow(&parsed(url).unwrap(), "charts.example.com");
@@ -298,22 +292,6 @@ mod tests {
                 None => assert_eq!(message, None, "{url}"),
                 Some(part) => assert!(message.unwrap().contains(part), "{url}"),
             }
-        }
-    }
-
-    #[test]
-    fn private_addresses_are_known_by_name() {
-        for (host, private) in [
-            ("127.0.0.1", true),
-            ("169.254.169.254", true),
-            ("10.0.0.1", true),
-            ("[::1]", true),
-            ("[::ffff:10.0.0.1]", true),
-            ("localhost", true),
-            ("8.8.8.8", false),
-            ("charts.example.com", false),
-        ] {
-            assert_eq!(is_private(host), private, "{host}");
         }
     }
 }

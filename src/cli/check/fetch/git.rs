@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +74,8 @@ struct Repository {
     folder: tempfile::TempDir,
     /// The protocol that git may use.
     protocol: String,
+    /// The host of the URL and its addresses, as curl has it.
+    resolved: Option<String>,
     limit: Duration,
 }
 
@@ -89,7 +92,13 @@ pub(super) async fn commit(
     let failed = |failure: Failure| failed(url, failure);
     let wanted = reference.unwrap_or("HEAD");
     let range = wanted.strip_prefix(TAGS);
-    let repository = Repository::new(parsed.scheme(), client.limit()).map_err(failed)?;
+    let resolved = match parsed.port_or_known_default() {
+        Some(port) if matches!(parsed.scheme(), "http" | "https") => {
+            resolved(&parsed, port, &client.addresses(&parsed).await?)
+        }
+        _ => None,
+    };
+    let repository = Repository::new(parsed.scheme(), resolved, client.limit()).map_err(failed)?;
     repository.init().await.map_err(failed)?;
     let tag = match range {
         Some(range) => Some(repository.newest_tag(url, &address, range).await?),
@@ -132,11 +141,24 @@ pub(super) async fn commit(
     Ok(Download { bytes, url })
 }
 
+/// The host with the addresses that it has now; `None` where it is one itself.
+fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
+    let host = url.domain().filter(|_| !addresses.is_empty())?;
+    let addresses: Vec<String> = addresses
+        .iter()
+        .map(|address| match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        })
+        .collect();
+    Some(format!("{host}:{port}:{}", addresses.join(",")))
+}
+
 /// Lays out the files of a bundle in `folder`, which is not there yet.
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
     let bytes = fs::read(bundle).map_err(Failure::Copy)?;
     let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
-    let repository = Repository::new("none", limit)?;
+    let repository = Repository::new("none", None, limit)?;
     repository.init().await?;
     let packs = repository.folder.path().join("objects/pack");
     fs::create_dir_all(&packs)
@@ -210,7 +232,7 @@ fn without_user(url: &Url) -> String {
 }
 
 impl Repository {
-    fn new(protocol: &str, limit: Duration) -> Result<Self, Failure> {
+    fn new(protocol: &str, resolved: Option<String>, limit: Duration) -> Result<Self, Failure> {
         let missing = || Failure::Start {
             program: "git".to_owned(),
             error: io::Error::from(io::ErrorKind::NotFound),
@@ -219,6 +241,7 @@ impl Repository {
             git: on_path("git").ok_or_else(missing)?,
             folder: tempfile::tempdir().map_err(Failure::Copy)?,
             protocol: protocol.to_owned(),
+            resolved,
             limit,
         })
     }
@@ -247,6 +270,13 @@ impl Repository {
                 "GIT_SSH_COMMAND",
                 "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oClearAllForwardings=yes",
             );
+        if let Some(resolved) = &self.resolved {
+            // What was looked at is what is connected to.
+            command
+                .env("GIT_CONFIG_COUNT", "1")
+                .env("GIT_CONFIG_KEY_0", "http.curloptResolve")
+                .env("GIT_CONFIG_VALUE_0", resolved);
+        }
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }

@@ -3,6 +3,7 @@
 //! Fetching is a step of its own, before anything is rendered. A host is asked only where the
 //! repository names it, or where `--fetch-from` allows it; a redirect is a host like any other.
 
+mod address;
 mod base;
 mod client;
 mod credentials;
@@ -23,9 +24,10 @@ use futures_util::stream::{self, StreamExt};
 use reqwest::header::HeaderMap;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
+use tokio::time::timeout_at;
 
 use super::files::{is_inside, normal};
-use super::reason::Reason;
+use super::reason::{Reason, without_user};
 use crate::cli::output::complain;
 use client::{Client, FetchError, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
@@ -358,7 +360,14 @@ impl<'o> Fetcher<'o> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let answers: Vec<_> = runtime.block_on(
             stream::iter(&missing)
-                .map(|remote| download(&client, remote))
+                .map(|remote| async {
+                    // One limit holds for all hosts together.
+                    let download = timeout_at(self.end.into(), download(&client, remote)).await;
+                    match download {
+                        Ok(download) => download.map_err(|error| error.to_string().into()),
+                        Err(_) => Err(self.out_of_time()),
+                    }
+                })
                 .buffered(AT_ONCE)
                 .collect(),
         );
@@ -367,10 +376,11 @@ impl<'o> Fetcher<'o> {
                 Ok(download) => {
                     let file = keep(&cache, &remote, &download.bytes)?;
                     let digest = digest(&download.bytes);
-                    complain(&format!("Fetched {}, {digest}.", download.url));
+                    let url = without_user(&download.url);
+                    complain(&format!("Fetched {url}, {digest}."));
                     Ok(file)
                 }
-                Err(error) => Err(error.to_string().into()),
+                Err(reason) => Err(reason),
             };
             self.known.borrow_mut().insert(remote, kept);
         }
@@ -385,9 +395,12 @@ impl<'o> Fetcher<'o> {
                     .into(),
             );
         }
+        (Instant::now() >= self.end).then(|| self.out_of_time())
+    }
+
+    fn out_of_time(&self) -> Reason {
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        let is_over = Instant::now() >= self.end;
-        is_over.then(|| format!("all fetching together may take {all} s").into())
+        format!("all fetching together may take {all} s").into()
     }
 
     fn cache(&self) -> io::Result<PathBuf> {

@@ -89,12 +89,20 @@ impl Word {
 pub(in crate::cli::check) enum Argument<'a> {
     /// A path that we made.
     Path(&'a Path),
+    /// A number of ours.
+    Number(u64),
     Word(&'a Word),
 }
 
 impl<'a> From<&'a Path> for Argument<'a> {
     fn from(path: &'a Path) -> Self {
         Self::Path(path)
+    }
+}
+
+impl From<u64> for Argument<'_> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
     }
 }
 
@@ -108,6 +116,7 @@ impl Argument<'_> {
     fn text(self) -> OsString {
         match self {
             Self::Path(path) => path.into(),
+            Self::Number(number) => number.to_string().into(),
             Self::Word(Word(text)) => text.into(),
         }
     }
@@ -124,7 +133,7 @@ pub(in crate::cli::check) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Of helm, kustomize or kubectl.
+    /// Of any program that ends its options with `--`.
     pub(in crate::cli::check) fn new(command: &'static str) -> Self {
         Self::with_end(command, "--")
     }

@@ -7,7 +7,9 @@
 
 mod bases;
 pub(super) mod command_line;
+pub(in crate::cli) mod confine;
 pub(super) mod dependencies;
+mod executable;
 pub(super) mod group;
 mod inflate;
 pub(super) mod origin;
@@ -33,6 +35,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::files::text_inside;
 use super::reason::Reason;
 use super::repository::Repository;
+use crate::cli::output::complain;
 use command_line::{CommandLine, Field, Word};
 use group::Groups;
 use origin::Naming;
@@ -74,6 +77,10 @@ pub struct RenderOptions {
     /// The time limit for one chart or kustomization; all of them may take ten times that
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub render_timeout: u64,
+
+    /// Say what confines the programs that render
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 /// Whether charts and kustomizations are rendered.
@@ -181,9 +188,11 @@ impl<'o> Rendering<'o> {
 /// `folder`.
 fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine> {
     let options = rendering.options;
+    let folder = folder.join("values");
+    fs::create_dir(&folder)?;
     let mut line = helm_template();
     for (number, file) in options.values.iter().enumerate() {
-        let copy = folder.join(format!("values-{number}.yaml"));
+        let copy = folder.join(format!("{number}.yaml"));
         let top = rendering.repository.top_for_named(file);
         text_inside(&top, file, MAX_VALUES)
             .and_then(|text| fs::write(&copy, text))
@@ -223,11 +232,15 @@ impl Renderer {
         let template = template(rendering, &folder)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let limit = Duration::from_secs(rendering.options.render_timeout);
+        let sandbox = runtime.block_on(Sandbox::new(folder))?;
+        if rendering.options.verbose || !sandbox.is_confined() {
+            complain(&sandbox.in_force());
+        }
         Ok(Self {
             helm: on_path("helm"),
             kustomize: on_path("kustomize"),
             kubectl: on_path("kubectl"),
-            sandbox: runtime.block_on(Sandbox::new(folder))?,
+            sandbox,
             runtime,
             _scratch: scratch,
             naming: Naming {
@@ -412,12 +425,12 @@ impl Renderer {
             return Err(self.out_of_time().into());
         }
         let limit = self.limit.min(left);
-        let command = self.sandbox.command(program, line);
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let limits = Limits {
             time: limit,
             file: MAX_OUTPUT,
         };
+        let command = self.sandbox.command(program, line, copy.folder(), limits);
         output(command, &name, &self.groups, limits)
             .await
             .map_err(|failure| match failure {

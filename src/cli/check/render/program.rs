@@ -63,10 +63,15 @@ pub(in crate::cli::check) enum Failure {
 /// The program `name`, where the variable PATH finds it.
 pub(in crate::cli::check) fn on_path(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(&file))
-        .find(|path| is_program(path))
+    let mut files = folders().into_iter().map(|folder| folder.join(&file));
+    files.find(|path| is_program(path))
+}
+
+/// The folders of the variable PATH that do not depend on the working directory.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path);
+    folders.filter(|folder| folder.is_absolute()).collect()
 }
 
 #[cfg(unix)]

@@ -75,7 +75,9 @@ impl Renderer {
             }
             ChartFiles::Archive(file) => {
                 let copy = Copy::empty(&self.sandbox.folder).map_err(|it| it.to_string())?;
-                Ok((copy, file.clone()))
+                let chart = copy.folder().join("chart.tgz");
+                fs::copy(file, &chart).map_err(|error| Failure::Copy(error).to_string())?;
+                Ok((copy, chart))
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Where charts and kustomizations are rendered: a copy, without anything of the user's and,
-//! where the machine can, without a network.
+//! where the machine can, without a network, other processes and other files.
 //!
 //! What is rendered may come from a stranger's pull request, and what a template reads ends
 //! up in the report. So a program gets a copy of the folders it needs and no link that leads
-//! out of them, an environment without the secrets of a pipeline, and user and network
-//! namespaces of its own, by the program `unshare`.
+//! out of them, an environment without the secrets of a pipeline, namespaces of its own by the
+//! program `unshare`, and by [`super::confine`] the right to read the copy and what it is made of,
+//! to write temporary files, and to start nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,48 +19,119 @@ use tokio::time::timeout;
 
 use super::super::files::{GIT, is_inside, normal};
 use super::command_line::CommandLine;
-use super::program::{Failure, MAX_MEMORY, NOWHERE, on_path};
+use super::confine::IN_FORCE;
+use super::executable::{Executable, of};
+use super::program::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
 
 /// The most bytes and entries that the copy for one root may have.
 const MAX_COPY: u64 = 64 << 20;
 const MAX_ENTRIES: usize = 20_000;
 
-/// How long the machine may take to show that it gives namespaces.
+/// How long the machine may take to show what it gives.
 const PROBE: Duration = Duration::from_secs(10);
+
+/// What `unshare` gives a program, the most first: a network in which there is nothing, processes
+/// and mounts of its own.
+const NAMESPACES: [(&str, &str); 3] = [
+    (
+        "--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc",
+        "user, network, mount and process namespaces",
+    ),
+    (
+        "--user --map-root-user --net --mount --pid --fork --kill-child",
+        "user, network, mount and process namespaces with the /proc of this machine",
+    ),
+    (
+        "--user --map-root-user --net",
+        "user and network namespaces",
+    ),
+];
+
+/// What programs are made of besides their own file.
+const LIBRARIES: [&str; 9] = [
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/nix/store",
+    "/etc/ld.so.cache",
+    "/usr/share/zoneinfo",
+    "/dev/urandom",
+];
+
+/// Where a script finds the programs that it starts, besides PATH.
+const PROGRAMS: [&str; 7] = [
+    "/bin",
+    "/usr",
+    "/opt",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/snap",
+];
 
 /// How programs are started.
 pub(super) struct Sandbox {
-    /// `unshare`, where it gives a process namespaces of its own.
-    unshare: Option<PathBuf>,
+    /// `unshare`, and which of [`NAMESPACES`] it gives.
+    unshare: Option<(PathBuf, usize)>,
+    /// This program, where it can confine others.
+    confine: Option<PathBuf>,
     /// A folder of our own, without links.
     pub(super) folder: PathBuf,
 }
-
-/// Arguments that give a program a network in which there is nothing.
-const NAMESPACES: [&str; 3] = ["--user", "--map-root-user", "--net"];
 
 impl Sandbox {
     pub(super) async fn new(folder: PathBuf) -> io::Result<Self> {
         let mut sandbox = Self {
             unshare: None,
+            confine: None,
             folder,
         };
         for inner in ["home", "tmp"] {
             fs::create_dir(sandbox.folder.join(inner))?;
         }
-        let works = |unshare: &Path| {
-            let mut probe = Command::new(unshare);
-            probe.args(NAMESPACES).arg("true").kill_on_drop(true);
-            sandbox.confine(&mut probe);
-            probe
+        sandbox.confine = match std::env::current_exe() {
+            Ok(this) if cfg!(target_os = "linux") => Some(this),
+            _ => None,
         };
+        // Without Landlock, and where this is no program of ours, there is nothing to become.
+        if !sandbox.gives(Some(IN_FORCE)).await {
+            sandbox.confine = None;
+        }
         if let Some(unshare) = on_path("unshare") {
-            let status = timeout(PROBE, works(&unshare).status()).await;
-            if matches!(status, Ok(Ok(status)) if status.success()) {
-                sandbox.unshare = Some(unshare);
+            // One that forks may start the program before its memory is limited from here.
+            let first = if sandbox.confine.is_some() {
+                0
+            } else {
+                NAMESPACES.len() - 1
+            };
+            for number in first..NAMESPACES.len() {
+                sandbox.unshare = Some((unshare.clone(), number));
+                if sandbox.gives(None).await {
+                    return Ok(sandbox);
+                }
             }
+            sandbox.unshare = None;
         }
         Ok(sandbox)
+    }
+
+    /// Whether a program can be started so, which says `expected`.
+    async fn gives(&self, expected: Option<&str>) -> bool {
+        let line = CommandLine::new("confine");
+        let mut probe = match (&self.confine, on_path("true")) {
+            (Some(this), _) => self.namespaced(this, &line),
+            (None, Some(program)) if expected.is_none() => {
+                self.namespaced(&program, &CommandLine::new("--"))
+            }
+            (None, _) => return false,
+        };
+        let Ok(Ok(output)) = timeout(PROBE, probe.kill_on_drop(true).output()).await else {
+            return false;
+        };
+        let said = output.stdout.trim_ascii();
+        output.status.success() && expected.is_none_or(|expected| said == expected.as_bytes())
     }
 
     /// Whether no program can reach a network.
@@ -67,25 +139,95 @@ impl Sandbox {
         self.unshare.is_some()
     }
 
-    /// A command that runs `program` in here.
-    pub(super) fn command(&self, program: &Path, line: &CommandLine) -> Command {
+    /// What confines the programs, and what does not.
+    pub(super) fn in_force(&self) -> String {
+        let landlock = self.confine.as_ref().map(|_| "Landlock");
+        let namespaces = self
+            .unshare
+            .as_ref()
+            .map(|(_, number)| NAMESPACES[*number].1);
+        match (landlock, namespaces) {
+            (Some(landlock), Some(namespaces)) => {
+                format!("Rendering is confined by {landlock}, and by {namespaces}.")
+            }
+            (Some(only), None) => {
+                format!("Rendering is confined by {only}; it has the network of this machine.")
+            }
+            (None, Some(only)) => {
+                format!("Rendering is confined by {only}; it can read what you can read.")
+            }
+            (None, None) => {
+                "Rendering is not confined: this machine gives neither Landlock nor namespaces, so \
+                 helm and kustomize can read what you can read and have its network."
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Whether anything confines the programs.
+    pub(super) const fn is_confined(&self) -> bool {
+        self.confine.is_some() || self.unshare.is_some()
+    }
+
+    /// A command that runs `program` in here, which reads no other folder of ours than `copy`.
+    pub(super) fn command(
+        &self,
+        program: &Path,
+        line: &CommandLine,
+        copy: &Path,
+        limits: Limits,
+    ) -> Command {
+        let Some(this) = &self.confine else {
+            return self.namespaced(program, line);
+        };
+        let mut confine = CommandLine::new("confine");
+        confine.option("--memory", MAX_MEMORY);
+        confine.option("--file-size", limits.file);
+        for folder in ["home", "tmp"] {
+            confine.option("--write", self.folder.join(folder).as_path());
+        }
+        confine.option("--write", Path::new("/dev/null"));
+        confine.option("--read", self.folder.join("values").as_path());
+        confine.option("--read", copy);
+        for library in LIBRARIES {
+            confine.option("--read", Path::new(library));
+        }
+        let file = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+        confine.option("--start", file.as_path());
+        match of(&file) {
+            Executable::Script => {
+                for folder in PROGRAMS.iter().map(PathBuf::from).chain(folders()) {
+                    confine.option("--start", folder.as_path());
+                }
+            }
+            Executable::Loaded(loader) => confine.option("--start", loader.as_path()),
+            Executable::Whole => {}
+        }
+        let mut command = self.namespaced(this, &confine.word(program));
+        command.args(line.arguments());
+        command
+    }
+
+    /// A command that runs `program` in namespaces, where there are any.
+    fn namespaced(&self, program: &Path, line: &CommandLine) -> Command {
         let mut command = match &self.unshare {
-            Some(unshare) => {
+            Some((unshare, number)) => {
+                let namespaces = CommandLine::new(NAMESPACES[*number].0).word(program);
                 let mut command = Command::new(unshare);
-                command.args(NAMESPACES).arg(program);
+                command.args(namespaces.arguments());
                 command
             }
             None => Command::new(program),
         };
         command.args(line.arguments());
-        self.confine(&mut command);
+        self.empty(&mut command);
         command
     }
 
     /// An environment with nothing of the user's but PATH, which scripts that start the real
     /// program need. Without namespaces, what asks for a network asks a port where nobody
     /// listens, and git may use no transport.
-    fn confine(&self, command: &mut Command) {
+    fn empty(&self, command: &mut Command) {
         let (home, tmp) = (self.folder.join("home"), self.folder.join("tmp"));
         command.env_clear().current_dir(&tmp);
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

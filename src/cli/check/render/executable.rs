@@ -1,0 +1,103 @@
+//! What a program needs to be started: an interpreter, a loader, or nothing.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The number of a program header that names a loader.
+const INTERP: u32 = 3;
+
+/// The most bytes of a loader's path.
+const MAX_PATH: u64 = 4096;
+
+/// What starts a program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Executable {
+    /// A script, whose programs may be anywhere.
+    Script,
+    /// A file that this one loads.
+    Loaded(PathBuf),
+    /// The file by itself.
+    Whole,
+}
+
+/// What starts the program in the file. One of a format that is not known here starts by itself, or
+/// does not start.
+pub(super) fn of(file: &Path) -> Executable {
+    let Ok(mut file) = File::open(file) else {
+        return Executable::Whole;
+    };
+    let mut start = [0; 2];
+    if file.read_exact(&mut start).is_ok() && start == *b"#!" {
+        return Executable::Script;
+    }
+    match loader(&mut file) {
+        Ok(Some(loader)) => Executable::Loaded(loader),
+        Ok(None) | Err(_) => Executable::Whole,
+    }
+}
+
+/// The loader that a 64-bit ELF file names, in the byte order of x86-64 and of ARM.
+fn loader(file: &mut (impl Read + Seek)) -> io::Result<Option<PathBuf>> {
+    let head: [u8; 64] = at(file, 0)?;
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return Ok(None);
+    }
+    let long = |bytes: &[u8], from: usize| -> u64 {
+        let bytes = bytes[from..].iter().take(8).rev();
+        bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    let (first, size) = (long(&head, 32), long(&head, 54) & 0xffff);
+    for number in 0..long(&head, 56) & 0xffff {
+        let header: [u8; 56] = at(file, first.saturating_add(number * size))?;
+        if header[..4] == INTERP.to_le_bytes() {
+            file.seek(SeekFrom::Start(long(&header, 8)))?;
+            let mut path = Vec::new();
+            let length = long(&header, 32).min(MAX_PATH);
+            file.take(length).read_to_end(&mut path)?;
+            let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+            let path = String::from_utf8_lossy(path).into_owned();
+            return Ok(Some(path.into()));
+        }
+    }
+    Ok(None)
+}
+
+fn at<const N: usize>(file: &mut (impl Read + Seek), offset: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{Executable, of};
+
+    #[test]
+    fn scripts_and_loaders_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).unwrap();
+            of(&file)
+        };
+        assert_eq!(write("script", b"#!/bin/sh\n"), Executable::Script);
+        assert_eq!(write("short", b"\x7fELF\x02\x01"), Executable::Whole);
+        assert_eq!(write("empty", b""), Executable::Whole);
+        let mut elf = vec![0; 64];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (elf[32], elf[54], elf[56]) = (64, 56, 2);
+        let mut header = [0; 56];
+        header[0] = 3;
+        (header[8], header[32]) = (176, 8);
+        let path = b"/lib/ld\0";
+        let all = [&elf, &[1; 56][..], &header, path].concat();
+        let loader = Executable::Loaded(Path::new("/lib/ld").to_owned());
+        assert_eq!(write("loaded", &all), loader);
+        assert_eq!(of(Path::new("/does/not/exist")), Executable::Whole);
+    }
+}
