@@ -9,6 +9,8 @@ mod bad_input;
 mod compare;
 mod custom_kinds;
 #[cfg(unix)]
+mod deliveries;
+#[cfg(unix)]
 mod fetching;
 mod findings;
 #[cfg(unix)]
@@ -16,6 +18,8 @@ mod git;
 mod hostile_releases;
 #[cfg(unix)]
 mod museum;
+#[cfg(unix)]
+mod neighbours;
 mod others;
 #[cfg(unix)]
 mod page;

@@ -1,5 +1,6 @@
 //! The objects of kinds that are read here, out of many manifests.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 
 use super::delivery::{Delivery, Role};
@@ -85,7 +86,11 @@ enum Outcome {
 
 /// Reads the objects of `sources`, on all processors; their outlines too where
 /// `outlines` says so. `done` is called after each source.
-pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) -> Objects {
+pub fn read_objects<S: Borrow<Source> + Sync>(
+    sources: &[S],
+    outlines: bool,
+    done: impl Fn() + Sync,
+) -> Objects {
     let reading = read(sources, |manifest| outcome(manifest, outlines), done);
     let mut objects = Objects {
         others: reading.others,
@@ -106,7 +111,7 @@ pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) 
             }
             Outcome::Template => objects.templates += 1,
             Outcome::Wrong(error) => objects.errors.push(ReadError {
-                file: sources[place.source].name.clone(),
+                file: sources[place.source].borrow().name.clone(),
                 ..*error
             }),
             Outcome::Item(item) => objects.items.push(Item { place, ..*item }),

@@ -1,5 +1,7 @@
 //! Reading many manifests at once, whatever is made of them.
 
+use std::borrow::Borrow;
+
 use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
@@ -74,8 +76,8 @@ impl<T> ParsedFile<T> {
 /// Reads every object of `sources`, on all processors, and keeps what `each`
 /// makes of it. No text and no tree outlives the call of `each`. `done` is called
 /// after each source.
-pub fn read<T: Send>(
-    sources: &[Source],
+pub fn read<S: Borrow<Source> + Sync, T: Send>(
+    sources: &[S],
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
     done: impl Fn() + Sync,
 ) -> ParsedFile<T> {
@@ -83,7 +85,7 @@ pub fn read<T: Send>(
         .par_iter()
         .enumerate()
         .map(|(at, source)| {
-            let reading = read_source(source, at, &each);
+            let reading = read_source(source.borrow(), at, &each);
             done();
             reading
         })

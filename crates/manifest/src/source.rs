@@ -12,7 +12,7 @@ use super::position;
 pub const MAX_BYTES: u64 = 64 << 20;
 
 /// A file of manifests.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// The path as the user gave it, joined with what was found under it; `-`
     /// for standard input.
@@ -27,7 +27,7 @@ pub struct Source {
     origin: Contents,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Contents {
     /// Read again when asked again.
     File {

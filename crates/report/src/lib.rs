@@ -19,7 +19,7 @@ mod sarif;
 mod text;
 mod words;
 
-pub use words::{by_namespace, severities};
+pub use words::{by_namespace, listed, severities};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -386,7 +386,9 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     }
 }
 
-pub(super) fn listed(words: &[String]) -> String {
+/// `a, b and c`.
+#[must_use]
+pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [word] => word.clone(),

@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fetch::Fetcher;
-use super::releases::Release;
 use super::render::dependencies;
 use super::render::roots::{self, Places, Root, RootKind};
 use super::render::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
+use super::text::Text;
 use manifest::error::ReadError;
 use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
@@ -46,17 +46,22 @@ pub(super) enum Kustomizations {
     InPlace,
 }
 
+/// What lies under the paths, before anything is rendered. Pipes are read once.
+pub(super) struct Files {
+    sources: Vec<Source>,
+    unread: Vec<Unread>,
+    links: usize,
+    templates: usize,
+}
+
 /// What there is to read.
 #[derive(Default)]
 pub(super) struct Discovered {
-    /// Files that are nobody's part, then what roots were rendered to, then what releases were.
-    pub(super) sources: Vec<Source>,
+    /// Files that are nobody's part, then what charts and kustomizations were rendered to, then
+    /// what releases were.
+    pub(super) texts: Vec<Text>,
     /// The checked files, without links, that are parts of what was rendered.
     pub(super) parts: HashSet<PathBuf>,
-    /// What those sources were rendered from that no release is, in the same order.
-    roots: Vec<Root>,
-    /// What the last of the sources were rendered for, in the same order.
-    pub(super) releases: Vec<Release>,
     /// What could not be rendered.
     pub(super) unopened: Vec<Unopened>,
     /// What could not be opened, or was to be rendered and could not be.
@@ -67,28 +72,10 @@ pub(super) struct Discovered {
     pub(super) links: usize,
     /// Templates of manifests, by their names.
     pub(super) templates: usize,
-    /// The files, without links, of kustomizations that were not rendered.
-    unrendered: HashMap<PathBuf, Unrendered>,
 }
 
-/// What is known of a file that only kustomizations take which were not rendered.
-#[derive(Default)]
-pub(super) struct Unrendered {
-    /// The numbers of those.
-    pub(super) roots: Vec<usize>,
-    /// The folder of one that may change what is in the file.
-    pub(super) changed_by: Option<PathBuf>,
-}
-
-/// Finds everything under `paths`, and renders what is meant to be rendered.
-///
-/// # Errors
-/// Nothing can be rendered on this machine, or not with these options.
-pub(super) fn discover(
-    paths: &[PathBuf],
-    kustomizations: Kustomizations,
-    options: ReadOptions<'_>,
-) -> io::Result<Discovered> {
+/// Finds everything under `paths`.
+pub(super) fn files(paths: &[PathBuf], options: ReadOptions<'_>) -> Files {
     let repository = options.repository;
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) = paths
         .iter()
@@ -101,90 +88,74 @@ pub(super) fn discover(
         templates,
         ..
     } = find(&paths, options.exclude, &mut io::stdin().lock());
-    let mut discovered = Discovered {
-        links,
-        templates,
-        ..open(sources, kustomizations, options)?
-    };
+    let errors = errors.into_iter();
+    let errors = errors.map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),
         path: Some(repository.path_of(path)),
         at: None,
         message: "This link leads out of the repository; name the file it leads to.".to_owned(),
     });
-    let errors = errors.into_iter();
-    let errors = errors.map(|error| unread(error, None, repository));
-    discovered.unread.splice(..0, errors.chain(outside));
+    Files {
+        sources,
+        unread: errors.chain(outside).collect(),
+        links,
+        templates,
+    }
+}
+
+/// Renders what is to be rendered among the files. The templates of a chart are never read as
+/// manifests, the files of a kustomization where it is not rendered, or `InPlace`.
+///
+/// # Errors
+/// Nothing can be rendered on this machine, or not with these options.
+pub(super) fn discover(
+    files: &Files,
+    kustomizations: Kustomizations,
+    options: ReadOptions<'_>,
+) -> io::Result<Discovered> {
+    let paths = files.sources.iter().filter_map(Source::path);
+    let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
+    let mut wanted = roots::find(&paths, options.places());
+    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
+    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
+    options.fetcher.fetch(remotes.collect())?;
+    for root in &mut wanted {
+        dependencies::add(root, options.places());
+    }
+    let outcomes = match options.render.render {
+        Render::Never => {
+            let skipped = |root| Outcome {
+                root,
+                text: Err(String::new().into()),
+            };
+            wanted.into_iter().map(skipped).collect()
+        }
+        Render::Auto | Render::Require => options.rendering.roots(wanted)?,
+    };
+    let mut sorted = Sorted::default();
+    for outcome in outcomes {
+        let is_kustomization = outcome.root.kind == RootKind::Kustomization;
+        let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
+        sorted.add(outcome, in_place, options.render.render);
+    }
+    let mut discovered = sorted.with(&files.sources);
+    discovered.unread.splice(..0, files.unread.iter().cloned());
+    discovered.links = files.links;
+    discovered.templates = files.templates;
     Ok(discovered)
 }
 
 impl Discovered {
-    /// The same files after they were changed in place, with the kustomizations that they
-    /// make rendered. What charts were rendered to stays.
-    ///
-    /// # Errors
-    /// See [`discover`].
-    pub(super) fn again(mut self, options: ReadOptions<'_>) -> io::Result<Self> {
-        self.sources.truncate(self.first_release());
-        let first = self.sources.len() - self.roots.len();
-        let charts = self.sources.split_off(first);
-        let mut again = open(self.sources, Kustomizations::Rendered, options)?;
-        again.sources.extend(charts);
-        again.roots.extend(self.roots);
-        again.unopened.splice(..0, self.unopened);
-        again.unread.splice(..0, self.unread);
-        for (kind, count) in self.counts {
-            *again.counts.entry(kind).or_default() += count;
-        }
-        again.links = self.links;
-        again.templates = self.templates;
-        Ok(again)
-    }
-
-    /// What the source was rendered from; `None` for a file, and for a release.
-    pub(super) fn root(&self, source: usize) -> Option<&Root> {
-        let first = self.first_release() - self.roots.len();
-        self.roots.get(source.checked_sub(first)?)
-    }
-
-    /// The release that the source was rendered for.
-    pub(super) fn release(&self, source: usize) -> Option<&Release> {
-        let number = source.checked_sub(self.first_release())?;
-        self.releases.get(number)
-    }
-
-    /// The number of the first source that was rendered for a release.
-    pub(super) fn first_release(&self) -> usize {
-        self.sources.len() - self.releases.len()
-    }
-
-    /// The sources, by their numbers, that were rendered from the folder of a root.
-    pub(super) fn rendered_from(&self, folder: &Path) -> impl Iterator<Item = usize> {
-        let first = self.first_release() - self.roots.len();
-        let roots = self.roots.iter().enumerate();
-        let found = roots.filter(move |(_, root)| root.real == folder);
-        found.map(move |(number, _)| first + number)
-    }
-
-    /// How many charts and kustomizations were rendered.
-    pub(super) const fn rendered(&self) -> usize {
-        self.roots.len() + self.releases.len()
-    }
-
-    /// Adds what a release was rendered to.
-    pub(super) fn deliver(&mut self, release: Release, text: String) {
-        self.sources.push(Source::rendered(&release.shown(), text));
-        self.releases.push(release);
+    /// How many charts, kustomizations and releases were rendered.
+    pub(super) fn rendered(&self) -> usize {
+        self.texts.iter().filter(|it| it.is_rendered()).count()
     }
 
     /// Adds why a chart or a kustomization is not looked into.
     fn refuse(&mut self, unopened: Unopened, wish: Render) {
         *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
         report_by(wish, unopened, &mut self.unopened, &mut self.unread);
-    }
-
-    pub(super) fn unrendered_at(&self, source: usize) -> Option<&Unrendered> {
-        self.unrendered.get(self.sources[source].real_path()?)
     }
 }
 
@@ -210,48 +181,12 @@ pub(super) fn report_by(
     }
 }
 
-/// Renders what is to be rendered among `sources`. The files of a chart are never read as
-/// manifests, those of a kustomization where it is not rendered, or `InPlace`.
-fn open(
-    sources: Vec<Source>,
-    kustomizations: Kustomizations,
-    options: ReadOptions<'_>,
-) -> io::Result<Discovered> {
-    let files: Vec<PathBuf> = sources
-        .iter()
-        .filter_map(|source| source.path().map(Path::to_owned))
-        .collect();
-    let mut wanted = roots::find(&files, options.places());
-    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
-    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
-    options.fetcher.fetch(remotes.collect())?;
-    for root in &mut wanted {
-        dependencies::add(root, options.fetcher, options.repository);
-    }
-    let outcomes = match options.render.render {
-        Render::Never => {
-            let skipped = |root| Outcome {
-                root,
-                text: Err(String::new().into()),
-            };
-            wanted.into_iter().map(skipped).collect()
-        }
-        Render::Auto | Render::Require => options.rendering.roots(wanted)?,
-    };
-    let mut sorted = Sorted::default();
-    for outcome in outcomes {
-        let is_kustomization = outcome.root.kind == RootKind::Kustomization;
-        let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
-        sorted.add(outcome, in_place, options.render.render);
-    }
-    Ok(sorted.with(sources))
-}
-
 /// Roots by what came of them.
 #[derive(Default)]
 struct Sorted {
     discovered: Discovered,
-    texts: Vec<Source>,
+    /// What was rendered, charts and kustomizations.
+    texts: Vec<Text>,
     /// Charts that were not rendered.
     charts: Vec<Root>,
     /// Kustomizations that were rendered, and whose files are read all the same.
@@ -263,15 +198,11 @@ struct Sorted {
 impl Sorted {
     fn add(&mut self, Outcome { root, text }: Outcome, in_place: bool, wish: Render) {
         let (kind, folder) = (root.kind.name(), root.folder.to_string_lossy().into_owned());
-        let found = &mut self.discovered;
         match text {
             Ok(_) if in_place => return self.in_place.push(root),
             Err(_) if in_place => return self.unrendered.push(root),
-            Ok(text) => {
-                self.texts.push(Source::rendered(&folder, text));
-                return found.roots.push(root);
-            }
-            Err(reason) => found.refuse(
+            Ok(text) => return self.texts.push(Text::of_root(root, text)),
+            Err(reason) => self.discovered.refuse(
                 Unopened {
                     what: kind.to_owned(),
                     path: folder,
@@ -288,34 +219,48 @@ impl Sorted {
     }
 
     /// Divides the files among what was rendered and what was not.
-    fn with(mut self, sources: Vec<Source>) -> Discovered {
+    fn with(mut self, sources: &[Source]) -> Discovered {
         let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
+        let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
         for (number, root) in self.unrendered.iter().enumerate() {
-            for (file, changed_by) in &root.files {
-                if !in_place.contains(file) {
-                    let known = self.discovered.unrendered.entry(file.clone());
-                    let known: &mut Unrendered = known.or_default();
-                    known.roots.push(number);
-                    known.changed_by = known.changed_by.take().or(changed_by.clone());
+            let files = root.files.iter();
+            for (file, changed_by) in files.filter(|(file, _)| !in_place.contains(file)) {
+                let (taken_by, doubt) = unrendered.entry(file).or_default();
+                taken_by.push(number);
+                if let (None, Some(folder)) = (&doubt, changed_by) {
+                    *doubt = Some(format!("The kustomization {}", folder.display()));
                 }
             }
         }
-        let held = || self.charts.iter().chain(&self.discovered.roots);
+        let rendered = || self.texts.iter().filter_map(Text::root);
+        let held = || self.charts.iter().chain(rendered());
         let charts = held().filter(|root| root.kind == RootKind::Chart);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
         let files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
         let is_free = |source: &Source| {
             !source.real_path().is_some_and(|path| {
-                files.contains(&path.to_owned()) || path.ancestors().any(|it| charts.contains(it))
+                files.contains(&path.to_owned())
+                    || roots::is_of_chart(path, |it| charts.contains(it))
             })
         };
-        let (free, parts): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(is_free);
-        let mut discovered = self.discovered;
-        let parts = parts.iter().filter_map(|source| source.real_path());
-        discovered.parts = parts.map(Path::to_owned).collect();
-        discovered.sources = free;
-        discovered.sources.extend(self.texts);
-        discovered
+        let (mut texts, mut parts) = (Vec::new(), HashSet::new());
+        for source in sources {
+            if !is_free(source) {
+                parts.extend(source.real_path().map(Path::to_owned));
+                continue;
+            }
+            let mut text = Text::read_from(source.clone());
+            if let Some((taken_by, doubt)) = text.file().and_then(|it| unrendered.remove(it)) {
+                (text.taken_by, text.doubt) = (taken_by, doubt);
+            }
+            texts.push(text);
+        }
+        texts.append(&mut self.texts);
+        Discovered {
+            texts,
+            parts,
+            ..self.discovered
+        }
     }
 }
 

@@ -69,12 +69,9 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
         }
     }
     let with_volumes = |(mut located, more): (Located, Vec<String>)| {
-        if let Some((last, others)) = more.split_last() {
-            let listed = match others {
-                [] => last.clone(),
-                others => format!("{} and {last}", others.join(", ")),
-            };
-            located.finding.message += &format!(" The same holds for {listed}.");
+        if !more.is_empty() {
+            let more = report::listed(&more);
+            located.finding.message += &format!(" The same holds for {more}.");
         }
         located
     };

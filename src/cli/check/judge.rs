@@ -80,7 +80,7 @@ pub(super) fn verdict(
     };
     let nearer = [&context.cluster];
     let overlay = Overlay {
-        partial: !parsed.whole,
+        partial: !parsed.facts_have_classes,
         nearer: &nearer,
         batch: Some((&context.order, number)),
         ..Overlay::NOTHING
@@ -130,7 +130,7 @@ fn judge_object(
     let Verdict {
         findings, notices, ..
     } = verdict(parsed, number, context, effective, &document, mode);
-    let is_unrendered = context.changed_by(parsed, known).is_some();
+    let is_unrendered = context.doubt(parsed, known).is_some();
     let unused = unused_suppressions(parsed, known, &findings, is_unrendered);
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
@@ -184,7 +184,7 @@ fn unused_suppressions(
     // What has no pods yet may need it as soon as it has, and another overlay may now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
     match known.object.metadata() {
-        Some(metadata) if !asleep && !is_unrendered && !parsed.is_taken_twice(known) => {
+        Some(metadata) if !asleep && !is_unrendered && !parsed.is_shared(known) => {
             unused_suppressions::on_object(&metadata.annotations, findings)
         }
         _ => Vec::new(),
@@ -211,22 +211,20 @@ fn qualify(
     }
     let mut notices = Vec::new();
     for assumed in context.assumed_of(number, namespace) {
-        if finding.volumes.contains(&assumed.claim) {
+        let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
+        if is_about_it && finding.volumes.contains(&assumed.claim) {
             assume(finding);
             notices.push((assumed.text.clone(), document.spot("")));
         }
     }
-    let release = parsed.discovered.release(known.place.source);
+    let release = parsed.text(known).release();
     if let Some(unknown) = release.and_then(|it| it.unknown.first()) {
         assume(finding);
         finding.message += &format!(" {} may change this.", without_user(unknown));
     }
-    if let Some(folder) = context.changed_by(parsed, known) {
+    if let Some(doubt) = context.doubt(parsed, known) {
         assume(finding);
-        finding.message += &format!(
-            " The kustomization {}, which was not rendered, may change this.",
-            folder.display()
-        );
+        finding.message += &format!(" {doubt}, which was not rendered, may change this.");
     }
     notices
 }

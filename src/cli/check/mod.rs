@@ -3,12 +3,17 @@
 //! A pipeline with one type of value a stage:
 //!
 //! ```text
-//! paths ─▶ discover ─▶ parse ─▶ scope ─▶ judge ─▶ report
-//!          Discovered  Parsed   Scopes   Judged   Report
-//!             ▲                   │
-//!             └───── repair ◀─────┘
+//! paths ─▶ discover ─▶ deliver ─▶ parse ─▶ scope ─▶ judge ─▶ report
+//!          Discovered  Delivered  Parsed   Scopes   Judged   Report
+//! ```
+//!
+//! Each text says where it is from. `--fix` writes, then runs the same line again.
+//!
+//! ```text
+//! parsed ─▶ repair ─▶ files
 //! ```
 
+mod deliver;
 mod discover;
 mod fetch;
 mod files;
@@ -17,6 +22,7 @@ mod hints;
 mod judge;
 mod merge_patch;
 mod namespace;
+mod neighbours;
 mod parse;
 mod parsed_object;
 mod progress;
@@ -28,6 +34,7 @@ mod replace;
 mod report;
 mod repository;
 mod scope;
+mod text;
 mod unused_suppressions;
 
 use std::io::{self, IsTerminal, Write};
@@ -43,6 +50,7 @@ use super::earlier::EarlierError;
 use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use ::report::{Format, Report, safe};
+use deliver::deliver;
 use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
@@ -201,12 +209,16 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         true => Kustomizations::InPlace,
         false => Kustomizations::Rendered,
     };
-    let discovered =
-        discover(&options.paths, kustomizations, reading).map_err(CheckError::Render)?;
+    let files = discover::files(&options.paths, reading);
+    let read = |kustomizations, facts| {
+        let discovered = discover(&files, kustomizations, reading)?;
+        let delivered = deliver(discovered, kustomizations, reading)?;
+        Ok(parse(delivered, facts))
+    };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
-    let mut parsed = parse(discovered, facts, reading).map_err(CheckError::Render)?;
+    let mut parsed = read(kustomizations, facts).map_err(CheckError::Render)?;
     if edits {
         let mode = Mode::Repair {
             remedy: options.remedy,
@@ -220,9 +232,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         };
         let edits = repair.edits();
         print_edits(options, &edits)?;
-        let again = parsed.discovered.again(reading);
-        let again = again.map_err(CheckError::Render)?;
-        parsed = parse(again, parsed.facts, reading).map_err(CheckError::Render)?;
+        parsed = read(Kustomizations::Rendered, parsed.facts).map_err(CheckError::Render)?;
         parsed.refuse(edits.failed);
     }
     let mut report = judged(&parsed, &effective, &repository, options.report.format);

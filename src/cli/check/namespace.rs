@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::parsed_object::ParsedObject;
-use engine::model::Text;
-use engine::model::object::Object;
-use manifest::source::Source;
+use super::text::Text;
+use engine::model::Text as Name;
 
 /// The default, as for kubectl.
 const DEFAULT: &str = "default";
@@ -14,7 +13,7 @@ const DEFAULT: &str = "default";
 /// The namespaces that the objects of a file or a folder name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Named {
-    One(Text),
+    One(Name),
     Several,
 }
 
@@ -28,7 +27,7 @@ pub(super) struct Namespaces<'a> {
 }
 
 impl<'a> Namespaces<'a> {
-    pub(super) fn of(objects: &[ParsedObject], sources: &[Source], given: Option<&'a str>) -> Self {
+    pub(super) fn of(objects: &[ParsedObject], texts: &[Text], given: Option<&'a str>) -> Self {
         let mut all = Self {
             given,
             of_source: HashMap::new(),
@@ -41,7 +40,7 @@ impl<'a> Namespaces<'a> {
             };
             let number = known.place.source;
             note(&mut all.of_source, number, namespace);
-            for folder in folders(&sources[number]) {
+            for folder in folders(&texts[number]) {
                 note(&mut all.of_folder, folder.to_owned(), namespace);
             }
         }
@@ -54,17 +53,12 @@ impl<'a> Namespaces<'a> {
     pub(super) fn complete(
         &self,
         known: &mut ParsedObject,
-        source: &Source,
+        text: &Text,
         of_kustomization: Option<&str>,
     ) {
-        if matches!(known.object, Object::Namespace(_)) {
-            return;
-        }
         let number = known.place.source;
-        if let Some(metadata) = known.object.metadata_mut()
-            && metadata.namespace.is_empty()
-        {
-            metadata.namespace = self.around(number, source, of_kustomization);
+        if let Some(namespace) = known.unnamed_namespace() {
+            *namespace = self.around(number, text, of_kustomization);
         }
     }
 
@@ -72,17 +66,17 @@ impl<'a> Namespaces<'a> {
     pub(super) fn around(
         &self,
         number: usize,
-        source: &Source,
+        text: &Text,
         of_kustomization: Option<&str>,
-    ) -> Text {
+    ) -> Name {
         match of_kustomization.or(self.given) {
             Some(namespace) => namespace.into(),
-            None => self.inferred(number, source),
+            None => self.inferred(number, text),
         }
     }
 
-    fn inferred(&self, number: usize, source: &Source) -> Text {
-        let of_folders = folders(source).filter_map(|folder| self.of_folder.get(folder));
+    fn inferred(&self, number: usize, text: &Text) -> Name {
+        let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
         let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
         match nearest.next() {
             Some(Named::One(namespace)) => namespace.clone(),
@@ -92,12 +86,12 @@ impl<'a> Namespaces<'a> {
 }
 
 /// The folders around a file; none for what was rendered or piped.
-fn folders(source: &Source) -> impl Iterator<Item = &Path> {
-    let path = source.real_path();
+fn folders(text: &Text) -> impl Iterator<Item = &Path> {
+    let path = text.file();
     path.into_iter().flat_map(|path| path.ancestors().skip(1))
 }
 
-fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Text) {
+fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Name) {
     let named = all
         .entry(key)
         .or_insert_with(|| Named::One(namespace.clone()));

@@ -1,5 +1,6 @@
 //! An object of a manifest.
 
+use engine::model::Text;
 use engine::model::object::{Object, ObjectRef};
 use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
@@ -25,6 +26,23 @@ impl ParsedObject {
             self.object,
             Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
         )
+    }
+
+    /// Its namespace, where it has to be in one and names none.
+    pub(super) fn unnamed_namespace(&mut self) -> Option<&mut Text> {
+        if matches!(self.object, Object::Namespace(_)) {
+            return None;
+        }
+        let namespace = &mut self.object.metadata_mut()?.namespace;
+        namespace.is_empty().then_some(namespace)
+    }
+
+    /// Puts it into the namespace where it names none, and says so.
+    pub(super) fn put_into(&mut self, namespace: &str) {
+        if let Some(unnamed) = self.unnamed_namespace() {
+            *unnamed = namespace.into();
+            self.reference.namespace = Some(namespace.into());
+        }
     }
 
     /// Whether it is a hook that never runs beside the rest of its release.

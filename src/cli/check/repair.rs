@@ -75,7 +75,7 @@ impl Repair<'_> {
         let repairable = self.repairable();
         let source = |it: &Repairable<'_>| it.known.place.source;
         for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
-            match self.parsed.discovered.release(source(&of_file[0])) {
+            match self.parsed.text(of_file[0].known).release() {
                 Some(release) => edits.release(release, of_file),
                 None => edits.file(self, of_file),
             }
@@ -116,14 +116,14 @@ impl Repair<'_> {
 /// kustomization that was not rendered may change the object.
 fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
     let known = &parsed.objects[number];
-    if context.changed_by(parsed, known).is_some() {
+    if context.doubt(parsed, known).is_some() {
         return true;
     }
     let Object::Workload(workload) = &known.object else {
         return false;
     };
     let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
-    assumed.any(|note| claims(workload).any(|claim| *claim == note.claim))
+    assumed.any(|note| !note.is_about_users && claims(workload).any(|claim| *claim == note.claim))
 }
 
 impl Repairable<'_> {
@@ -173,7 +173,7 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
 
 impl Edits {
     fn file(&mut self, repair: &Repair<'_>, repairable: &[Repairable<'_>]) {
-        let source = repair.parsed.source(repairable[0].known);
+        let source = &repair.parsed.text(repairable[0].known).source;
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();

@@ -7,18 +7,17 @@ use super::fold;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
-use super::releases::{self, Release};
+use super::releases;
 use super::render::origin;
-use super::render::roots::{Root, RootKind};
 use super::repository::Repository;
+use super::text::{Origin, Text};
 use crate::cli::hunk;
 use engine::rules::codes;
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
 use manifest::position::Lines;
-use manifest::source::Source;
 use manifest::split::{Part, parts};
-use report::{Fix, Format, JudgedObject, Located, Notice, Place, Report};
+use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
 
 /// What remains where several workloads of a chart use one claim.
 const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
@@ -56,7 +55,7 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
 fn named(parsed: &Parsed, known: &ParsedObject) -> JudgedObject {
     JudgedObject {
         object: known.reference.clone(),
-        file: Some(parsed.source(known).name.clone()),
+        file: Some(parsed.text(known).source.name.clone()),
     }
 }
 
@@ -67,22 +66,18 @@ pub(super) fn place(
     format: Format,
     group: JudgedGroup<'_>,
 ) -> Placed {
-    let source = parsed.source(&parsed.objects[group.objects[0].number]);
-    let number = parsed.objects[group.objects[0].number].place.source;
-    let root = parsed.discovered.root(number);
-    let release = parsed.discovered.release(number);
+    let origin = parsed.text(&parsed.objects[group.objects[0].number]);
+    let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let file = FileText {
         parsed,
         repository,
-        source,
-        root,
-        release,
+        origin,
         path: source.real_path().map(|path| repository.path_of(path)),
         lines: Lines::of(&text),
-        parts: match (root, release) {
-            (None, None) if shows_fixes(format) => parts(&text),
-            _ => Vec::new(),
+        parts: match shows_fixes(format) && !origin.is_rendered() {
+            true => parts(&text),
+            false => Vec::new(),
         },
         text: &text,
     };
@@ -119,9 +114,7 @@ pub(super) fn place(
 struct FileText<'f> {
     parsed: &'f Parsed,
     repository: &'f Repository,
-    source: &'f Source,
-    root: Option<&'f Root>,
-    release: Option<&'f Release>,
+    origin: &'f Text,
     path: Option<String>,
     text: &'f str,
     lines: Lines<'f>,
@@ -132,7 +125,7 @@ struct FileText<'f> {
 impl FileText<'_> {
     fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
         let place = self.place(known, &finding.field_path, spot);
-        let is_of_chart = self.release.is_some_and(|it| it.chart.is_helm());
+        let is_of_chart = self.origin.release().is_some_and(|it| it.chart.is_helm());
         if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
             finding.message += &format!(" {SHARED}");
         }
@@ -148,10 +141,10 @@ impl FileText<'_> {
     /// What the proposal changes in the checked file that a kustomization takes the object
     /// from.
     fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
-        let is_kustomization = match (self.root, self.release) {
-            (Some(root), _) => root.kind == RootKind::Kustomization,
-            (None, Some(release)) => !release.chart.is_helm(),
-            (None, None) => false,
+        let is_kustomization = match &self.origin.origin {
+            Origin::Kustomization(_) => true,
+            Origin::Release { release, .. } => !release.chart.is_helm(),
+            Origin::File | Origin::Pipe | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = fs::canonicalize(template?).ok()?;
@@ -163,17 +156,17 @@ impl FileText<'_> {
 
     fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
         let template = known.template.as_deref();
-        if let Some(root) = self.root {
+        if let Some(root) = self.origin.root() {
             return origin::place(root, template, &known.reference, field, self.repository);
         }
-        if let Some(release) = self.release {
-            let owner = &self.parsed.discovered.sources[release.owner.place.source];
+        if let Some(release) = self.origin.release() {
+            let owner = &self.parsed.discovered.texts[release.owner.place.source].source;
             let written = template.filter(|_| release.chart.leaves(field));
             return written
                 .and_then(|it| releases::place_in(it, release, known, field, self.repository))
                 .unwrap_or_else(|| releases::place(release, owner, self.repository));
         }
-        let piped = template.filter(|_| self.source.path().is_none());
+        let piped = template.filter(|_| matches!(self.origin.origin, Origin::Pipe));
         let placed = piped
             .and_then(|it| origin::place_of_piped(it, &known.reference, field, self.repository));
         if let Some(place) = placed {
@@ -184,7 +177,7 @@ impl FileText<'_> {
         // Somebody may have changed the file in the meantime.
         let text = self.text.get(line_around(self.text, spot.start));
         Place {
-            file: self.source.name.clone(),
+            file: self.origin.source.name.clone(),
             path: self.path.clone(),
             line,
             column,

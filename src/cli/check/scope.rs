@@ -4,9 +4,8 @@
 //! and they share names. An object is looked up from where it is named: in the same
 //! file first, then in the same folder, in those inside it, in the folder above, in
 //! those inside that, and so on. What was rendered together is a scope of its own, and
-//! so is what a kustomization takes that could not be rendered. From there the others
-//! are seen only for a claim, or what its storage is decided by, that is
-//! not there, and only where all of them agree on it. Of a class or a volume that nobody
+//! so is what a kustomization takes that could not be rendered. Other scopes are searched
+//! only for a missing claim and its class, and only where all of them agree on it. Of a class or a volume that nobody
 //! names, only those count that lie in the same folder, or above, or inside; of several
 //! with one name, and of default classes, the nearest. A claim in a folder apart, such as
 //! `test/volumes` for `docs/examples`, or in another scope is no more than an assumption.
@@ -64,9 +63,8 @@ pub(super) struct Scopes<'p> {
 #[derive(Default)]
 struct Meanings {
     all: Users,
-    /// By the definition that they mean; `None` where there is none for them. Those are in
-    /// neither for which several definitions are equally near.
-    by_definition: HashMap<Option<usize>, Users>,
+    /// By the definition that they mean.
+    by_definition: HashMap<Resolved, Users>,
 }
 
 /// Some users of a claim, in the order of their places.
@@ -84,6 +82,21 @@ impl Users {
     }
 }
 
+/// What a workload means by the name of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Resolved {
+    One(usize),
+    Missing,
+    /// Several definitions are equally near.
+    Ambiguous,
+}
+
+impl From<Option<usize>> for Resolved {
+    fn from(definition: Option<usize>) -> Self {
+        definition.map_or(Self::Missing, Self::One)
+    }
+}
+
 /// What a name stands for.
 enum Answer {
     One(usize),
@@ -96,7 +109,7 @@ impl<'p> Scopes<'p> {
     pub(super) fn of(parsed: &'p Parsed) -> Self {
         let mut scopes = Self {
             parsed,
-            places: Places::of(&parsed.discovered),
+            places: Places::of(&parsed.discovered.texts),
             definitions: HashMap::new(),
             users: HashMap::new(),
             makers: HashMap::new(),
@@ -143,7 +156,7 @@ impl<'p> Scopes<'p> {
     }
 
     fn name(&self, source: usize) -> &'p str {
-        &self.parsed.discovered.sources[source].name
+        &self.parsed.discovered.texts[source].source.name
     }
 
     /// The number of the source that contains object number `number`.
@@ -305,14 +318,56 @@ impl<'p> Scopes<'p> {
         nearest.retain(|number| files.insert((self.source(*number), key(self.object(*number)))));
         nearest.reverse();
         let first = nearest[0];
-        let alike = nearest[1..]
-            .iter()
-            .all(|other| means_the_same(self.object(first), self.object(*other)));
-        if alike {
+        let is_alike = |other: &usize| {
+            let (first, other) = (self.object(first), self.object(*other));
+            means_the_same(first, other) || self.are_both_local(first, other)
+        };
+        if nearest[1..].iter().all(is_alike) {
             Answer::One(first)
         } else {
             Answer::Several(nearest)
         }
+    }
+
+    /// Whether two definitions of one claim name volumes that differ only in the machine which
+    /// holds them.
+    fn are_both_local(&self, a: &Object, b: &Object) -> bool {
+        let (Object::Claim(a), Object::Claim(b)) = (a, b) else {
+            return false;
+        };
+        let (Some(volume), Some(other)) = (self.volume_of(a), self.volume_of(b)) else {
+            return false;
+        };
+        let mut claim = a.clone();
+        claim.metadata.clone_from(&b.metadata);
+        claim.spec.volume_name.clone_from(&b.spec.volume_name);
+        let is_local = |it: &Volume| it.spec.node_affinity.is_some();
+        let mut same = volume.clone();
+        same.metadata.clone_from(&other.metadata);
+        same.spec
+            .node_affinity
+            .clone_from(&other.spec.node_affinity);
+        is_local(volume) && is_local(other) && claim == *b && same == *other
+    }
+
+    /// The volume that the claim names, where there is one of that name.
+    fn volume_of(&self, claim: &Claim) -> Option<&'p Volume> {
+        let key = global(ObjectKind::Volume, &claim.spec.volume_name);
+        match self.definitions.get(&key)?[..] {
+            [only] => self.volume(only),
+            _ => None,
+        }
+    }
+
+    /// Whether the claim of the name is the only one of the repository, in a namespace that it
+    /// names itself.
+    fn is_only(&self, key: &Key) -> bool {
+        let definitions = self.definitions.get(key).map_or(&[][..], Vec::as_slice);
+        matches!(definitions, [only] if self.names_its_namespace(*only)) && !self.is_fact(key)
+    }
+
+    fn names_its_namespace(&self, number: usize) -> bool {
+        self.parsed.objects[number].reference.namespace.is_some()
     }
 
     fn one(&self, from: usize, key: &Key) -> Option<usize> {
@@ -348,13 +403,15 @@ impl<'p> Scopes<'p> {
             meanings.all.push(user);
             let source = self.source(user);
             let find = || match self.answer(source, key) {
-                Answer::One(definition) => Some(Some(definition)),
-                Answer::Nothing => Some(None),
-                Answer::Several(_) => None,
+                Answer::One(definition) => Resolved::One(definition),
+                Answer::Several(_) => Resolved::Ambiguous,
+                Answer::Nothing => match self.elsewhere(source, key) {
+                    Answer::One(only) if self.is_only(key) => Resolved::One(only),
+                    _ => Resolved::Missing,
+                },
             };
-            if let Some(meant) = *of_source.entry(source).or_insert_with(find) {
-                meanings.by_definition.entry(meant).or_default().push(user);
-            }
+            let meant = *of_source.entry(source).or_insert_with(find);
+            meanings.by_definition.entry(meant).or_default().push(user);
         }
         meanings
     }

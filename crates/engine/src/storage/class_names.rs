@@ -39,8 +39,20 @@ fn names() -> &'static Names {
 /// for each meaning of the name; none where the name means nothing.
 #[must_use]
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
-    names().whole.get(name).map_or(&[], Vec::as_slice)
+    let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
+    let of_family = || {
+        let families = FAMILIES.iter();
+        let family = families.copied().find(|it| {
+            let rest = name.strip_prefix(*it);
+            rest.is_some_and(|rest| rest.starts_with('-'))
+        });
+        whole(family?)
+    };
+    whole(name).or_else(of_family).unwrap_or_default()
 }
+
+/// Names that installations extend by a word of their own: `local-path-keep`.
+const FAMILIES: [&str; 1] = ["local-path"];
 
 /// The classes that `name` means, or, where it means nothing by itself, those that its
 /// first word with a meaning does (`team-nfs-data`).

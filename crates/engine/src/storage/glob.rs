@@ -31,11 +31,29 @@ impl Glob {
         self.pattern.bytes().filter(|byte| *byte != b'*').count()
     }
 
-    /// Whether the whole of `name` fits the pattern.
+    /// Whether the whole of `name` fits the pattern, or what Helm leaves of a longer one.
     pub(super) fn matches(&self, name: &str) -> bool {
-        self.matcher.matches(name)
+        self.matcher.matches(name) || self.matches_cut(name)
+    }
+
+    /// Whether `name` fits the start of the pattern. Charts name a provisioner
+    /// `cluster.local/RELEASE-CHART`, and cut what is behind the slash at 63 characters.
+    fn matches_cut(&self, name: &str) -> bool {
+        let Some((start, end)) = self.pattern.split_once('*') else {
+            return false;
+        };
+        let cut = name.rsplit_once('/').map(|(_, cut)| cut);
+        let is_cut = cut.is_some_and(|it| it.len() == MAX_NAME);
+        let mut ends = (MIN_LEFT..end.len()).filter_map(|length| end.get(..length));
+        is_cut && name.starts_with(start) && ends.any(|end| name.ends_with(end))
     }
 }
+
+/// The most characters of a name that charts make.
+const MAX_NAME: usize = 63;
+
+/// The fewest characters that are left of the end of a pattern and tell it from others.
+const MIN_LEFT: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -66,6 +84,27 @@ mod tests {
             ("a*b*c", "abc", true),
             ("*", "", true),
         ];
+        let long = |end: &str| format!("cluster.local/{end:x>63}");
+        let chart = "*nfs-subdir-external-provisioner";
+        for (pattern, end, expected) in [
+            (chart, "-nfs-subdir-exter", true),
+            (chart, "-nfs-sub", false),
+            (chart, "-nfs-subdir-other", false),
+            (
+                "cluster.local/*nfs-server-provisioner",
+                "-nfs-server-prov",
+                true,
+            ),
+            (
+                "example.com/*nfs-server-provisioner",
+                "-nfs-server-prov",
+                false,
+            ),
+        ] {
+            let (glob, name) = (Glob::new(pattern).unwrap(), long(end));
+            assert_eq!(glob.matches(&name), expected, "{pattern} against {name}");
+            assert!(!glob.matches(&name[..name.len() - 1]), "{pattern}: not cut");
+        }
         for (pattern, name, expected) in cases {
             let glob = Glob::new(pattern).unwrap();
             assert_eq!(glob.matches(name), expected, "{pattern} against {name}");

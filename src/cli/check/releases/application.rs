@@ -2,19 +2,20 @@
 //! (<https://argo-cd.readthedocs.io/en/stable/user-guide/application-specification/>).
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use manifest::delivery::Delivery;
 use serde_json::{Map, Value, json};
 
+use super::context::{RenderContext, file_in};
 use super::helm_release::{oci, repository};
 use super::values::{At, Layer};
-use super::world::{World, file_in};
-use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
+use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
 use crate::cli::check::render::release::Setting;
 use crate::cli::check::render::roots::{RootKind, holds};
 
 /// The releases of an Application, one for each of its sources that is rendered.
-pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
+pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
     let one = at(document, &["spec", "source"]);
     let several = items(document, &["spec", "sources"]);
@@ -29,48 +30,61 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
-        owner: &Owner::of(delivery),
-        world,
+        owner: &Owner::of(delivery, context),
+        context,
         references: references.collect(),
     };
-    let mut releases = Vec::new();
+    let mut delivers = Vec::new();
     for (number, source) in sources.into_iter().enumerate() {
         // One that others refer to, and no more.
         if source.get("chart").is_none() && source.get("path").is_none() {
             continue;
         }
-        releases.extend(application.release(number, source)?);
+        delivers.extend(application.delivers(number, source)?);
     }
-    Ok(releases)
+    Ok(delivers)
 }
 
 struct Application<'a> {
     document: &'a Value,
     owner: &'a Owner,
-    world: &'a World<'a>,
+    context: &'a RenderContext<'a>,
     /// The sources that others refer to, by name.
     references: HashMap<&'a str, &'a Value>,
 }
 
 impl Application<'_> {
-    /// The release of one source; `None` for a folder of manifests.
-    fn release(&self, number: usize, source: &Value) -> Result<Option<Release>, Reason> {
+    /// What is delivered of one source.
+    fn delivers(&self, number: usize, source: &Value) -> Result<Option<Delivers>, Reason> {
         if source.get("plugin").is_some() {
             return Err("a plugin renders it, and programs from a repository are never run".into());
         }
-        let Some(chart) = self.chart(source)? else {
-            return Ok(None);
-        };
+        let written = source.to_string();
+        if let Some(variable) = VARIABLES.iter().find(|it| written.contains(*it)) {
+            let reason =
+                format!("it names {variable}…, which only Argo CD's build environment has");
+            return Err(reason.into());
+        }
         let namespace = text(self.document, &["spec", "destination", "namespace"]);
+        let chart = match self.chart(source)? {
+            Found::Chart(chart) => chart,
+            Found::Files(folder) => {
+                let namespace = namespace.map(str::to_owned);
+                return Ok(namespace.map(|namespace| {
+                    Delivers::Files(Placed {
+                        folder,
+                        is_recursive: is_recursive(source),
+                        namespace,
+                    })
+                }));
+            }
+        };
         let namespace = text(source, &["helm", "namespace"]).or(namespace);
         let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
         let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
         let mut release = Release::new(self.owner, &name, namespace, chart);
-        if matches!(
-            release.chart,
-            Chart::Kustomization(..) | Chart::Manifests(..)
-        ) {
-            return Ok(Some(release));
+        if !release.chart.is_helm() {
+            return Ok(Some(Delivers::Release(release)));
         }
         for file in items(source, &["helm", "valueFiles"]) {
             let file = file.as_str().unwrap_or_default();
@@ -80,47 +94,43 @@ impl Application<'_> {
         for parameter in items(source, &["helm", "parameters"]) {
             release.sets.extend(set(parameter));
         }
-        for parameter in items(source, &["helm", "fileParameters"]) {
-            let file = text(parameter, &["path"]).unwrap_or_default();
-            release.unknown.push(format!("The file parameter {file}"));
-        }
-        Ok(Some(release))
+        Ok(Some(Delivers::Release(release)))
     }
 
-    /// Where the chart is; `None` where the path is that of plain manifests.
-    fn chart(&self, source: &Value) -> Result<Option<Chart>, Reason> {
+    /// Where the chart is, or the files.
+    fn chart(&self, source: &Value) -> Result<Found, Reason> {
         let url = text(source, &["repoURL"]).unwrap_or_default();
         let version = text(source, &["targetRevision"]);
         if let Some(name) = text(source, &["chart"]) {
             // A registry is named without a scheme.
-            return Ok(Some(match url.contains("://") {
+            return Ok(Found::Chart(match url.contains("://") {
                 true => repository(url, name, version),
                 false => oci(&format!("oci://{url}/{name}"), version),
             }));
         }
         if url.starts_with("oci://") {
-            return Ok(Some(oci(url, version)));
+            return Ok(Found::Chart(oci(url, version)));
         }
         if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
             return Err("its source is still to be filled in".into());
         }
         let path = text(source, &["path"]).unwrap_or(".");
-        let is_here = self.world.is_here(url);
+        let is_here = self.context.is_here(url);
         let folder = match is_here {
-            true => self.world.folder(path)?,
-            false => self.world.folder_of_other(url, version, path)?,
+            true => self.context.folder(path)?,
+            false => self.context.folder_of_other(url, version, path)?,
         };
         if holds(&folder, RootKind::Chart) {
-            return Ok(Some(Chart::Folder(folder)));
+            return Ok(Found::Chart(Chart::Folder(folder)));
         }
-        let fields = self.fields(source);
         if holds(&folder, RootKind::Kustomization) {
-            // Without a change to it, it is rendered where it stands.
-            let is_wanted = !is_here || !fields.is_empty();
-            return Ok(is_wanted.then(|| Chart::Kustomization(folder, fields)));
+            let fields = self.fields(source);
+            return Ok(Found::Chart(Chart::Kustomization(folder, fields)));
         }
-        let recurse = at(source, &["directory", "recurse"]) == Some(&json!(true));
-        Ok((!is_here).then(|| Chart::Manifests(folder, recurse)))
+        Ok(match is_here {
+            true => Found::Files(folder),
+            false => Found::Chart(Chart::Manifests(folder, is_recursive(source))),
+        })
     }
 
     /// The fields of the kustomization that Argo CD changes.
@@ -134,13 +144,14 @@ impl Application<'_> {
             "commonLabels",
             "commonAnnotations",
         ];
-        for name in names.into_iter().chain(["images", "replicas", "patches"]) {
+        for name in names
+            .into_iter()
+            .chain(["components", "replicas", "patches"])
+        {
             if let Some(value) = at(kustomize, &[name]) {
                 fields.insert(name.to_owned(), value.clone());
             }
         }
-        // Of images, there is a short form, and they say nothing of volumes.
-        fields.remove("images");
         if let Some(patches) = fields.get_mut("patches").and_then(Value::as_array_mut) {
             patches.retain(|patch| patch.get("patch").is_some_and(Value::is_string));
         }
@@ -154,8 +165,8 @@ impl Application<'_> {
         }
         // The repository that holds it, where that is another one.
         let mut other = match &release.chart {
-            Chart::Folder(folder) if self.world.fetcher.shown(folder).is_some() => {
-                Some(self.world.repository.top_of(folder).to_owned())
+            Chart::Folder(folder) if self.context.fetcher.shown(folder).is_some() => {
+                Some(self.context.repository.top_of(folder).to_owned())
             }
             _ => None,
         };
@@ -166,8 +177,8 @@ impl Application<'_> {
                 let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
                 let url = text(found, &["repoURL"]).unwrap_or_default();
                 other = None;
-                if !self.world.is_here(url) {
-                    let Ok(top) = self.world.other(url, text(found, &["targetRevision"])) else {
+                if !self.context.is_here(url) {
+                    let Ok(top) = self.context.other(url, text(found, &["targetRevision"])) else {
                         let unknown = format!("The values file {path} of the repository {url}");
                         release.unknown.push(unknown);
                         return Ok(());
@@ -191,18 +202,18 @@ impl Application<'_> {
         let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
         let read = match &other {
             Some(top) => file_in(top, &path),
-            None => self.world.file(&path),
+            None => self.context.file(&path),
         };
         match read {
             Ok((real, text)) if text.contains("\nsops:") => {
-                let file = self.world.shown(&real);
+                let file = self.context.shown(&real);
                 release
                     .unknown
                     .push(format!("The values file {file}, which is encrypted,"));
             }
-            Ok((real, text)) => {
-                let at = other.map_or_else(|| At::File(real), |_| At::Elsewhere);
-                release.values.push(Layer::of_text(&path, &text, at)?);
+            Ok((_, text)) => {
+                let layer = Layer::of_text(&path, &text, At::Elsewhere)?;
+                release.values.push(layer);
             }
             Err(_) if is_optional => {}
             Err(reason) => return Err(reason.into()),
@@ -236,6 +247,20 @@ impl Application<'_> {
         }
         Ok(())
     }
+}
+
+/// What a source is of.
+enum Found {
+    Chart(Chart),
+    /// Plain manifests of a folder of this repository, without links.
+    Files(PathBuf),
+}
+
+/// How the names of variables begin that Argo CD fills in.
+const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
+
+fn is_recursive(source: &Value) -> bool {
+    at(source, &["directory", "recurse"]) == Some(&json!(true))
 }
 
 /// The single value that a parameter is. Argo CD escapes commas.

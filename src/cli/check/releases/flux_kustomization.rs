@@ -1,24 +1,44 @@
-//! Flux' `Kustomization` (<https://fluxcd.io/flux/components/kustomize/kustomizations/>), where it
-//! changes what stands in its folder.
+//! Flux' `Kustomization` (<https://fluxcd.io/flux/components/kustomize/kustomizations/>).
+
+use std::path::PathBuf;
 
 use manifest::delivery::Delivery;
 use serde_json::{Map, Value, json};
 
+use super::context::RenderContext;
 use super::helm_release::revision;
 use super::variables::Variables;
-use super::world::World;
-use super::{Chart, Owner, Read, Release, at, items, text};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, items, text};
 use crate::cli::check::render::roots::{RootKind, holds};
 
-pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
+pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
     let fields = fields(document);
     let variables = at(document, &["spec", "postBuild"])
-        .map(|post_build| variables(post_build, delivery, world));
-    // Without a change to it, the folder is read where it stands.
+        .map(|post_build| variables(post_build, delivery, context));
+    let folder = folder(delivery, context);
     if fields.is_empty() && variables.is_none() {
-        return Ok(Vec::new());
+        return Ok(folder.ok().map(Delivers::Folder).into_iter().collect());
     }
+    let folder = folder?;
+    let chart = match holds(&folder, RootKind::Kustomization) {
+        true => Chart::Kustomization(folder, fields),
+        false => Chart::Generated(folder, fields),
+    };
+    let (owner, name) = (Owner::of(delivery, context), &delivery.reference.name);
+    let target = text(document, &["spec", "targetNamespace"]);
+    let (variables, unknown) = variables.unwrap_or_default();
+    let release = Release {
+        variables,
+        unknown,
+        ..Release::new(&owner, name, target, chart)
+    };
+    Ok(vec![Delivers::Release(release)])
+}
+
+/// The folder that it takes, without links.
+fn folder(delivery: &Delivery, context: &RenderContext<'_>) -> Result<PathBuf, Reason> {
+    let document = &delivery.document;
     let reference = at(document, &["spec", "sourceRef"]).unwrap_or(&Value::Null);
     let kind = text(reference, &["kind"]).unwrap_or_default();
     match kind {
@@ -30,31 +50,16 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let namespace = namespace.or(delivery.reference.namespace.as_deref());
     let name = text(reference, &["name"]).unwrap_or_default();
     // One that `flux bootstrap` made need not be in the repository that it is for.
-    let source = world.find(kind, name, namespace, delivery.place.source);
+    let source = context.find(kind, name, namespace, delivery.place.source);
     let path = text(document, &["spec", "path"]).unwrap_or(".");
     let url = source.and_then(|it| Some((text(&it.document, &["spec", "url"])?, it)));
-    let folder = match url {
-        Some((url, source)) if !world.is_here(url) => {
+    match url {
+        Some((url, source)) if !context.is_here(url) => {
             let reference = revision(&source.document);
-            world.folder_of_other(url, reference.as_deref(), path)?
+            context.folder_of_other(url, reference.as_deref(), path)
         }
-        _ => world.folder(path)?,
-    };
-    if !holds(&folder, RootKind::Kustomization) {
-        return Ok(Vec::new());
+        _ => context.folder(path),
     }
-    let target = text(document, &["spec", "targetNamespace"]);
-    let chart = Chart::Kustomization(folder, fields);
-    let release = Release::new(
-        &Owner::of(delivery),
-        &delivery.reference.name,
-        target,
-        chart,
-    );
-    Ok(vec![Release {
-        variables: variables.unwrap_or_default(),
-        ..release
-    }])
 }
 
 /// The fields of the kustomization that Flux changes.
@@ -87,15 +92,22 @@ fn fields(document: &Value) -> Map<String, Value> {
     fields
 }
 
-/// What it substitutes. Those of objects that are not known here stay as they are written.
-fn variables(post_build: &Value, delivery: &Delivery, world: &World<'_>) -> Variables {
-    let mut variables = Variables::default();
+/// What it substitutes, and what that also comes from and is not known.
+fn variables(
+    post_build: &Value,
+    delivery: &Delivery,
+    context: &RenderContext<'_>,
+) -> (Variables, Vec<String>) {
+    let (mut variables, mut unknown) = (Variables::default(), Vec::new());
     let namespace = delivery.reference.namespace.as_deref();
     for from in items(post_build, &["substituteFrom"]) {
         let kind = text(from, &["kind"]).unwrap_or_default();
         let name = text(from, &["name"]).unwrap_or_default();
         let near = delivery.place.source;
-        variables.extend(world.all_data(kind, name, namespace, near));
+        match context.all_data(kind, name, namespace, near) {
+            Ok(data) => variables.extend(data),
+            Err(what) => unknown.push(what),
+        }
     }
     let own = at(post_build, &["substitute"]).and_then(Value::as_object);
     variables.extend(own.into_iter().flatten().map(|(name, value)| {
@@ -104,5 +116,5 @@ fn variables(post_build: &Value, delivery: &Delivery, world: &World<'_>) -> Vari
             .map_or_else(|| value.to_string(), str::to_owned);
         (name.clone(), value)
     }));
-    variables
+    (variables, unknown)
 }

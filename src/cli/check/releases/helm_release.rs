@@ -3,12 +3,12 @@
 use manifest::delivery::{Delivery, value_of};
 use serde_json::{Map, Value, json};
 
+use super::context::{RenderContext, file_in};
 use super::values::{At, Layer, keys, merge, set};
-use super::world::{World, file_in};
-use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, text};
 use crate::cli::check::fetch::{Remote, newest_tag};
 
-pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
+pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
     let name = &delivery.reference.name;
     let target = text(document, &["spec", "targetNamespace"]);
@@ -19,9 +19,10 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     };
     let release =
         text(document, &["spec", "releaseName"]).map_or_else(|| cut(&default), str::to_owned);
-    let source = Sources { delivery, world };
+    let source = Sources { delivery, context };
     let (chart, spec) = source.chart()?;
-    let mut release = Release::new(&Owner::of(delivery), &release, namespace, chart);
+    let owner = Owner::of(delivery, context);
+    let mut release = Release::new(&owner, &release, namespace, chart);
     source.values_files(spec, &mut release)?;
     let mut from = json!({});
     for reference in items(document, &["spec", "valuesFrom"]) {
@@ -42,13 +43,13 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
         };
         release.post_renderers.push(post_renderer(kustomize)?);
     }
-    Ok(vec![release])
+    Ok(vec![Delivers::Release(release)])
 }
 
 /// Where the chart and the values of a release are.
 struct Sources<'s> {
     delivery: &'s Delivery,
-    world: &'s World<'s>,
+    context: &'s RenderContext<'s>,
 }
 
 impl<'s> Sources<'s> {
@@ -84,12 +85,12 @@ impl<'s> Sources<'s> {
             let source = self.source(reference).ok();
             let url = source.and_then(|it| text(it, &["spec", "url"]));
             let folder = match (url, source) {
-                (Some(url), Some(source)) if !self.world.is_here(url) => {
+                (Some(url), Some(source)) if !self.context.is_here(url) => {
                     let reference = revision(source);
-                    self.world
+                    self.context
                         .folder_of_other(url, reference.as_deref(), chart)?
                 }
-                _ => self.world.folder(chart)?,
+                _ => self.context.folder(chart)?,
             };
             return Ok(Chart::Folder(folder));
         }
@@ -108,36 +109,40 @@ impl<'s> Sources<'s> {
         let namespace = text(reference, &["namespace"]);
         let namespace = namespace.or(self.delivery.reference.namespace.as_deref());
         let found = self
-            .world
+            .context
             .find(kind, name, namespace, self.delivery.place.source);
         let missing = || format!("its {kind} {name} is not in this repository");
         Ok(&found.ok_or_else(missing)?.document)
     }
 
-    /// The files of a repository that take the place of the chart's own values.
+    /// The files of a repository that take the place of the chart's own values, as
+    /// source-controller packs it.
     fn values_files(&self, spec: &Value, release: &mut Release) -> Result<(), Reason> {
         let one = text(spec, &["valuesFile"]).into_iter();
         let files = items(spec, &["valuesFiles"])
             .iter()
             .filter_map(Value::as_str);
+        let may_lack = at(spec, &["ignoreMissingValuesFiles"]) == Some(&json!(true));
         for file in one.chain(files) {
-            let layer = match &release.chart {
-                Chart::Folder(folder) if self.world.fetcher.shown(folder).is_some() => {
-                    let top = self.world.repository.top_of(folder);
-                    let (_, text) = file_in(top, file)?;
-                    Layer::of_text(file, &text, At::Elsewhere)?
-                }
-                Chart::Folder(_) => {
-                    let (path, text) = self.world.file(file)?;
-                    Layer::of_text(file, &text, At::File(path))?
-                }
-                _ => {
-                    let unknown = format!("The file {file} in the chart");
-                    release.unknown.push(unknown);
-                    continue;
-                }
+            let Chart::Folder(folder) = &release.chart else {
+                let unknown = format!("The file {file} in the chart");
+                release.unknown.push(unknown);
+                continue;
             };
-            release.values.push(layer);
+            let read = match self.context.fetcher.shown(folder) {
+                Some(_) => file_in(self.context.repository.top_of(folder), file),
+                None => self.context.file(file),
+            };
+            let text = match read {
+                Ok((_, text)) => text,
+                Err(_) if may_lack => continue,
+                Err(reason) => return Err(reason.into()),
+            };
+            let layer = Layer::of_text(file, &text, At::Elsewhere)?;
+            merge(
+                release.own_values.get_or_insert_with(|| json!({})),
+                &layer.value,
+            );
         }
         Ok(())
     }
@@ -149,7 +154,7 @@ impl<'s> Sources<'s> {
         let key = text(reference, &["valuesKey"]).unwrap_or("values.yaml");
         let namespace = self.delivery.reference.namespace.as_deref();
         let near = self.delivery.place.source;
-        let found = match self.world.data(kind, name, namespace, key, near) {
+        let found = match self.context.data(kind, name, namespace, key, near) {
             Ok(found) => found,
             Err(unknown) => return release.unknown.push(unknown),
         };

@@ -4,13 +4,14 @@
 //! what is rendered is a text beside the others, which may hold more releases.
 
 mod application;
+mod context;
 mod flux_kustomization;
 mod foreign;
 mod helm_release;
+mod known;
 mod origin;
 mod values;
 mod variables;
-mod world;
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -19,19 +20,19 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::fetch::Remote;
-use super::parsed_object::ParsedObject;
 use super::reason::Reason;
 use super::render::dependencies;
 use super::render::release::{ChartFiles, ChartJob, Job, Setting};
-use super::render::roots::{self, RootKind};
-use engine::model::object::{Object, ObjectRef};
+use super::render::roots::{self, Root, RootKind};
+pub(super) use context::{RenderContext, remotes};
+use engine::model::object::ObjectRef;
+use known::Known;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 pub(super) use origin::{place, place_in};
 use report::Unopened;
 use values::Layer;
 pub(super) use variables::Variables;
-pub(super) use world::{World, remotes};
 
 /// How deep an Application may lie in the charts of others.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -44,6 +45,8 @@ pub(super) struct Release {
     pub(super) name: String,
     pub(super) namespace: Option<String>,
     pub(super) chart: Chart,
+    /// What takes the place of the values in the chart.
+    pub(super) own_values: Option<Value>,
     /// Each stronger than the ones before it.
     pub(super) values: Vec<Layer>,
     /// Single values, stronger than all layers.
@@ -66,6 +69,8 @@ pub(super) struct Owner {
     pub(super) reference: ObjectRef,
     /// The file it was rendered from.
     pub(super) template: Option<Box<str>>,
+    /// That file, or the one that it stands in.
+    file: Box<str>,
 }
 
 /// Where a chart is.
@@ -75,121 +80,202 @@ pub(super) enum Chart {
     Folder(PathBuf),
     /// A kustomization in a folder of this repository, with fields of one around it.
     Kustomization(PathBuf, Map<String, Value>),
+    /// All manifests below a folder of this repository that holds no kustomization, as one with
+    /// these fields.
+    Generated(PathBuf, Map<String, Value>),
     /// Plain manifests of a folder that was fetched; whether those of its folders too.
     Manifests(PathBuf, bool),
     /// In a repository of charts, or in a registry.
     Remote(Remote),
 }
 
-/// What a format makes of an object. Without a release, its files are read where they stand.
-type Read = Result<Vec<Release>, Reason>;
-
-/// What reads an object.
-type ReadObject = fn(&Delivery, &World<'_>) -> Read;
-
-/// The kinds of objects that are read, and what reads them.
-const FORMATS: [(&str, ReadObject); 3] = [
-    ("HelmRelease", helm_release::read),
-    ("Kustomization", flux_kustomization::read),
-    ("Application", application::read),
-];
-
-/// The releases among the sources, and what is rendered for them.
-#[derive(Default)]
-pub(super) struct Wanted {
-    pub(super) releases: Vec<Release>,
-    /// One for each of them.
-    pub(super) jobs: Vec<Job>,
-    /// What is not rendered, with the number of its source.
-    pub(super) refused: Vec<(usize, Unopened)>,
+/// What a controller does with a chart or a folder.
+enum Delivers {
+    /// It makes objects of it.
+    Release(Release),
+    /// It applies the files as they stand, into a namespace.
+    Files(Placed),
+    /// It applies the folder, which is without links, as it stands.
+    Folder(PathBuf),
 }
 
-/// The releases of the sources from the number `first` on; `namespaces` are those around them.
+/// Files of a folder that are applied into a namespace where they name none.
+pub(super) struct Placed {
+    /// Without links.
+    pub(super) folder: PathBuf,
+    /// Whether those of its folders are too.
+    pub(super) is_recursive: bool,
+    pub(super) namespace: String,
+}
+
+/// What a format makes of an object.
+type Read = Result<Vec<Delivers>, Reason>;
+
+/// A kind of objects, what reads it, and its known fields.
+struct ObjectFormat {
+    kind: &'static str,
+    read: fn(&Delivery, &RenderContext<'_>) -> Read,
+    known: &'static Known,
+}
+
+const FORMATS: [ObjectFormat; 3] = [
+    ObjectFormat {
+        kind: "HelmRelease",
+        read: helm_release::read,
+        known: &known::HELM_RELEASE,
+    },
+    ObjectFormat {
+        kind: "Kustomization",
+        read: flux_kustomization::read,
+        known: &known::KUSTOMIZATION,
+    },
+    ObjectFormat {
+        kind: "Application",
+        read: application::read,
+        known: &known::APPLICATION,
+    },
+];
+
+/// What the releases among some texts deliver.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// What is rendered for them.
+    pub(super) rendered: Vec<(Release, Job)>,
+    pub(super) placed: Vec<Placed>,
+    /// Folders, without links, that are delivered as they stand.
+    pub(super) standing: Vec<PathBuf>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A release that is not rendered.
+pub(super) struct Refused {
+    /// The number of the text that holds it.
+    pub(super) holder: usize,
+    /// As messages name it.
+    pub(super) shown: String,
+    /// The folders of this repository, without links, that it may change.
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) unopened: Unopened,
+}
+
+impl Refused {
+    pub(super) fn of(owner: &Owner, folders: Vec<PathBuf>, reason: Reason) -> Self {
+        let reference = &owner.reference;
+        let path = match &reference.namespace {
+            Some(namespace) => format!("{namespace}/{}", reference.name),
+            None => reference.name.to_string(),
+        };
+        Self {
+            holder: owner.place.source,
+            shown: reference.to_string(),
+            folders,
+            unopened: Unopened {
+                what: reference.kind.to_string(),
+                path,
+                reason: reason.text,
+                missing: reason.missing,
+            },
+        }
+    }
+}
+
+/// What the releases deliver that stand in the texts from the number `first` on; `namespaces` are
+/// those around them.
 ///
 /// # Errors
 /// Nothing can be fetched on this machine.
-pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> io::Result<Wanted> {
-    let objects = world.deliveries.iter();
+pub(super) fn wanted(
+    context: &RenderContext<'_>,
+    first: usize,
+    namespaces: &[String],
+) -> io::Result<Wanted> {
+    let objects = context.deliveries.iter();
     let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
-    let objects = objects.map(|it| (Owner::of(it), of_object(it, world)));
-    let read: Vec<(Owner, Read)> = objects.collect();
-    let releases = read.iter().filter_map(|(_, read)| read.as_ref().ok());
-    let remotes = releases.flatten().flat_map(|it| match &it.chart {
-        Chart::Remote(remote) => vec![remote.clone()],
-        Chart::Folder(folder) => dependencies::remote(folder),
-        Chart::Kustomization(..) | Chart::Manifests(..) => Vec::new(),
+    let read = objects.map(|it| (it, Owner::of(it, context), of_object(it, context)));
+    let read: Vec<(&Delivery, Owner, Read)> = read.collect();
+    let delivered = read.iter().filter_map(|(_, _, read)| read.as_ref().ok());
+    let remotes = delivered.flatten().flat_map(|it| match it {
+        Delivers::Release(release) => release.chart.remotes(),
+        Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
     });
-    world.fetcher.fetch(remotes.collect())?;
-    let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
+    context.fetcher.fetch(remotes.collect())?;
+    let files = (first..context.texts.len()).filter_map(|text| of_file(text, context));
     let mut wanted = Wanted {
         refused: files.collect(),
         ..Wanted::default()
     };
-    for (owner, read) in read {
-        let releases = match read {
-            Ok(releases) => releases,
-            Err(reason) => {
-                let refused = (owner.place.source, unopened(&owner, reason));
-                wanted.refused.push(refused);
-                continue;
-            }
-        };
-        for mut release in releases {
-            let around = &namespaces[owner.place.source - first];
-            release.namespace.get_or_insert_with(|| around.clone());
-            if let Chart::Folder(folder)
-            | Chart::Kustomization(folder, _)
-            | Chart::Manifests(folder, _) = &release.chart
-            {
-                let shown = world.fetcher.shown(folder);
-                release.elsewhere = shown.map(|it| it.display().to_string());
-            }
-            match release.job(world) {
-                Ok(job) => {
-                    wanted.releases.push(release);
-                    wanted.jobs.push(job);
-                }
-                Err(reason) => {
-                    let refused = (owner.place.source, unopened(&owner, reason));
-                    wanted.refused.push(refused);
-                }
-            }
+    for (delivery, owner, read) in read {
+        let around = &namespaces[owner.place.source - first];
+        let done = read.and_then(|read| {
+            let each = read.into_iter();
+            each.map(|it| wanted.add(it, around, context)).collect()
+        });
+        let done: Result<(), Reason> = done;
+        if let Err(reason) = done {
+            let folders = folders_of(&delivery.document, context);
+            wanted.refused.push(Refused::of(&owner, folders, reason));
         }
     }
     Ok(wanted)
 }
 
-/// Why an object is not looked into.
-pub(super) fn unopened(owner: &Owner, reason: Reason) -> Unopened {
-    let reference = &owner.reference;
-    let path = match &reference.namespace {
-        Some(namespace) => format!("{namespace}/{}", reference.name),
-        None => reference.name.to_string(),
-    };
-    Unopened {
-        what: reference.kind.to_string(),
-        path,
-        reason: reason.text,
-        missing: reason.missing,
+impl Wanted {
+    fn add(
+        &mut self,
+        delivers: Delivers,
+        around: &str,
+        context: &RenderContext<'_>,
+    ) -> Result<(), Reason> {
+        match delivers {
+            Delivers::Files(placed) => self.placed.push(placed),
+            Delivers::Folder(folder) => self.standing.push(folder),
+            Delivers::Release(mut release) => {
+                release.namespace.get_or_insert_with(|| around.to_owned());
+                let folder = release.chart.folder_on_disk();
+                let shown = folder.and_then(|it| context.fetcher.shown(it));
+                release.elsewhere = shown.map(|it| it.display().to_string());
+                let job = release.job(context)?;
+                self.rendered.push((release, job));
+            }
+        }
+        Ok(())
     }
 }
 
-/// The releases that the object stands for.
-fn of_object(delivery: &Delivery, world: &World<'_>) -> Read {
+/// The folders of this repository that a release takes charts or manifests from.
+fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
+    let sources = items(document, &["spec", "sources"]).iter();
+    let sources = sources.chain(at(document, &["spec", "source"]));
+    let is_here = |source: &&Value| context.is_here(text(source, &["repoURL"]).unwrap_or_default());
+    let of_application = sources.filter(is_here).filter_map(|it| text(it, &["path"]));
+    let spec = at(document, &["spec", "chart", "spec"]).unwrap_or(&Value::Null);
+    let is_folder = text(spec, &["sourceRef", "kind"]) == Some("GitRepository");
+    let of_release = text(spec, &["chart"]).filter(|_| is_folder);
+    let paths = of_application
+        .chain(of_release)
+        .chain(text(document, &["spec", "path"]));
+    paths.filter_map(|path| context.folder(path).ok()).collect()
+}
+
+/// What the object delivers.
+fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if delivery.document.is_null() {
         return Err("it is larger than 4 MiB".into());
     }
-    let mut formats = FORMATS.iter();
-    match formats.find(|(kind, _)| *kind == delivery.reference.kind.as_str()) {
-        Some((_, read)) => read(delivery, world),
-        None => Err(foreign::of_kind(&delivery.reference.kind)),
+    let kind = delivery.reference.kind.as_str();
+    let Some(format) = FORMATS.iter().find(|it| it.kind == kind) else {
+        return Err(foreign::of_kind(kind));
+    };
+    let read = (format.read)(delivery, context)?;
+    match format.known.unknown(&delivery.document) {
+        Some(field) => Err(format!("its field {field} is not one that is read here").into()),
+        None => Ok(read),
     }
 }
 
-/// Why a file of another tool is not rendered, with the number of its source; `None` for other
-/// files.
-fn of_file(source: usize, world: &World<'_>) -> Option<(usize, Unopened)> {
-    let file = &world.sources[source];
+/// Why a file of another tool is not rendered; `None` for other files.
+fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
+    let file = &context.texts[number].source;
     let (format, reason) = foreign::of_file(file.path()?)?;
     // An object may have the name of such a file.
     if file
@@ -200,19 +286,23 @@ fn of_file(source: usize, world: &World<'_>) -> Option<(usize, Unopened)> {
     {
         return None;
     }
-    let unopened = Unopened {
-        what: format.to_owned(),
-        path: file.name.clone(),
-        reason: reason.text,
-        missing: reason.missing,
-    };
-    Some((source, unopened))
+    Some(Refused {
+        holder: number,
+        shown: format!("{format} {}", file.name),
+        folders: Vec::new(),
+        unopened: Unopened {
+            what: format.to_owned(),
+            path: file.name.clone(),
+            reason: reason.text,
+            missing: reason.missing,
+        },
+    })
 }
 
 /// Equal are those from one place of one file, however often that is rendered.
 impl PartialEq for Owner {
     fn eq(&self, other: &Self) -> bool {
-        self.file() == other.file() && self.reference == other.reference
+        self.file == other.file && self.reference == other.reference
     }
 }
 
@@ -220,22 +310,22 @@ impl Eq for Owner {}
 
 impl Hash for Owner {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.file().hash(state);
+        self.file.hash(state);
         self.reference.hash(state);
     }
 }
 
 impl Owner {
-    /// The file it was rendered from, or the number of its own.
-    fn file(&self) -> Result<&str, usize> {
-        self.template.as_deref().ok_or(self.place.source)
-    }
-
-    fn of(delivery: &Delivery) -> Self {
+    fn of(delivery: &Delivery, context: &RenderContext<'_>) -> Self {
+        let text = &context.texts[delivery.place.source].source;
+        let template = delivery.template.clone();
         Self {
             place: delivery.place.clone(),
             reference: delivery.reference.clone(),
-            template: delivery.template.clone(),
+            file: template
+                .clone()
+                .unwrap_or_else(|| text.name.as_str().into()),
+            template,
         }
     }
 }
@@ -248,6 +338,7 @@ impl Release {
             name: name.to_owned(),
             namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
             chart,
+            own_values: None,
             values: Vec::new(),
             sets: Vec::new(),
             post_renderers: Vec::new(),
@@ -262,45 +353,50 @@ impl Release {
         self.owner.reference.to_string()
     }
 
-    /// Puts an object of it that names no namespace into that of the release.
-    pub(super) fn complete(&self, known: &mut ParsedObject) {
-        let is_cluster_wide = matches!(known.object, Object::Namespace(_));
-        let metadata = known.object.metadata_mut();
-        let Some(metadata) = metadata.filter(|it| it.namespace.is_empty() && !is_cluster_wide)
-        else {
-            return;
+    /// Whether it changes more than the namespace of what it takes.
+    pub(super) fn changes(&self) -> bool {
+        let fields = match &self.chart {
+            Chart::Kustomization(_, fields) | Chart::Generated(_, fields) => fields,
+            Chart::Folder(_) | Chart::Manifests(..) | Chart::Remote(_) => return true,
         };
-        if let Some(namespace) = &self.namespace {
-            metadata.namespace = namespace.as_str().into();
-            known.reference.namespace = Some(namespace.as_str().into());
-        }
+        fields.keys().any(|it| it != "namespace") || !self.variables.is_empty()
     }
 
     /// What is rendered for it.
     ///
     /// # Errors
     /// Its chart is not at hand.
-    pub(super) fn job(&self, world: &World<'_>) -> Result<Job, Reason> {
+    pub(super) fn job(&self, context: &RenderContext<'_>) -> Result<Job, Reason> {
         let root = |folder: &PathBuf, kind: RootKind| {
-            let root = roots::at(folder, kind, world.places());
-            let folder = world.shown(folder);
+            let root = roots::at(folder, kind, context.places());
+            let folder = context.shown(folder);
             root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
+        };
+        let with_components = |mut root: Root, fields: &Map<String, Value>| {
+            let components = fields.get("components").and_then(Value::as_array);
+            for name in components.into_iter().flatten().filter_map(Value::as_str) {
+                root.add_component(name, context.places());
+            }
+            Job::Kustomization(Box::new(root), fields.clone(), self.variables.clone())
         };
         let chart = match &self.chart {
             Chart::Kustomization(folder, fields) => {
-                let mut root = root(folder, RootKind::Kustomization)?;
-                let components = fields.get("components").and_then(Value::as_array);
-                for name in components.into_iter().flatten().filter_map(Value::as_str) {
-                    root.add_component(name, world.places());
-                }
-                let (fields, variables) = (fields.clone(), self.variables.clone());
-                return Ok(Job::Kustomization(Box::new(root), fields, variables));
+                let root = root(folder, RootKind::Kustomization)?;
+                return Ok(with_components(root, fields));
+            }
+            Chart::Generated(folder, fields) => {
+                let root = roots::generated(folder, context.places());
+                return Ok(with_components(root, fields));
             }
             Chart::Manifests(folder, recursive) => {
                 return Ok(Job::Manifests(folder.clone(), *recursive));
             }
-            Chart::Folder(folder) => ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?)),
-            Chart::Remote(remote) => match world.fetcher.file(remote) {
+            Chart::Folder(folder) => {
+                let mut root = root(folder, RootKind::Chart)?;
+                dependencies::add(&mut root, context.places());
+                ChartFiles::Folder(Box::new(root))
+            }
+            Chart::Remote(remote) => match context.fetcher.file(remote) {
                 Some(file) => ChartFiles::Archive(file?),
                 None => {
                     let url = remote.url();
@@ -312,6 +408,7 @@ impl Release {
             chart,
             name: self.name.clone(),
             namespace: self.namespace.clone(),
+            own_values: self.own_values.as_ref().map(ToString::to_string),
             values: self.values.iter().map(|it| it.value.to_string()).collect(),
             sets: self.sets.clone(),
             post_renderers: self.post_renderers.clone(),

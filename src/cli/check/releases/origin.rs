@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::values::At;
 use super::{Chart, Release};
+use crate::cli::check::fetch::Remote;
 use crate::cli::check::files::text_inside;
 use crate::cli::check::parsed_object::ParsedObject;
+use crate::cli::check::render::dependencies;
 use crate::cli::check::render::origin::{line_in, shown};
 use crate::cli::check::repository::Repository;
 use manifest::delivery::spot_at;
@@ -27,7 +29,7 @@ pub(in crate::cli::check) fn place(
     let mut layers = release.values.iter().rev();
     let field = layers.find_map(|it| match &it.at {
         At::Field(field) | At::Text(field) => Some(field.as_str()),
-        At::File(_) | At::Elsewhere => None,
+        At::Elsewhere => None,
     });
     let field = field.unwrap_or("spec");
     let template = owner.template.as_deref().map(Path::new);
@@ -118,10 +120,11 @@ impl Chart {
     /// As messages name it.
     pub(in crate::cli::check) fn shown(&self, repository: &Repository) -> String {
         match self {
-            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Manifests(folder, _) => {
-                repository.path_of(folder)
-            }
             Self::Remote(remote) => remote.to_string(),
+            Self::Folder(folder)
+            | Self::Kustomization(folder, _)
+            | Self::Generated(folder, _)
+            | Self::Manifests(folder, _) => repository.path_of(folder),
         }
     }
 
@@ -131,7 +134,7 @@ impl Chart {
         let last = field.rsplit('.').next().unwrap_or_default();
         let key = last.split('[').next().unwrap_or_default();
         match self {
-            Self::Kustomization(_, fields) => {
+            Self::Kustomization(_, fields) | Self::Generated(_, fields) => {
                 key.is_empty() || !fields.values().any(|it| it.to_string().contains(key))
             }
             Self::Manifests(..) => true,
@@ -144,11 +147,30 @@ impl Chart {
         matches!(self, Self::Folder(_) | Self::Remote(_))
     }
 
-    /// The folder of this repository that it is rendered from.
+    /// The folder that it is rendered from, without what a release adds.
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {
-            Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
+            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Generated(folder, _) => {
+                Some(folder)
+            }
             Self::Manifests(..) | Self::Remote(_) => None,
+        }
+    }
+
+    /// The folder on this machine that holds it.
+    pub(super) const fn folder_on_disk(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Manifests(folder, _) => Some(folder),
+            _ => self.folder(),
+        }
+    }
+
+    /// What is fetched for it.
+    pub(super) fn remotes(&self) -> Vec<Remote> {
+        match self {
+            Self::Remote(remote) => vec![remote.clone()],
+            Self::Folder(folder) => dependencies::remote(folder),
+            Self::Kustomization(..) | Self::Generated(..) | Self::Manifests(..) => Vec::new(),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Values of releases, and where they are written.
 
-use std::path::PathBuf;
-
 use manifest::delivery::value_of;
 use serde_json::{Map, Value};
 
@@ -19,9 +17,7 @@ pub(in crate::cli::check) enum At {
     Field(String),
     /// In a field of the object, as a text that is a YAML document.
     Text(String),
-    /// In a file of the repository, without links.
-    File(PathBuf),
-    /// Where nothing is changed: in another object, or in several places.
+    /// In another object, or in a file.
     Elsewhere,
 }
 

@@ -40,6 +40,10 @@ impl Extend<(String, String)> for Variables {
 }
 
 impl Variables {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The rendered objects with the values in them.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Puts what was fetched where kustomizations name it.
+//! Puts what kustomizations name and do not hold where they find it.
 
 use std::fs;
 use std::io;
@@ -12,24 +12,50 @@ use super::program::Failure;
 use super::roots::{Fetched, Root};
 use super::sandbox::Copy;
 
-/// The fields of a kustomization that name bases.
-const FIELDS: [&str; 3] = ["resources", "bases", "components"];
+/// The fields of a kustomization that name bases and files.
+const FIELDS: [&str; 4] = ["resources", "bases", "components", "patchesStrategicMerge"];
 
-/// Names what was fetched in the copies of the root's kustomizations.
+/// The fields of a kustomization whose items name files.
+const PATCHES: [&str; 2] = ["patches", "patchesJson6902"];
+
+/// Names what is elsewhere in the copies of the root's kustomizations.
 pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
-    for fetched in &root.fetched {
-        put(fetched, copy).map_err(Failure::Copy)?;
+    for (number, fetched) in root.fetched.iter().enumerate() {
+        put(root, number, fetched, copy).map_err(Failure::Copy)?;
     }
     Ok(())
 }
 
-fn put(Fetched { file, name, base }: &Fetched, copy: &Copy) -> io::Result<()> {
+/// The file of the repository that was put beside a kustomization; other files as they are.
+pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
+    let all = root.fetched.iter().enumerate();
+    let found = all.filter_map(|(number, fetched)| match &fetched.base {
+        Base::File(target) if target.starts_with(&root.top) => {
+            let put = fetched.file.with_file_name(name_of(root, number, target));
+            (put == file).then(|| target.clone())
+        }
+        _ => None,
+    });
+    found.last().unwrap_or(file)
+}
+
+/// The name under which a file is put beside a kustomization, which may hold one of that name.
+fn name_of(root: &Root, number: usize, target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    match target.starts_with(&root.top) {
+        true => format!("outside-{number}-{name}"),
+        false => name.into_owned(),
+    }
+}
+
+fn put(root: &Root, number: usize, fetched: &Fetched, copy: &Copy) -> io::Result<()> {
+    let Fetched { file, name, base } = fetched;
     let folder = file.parent().unwrap_or(file);
     let inner = match base {
         Base::Folder(target) => relative(&copy.of_original(folder), &copy.of_original(target)),
         Base::File(target) => {
-            let name = target.file_name().unwrap_or_default();
-            copy.add(target, folder, &name.to_string_lossy())?;
+            let name = name_of(root, number, target);
+            copy.add(target, folder, &name)?;
             PathBuf::from(name)
         }
     };
@@ -38,10 +64,21 @@ fn put(Fetched { file, name, base }: &Fetched, copy: &Copy) -> io::Result<()> {
     let Some(mut kustomization) = value_of(&text) else {
         return Ok(());
     };
+    let inner = Value::String(inner.to_string_lossy().into_owned());
     for field in FIELDS {
         let names = kustomization.get_mut(field).and_then(Value::as_array_mut);
         for named in names.into_iter().flatten().filter(|it| *it == name) {
-            *named = Value::String(inner.to_string_lossy().into_owned());
+            *named = inner.clone();
+        }
+    }
+    for field in PATCHES {
+        let patches = kustomization.get_mut(field).and_then(Value::as_array_mut);
+        let paths = patches.into_iter().flatten();
+        for path in paths
+            .filter_map(|it| it.get_mut("path"))
+            .filter(|it| *it == name)
+        {
+            *path = inner.clone();
         }
     }
     fs::write(copied, kustomization.to_string())

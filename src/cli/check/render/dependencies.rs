@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::fetch::{Fetcher, Remote};
+use super::super::fetch::Remote;
 use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
-use super::super::repository::Repository;
-use super::roots::{CHART, Root, RootKind};
+use super::roots::{CHART, Places, Root, RootKind};
 use manifest::delivery::value_of;
 
 /// A chart that another one names and does not hold.
@@ -35,11 +34,11 @@ pub(in crate::cli::check) fn remote(folder: &Path) -> Vec<Remote> {
 }
 
 /// Adds to a chart what it depends on, as far as that is at hand.
-pub(in crate::cli::check) fn add(root: &mut Root, fetcher: &Fetcher<'_>, repository: &Repository) {
+pub(in crate::cli::check) fn add(root: &mut Root, places: Places<'_>) {
     if root.kind != RootKind::Chart {
         return;
     }
-    let top = repository.top_of(&root.real).to_owned();
+    let top = places.repository.top_of(&root.real).to_owned();
     for Dependency { name, place } in missing(&root.real) {
         match place {
             Place::Folder(folder) if is_inside(&top, &folder) => {
@@ -48,7 +47,7 @@ pub(in crate::cli::check) fn add(root: &mut Root, fetcher: &Fetcher<'_>, reposit
                 root.additions.push((folder, name));
             }
             Place::Folder(_) => {}
-            Place::Remote(remote) => match fetcher.file(&remote) {
+            Place::Remote(remote) => match places.fetcher.file(&remote) {
                 Some(Ok(file)) => root.additions.push((file, format!("{name}.tgz"))),
                 Some(Err(reason)) => root.refused = root.refused.take().or(Some(reason)),
                 None => {}

@@ -357,12 +357,19 @@ impl Renderer {
             let path = Path::new(inner).join(name.as_str().unwrap_or_default());
             *name = super::files::normal(&path).to_string_lossy().into();
         }
-        fields.insert("resources".to_owned(), json!([inner]));
+        let resources: Vec<String> = match &root.generated {
+            Some(names) => {
+                let names = names.iter().map(|name| Path::new(inner).join(name));
+                names.map(|it| it.to_string_lossy().into_owned()).collect()
+            }
+            None => vec![inner.to_owned()],
+        };
+        fields.insert("resources".to_owned(), json!(resources));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self.kustomize(around, fields, &copy).await?;
         let file_of = |origin: &str| {
             let file = copy.original(&super::files::normal(&around.join(origin)));
-            inflate::origin(root, &file).unwrap_or(file)
+            inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
         };
         let fetched = root.laid_out.as_deref();
         Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -35,6 +36,8 @@ pub(in crate::cli::check) struct ChartJob {
     /// The name of the release.
     pub(in crate::cli::check) name: String,
     pub(in crate::cli::check) namespace: Option<String>,
+    /// What takes the place of the values in the chart, which lies in a folder then.
+    pub(in crate::cli::check) own_values: Option<String>,
     /// Texts of values files, each stronger than the ones before it.
     pub(in crate::cli::check) values: Vec<String>,
     /// Single values, stronger than all files.
@@ -98,6 +101,10 @@ impl Renderer {
 
     async fn release(&self, job: &ChartJob) -> Result<String, Reason> {
         let (copy, chart) = self.chart_files(&job.chart)?;
+        if let Some(values) = &job.own_values {
+            let written = replace(&chart.join("values.yaml"), values);
+            written.map_err(|error| Failure::Copy(error).to_string())?;
+        }
         let line = template(job, copy.folder())?;
         let mut text = self.helm_template(line, &job.name, &chart, &copy).await?;
         if let ChartFiles::Folder(root) = &job.chart {
@@ -113,6 +120,14 @@ impl Renderer {
             text = self.kustomize(&folder, fields, &copy).await?;
         }
         Ok(text)
+    }
+}
+
+/// Writes a file of the copy anew, which may have been a link.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::write(file, text),
     }
 }
 

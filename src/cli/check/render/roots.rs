@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::super::fetch::{Base, Fetcher};
-use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::super::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
 use super::super::reason::Reason;
 use super::super::repository::Repository;
 use super::sandbox::leads_above;
@@ -56,10 +56,12 @@ pub(in crate::cli::check) struct Root {
     /// The folder that all of them lie in, but for what was fetched: that of the repository,
     /// where there is one.
     pub(super) top: PathBuf,
-    /// What replaces a fetched resource in kustomizations.
+    /// What is not in the folder of the kustomization that names it.
     pub(super) fetched: Vec<Fetched>,
     /// Charts that kustomizations inflate.
     pub(super) inflated: Vec<Inflated>,
+    /// What a kustomization of the folder would name, from there, where it holds none.
+    pub(super) generated: Option<Vec<PathBuf>>,
     /// The folder, without links, of all that was fetched.
     pub(super) laid_out: Option<PathBuf>,
     /// The files, without links, that are parts of it and no manifests by themselves,
@@ -68,6 +70,26 @@ pub(in crate::cli::check) struct Root {
 }
 
 impl Root {
+    /// The folder, which is without links, with nothing else.
+    fn new(kind: RootKind, real: &Path) -> Self {
+        Self {
+            kind,
+            folder: real.to_owned(),
+            real: real.to_owned(),
+            release: String::new(),
+            refused: None,
+            url: None,
+            folders: BTreeSet::from([real.to_owned()]),
+            additions: Vec::new(),
+            top: real.to_owned(),
+            fetched: Vec::new(),
+            inflated: Vec::new(),
+            generated: None,
+            laid_out: None,
+            files: BTreeMap::new(),
+        }
+    }
+
     /// The file that makes the folder a root.
     pub(super) fn file(&self) -> PathBuf {
         match self.kind {
@@ -86,7 +108,12 @@ impl Root {
             self.refused.get_or_insert(reason.into());
             return;
         };
-        for (folder, part) in reached_from(&BTreeMap::new(), &folder, places, |it| &it.reached) {
+        self.take_in(&folder, places);
+    }
+
+    /// Adds what is read for the kustomization in another folder.
+    fn take_in(&mut self, folder: &Path, places: Places<'_>) {
+        for (folder, part) in reached_from(&BTreeMap::new(), folder, places, |it| &it.reached) {
             self.folders.insert(folder);
             self.refused = self.refused.take().or(part.refused.clone());
             self.url = self.url.take().or(part.url.clone());
@@ -102,7 +129,8 @@ impl Root {
     }
 }
 
-/// A name in a kustomization that stands for something that was fetched.
+/// A name in a kustomization that stands for something that was fetched, or for a file that is
+/// outside of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     /// The file of the kustomization.
@@ -175,7 +203,8 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<
     for folder in kustomizations.values().flat_map(|it| &it.charts) {
         charts.remove(folder);
     }
-    kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
+    let is_chart = |folder: &Path| charts.contains_key(folder);
+    kustomizations.retain(|folder, _| !is_chart(folder) && !is_of_chart(folder, is_chart));
 
     let mut roots: Vec<Root> = charts.into_values().collect();
     roots.extend(unnamed(&kustomizations, places));
@@ -198,6 +227,45 @@ pub(in crate::cli::check) fn at(folder: &Path, kind: RootKind, places: Places<'_
     Some(root)
 }
 
+/// The folder, which is without links and holds no kustomization, as one of all manifests in it
+/// and below.
+pub(in crate::cli::check) fn generated(folder: &Path, places: Places<'_>) -> Root {
+    let mut root = Root {
+        kind: RootKind::Kustomization,
+        folder: match places.fetcher.shown(folder) {
+            Some(shown) => shown,
+            None => places.repository.name_of(folder),
+        },
+        top: places.repository.top_of(folder).to_owned(),
+        laid_out: places.fetcher.top().map(Path::to_owned),
+        ..Root::new(RootKind::Kustomization, folder)
+    };
+    let mut names = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(above) = waiting.pop() {
+        let entries = fs::read_dir(&above).into_iter().flatten().flatten();
+        for path in entries.map(|it| it.path()) {
+            let is_manifest = path
+                .extension()
+                .is_some_and(|it| it == "yaml" || it == "yml");
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
+            if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
+                continue;
+            } else if kustomization_in(&path).is_some() {
+                root.take_in(&path, places);
+                names.push(name);
+            } else if path.is_dir() {
+                waiting.push(path);
+            } else if is_manifest {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    root.generated = Some(names);
+    root
+}
+
 /// Whether the folder is such a root.
 pub(in crate::cli::check) fn holds(folder: &Path, kind: RootKind) -> bool {
     match kind {
@@ -205,6 +273,20 @@ pub(in crate::cli::check) fn holds(folder: &Path, kind: RootKind) -> bool {
         RootKind::Kustomization => kustomization_in(folder).is_some(),
     }
 }
+
+/// Whether the path, without links, is of a chart: its own files, its templates, and the charts
+/// in it. What else lies in its folder is not.
+pub(in crate::cli::check) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool {
+    path.ancestors().skip(1).any(|above| {
+        let inner = path.strip_prefix(above).unwrap_or(path);
+        let first = inner.iter().next().unwrap_or_default();
+        let is_own = inner.iter().count() == 1 && inner.extension().is_some();
+        is_chart(above) && (is_own || PARTS.iter().any(|it| first == *it))
+    })
+}
+
+/// The folders of a chart.
+const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
 /// Whether `folder` lies in the `charts` folder of the chart `above`.
 fn in_charts(folder: &Path, above: &Path) -> bool {
@@ -226,7 +308,6 @@ fn chart(folder: &Path) -> Option<Root> {
     let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
     let library = chart.kind == "library";
     Some(Root {
-        kind: RootKind::Chart,
         folder: shown(folder),
         release: if library {
             String::new()
@@ -234,15 +315,7 @@ fn chart(folder: &Path) -> Option<Root> {
             release(&chart.name)
         },
         refused,
-        url: None,
-        folders: BTreeSet::from([real.clone()]),
-        additions: Vec::new(),
-        top: real.clone(),
-        fetched: Vec::new(),
-        inflated: Vec::new(),
-        laid_out: None,
-        real,
-        files: BTreeMap::new(),
+        ..Root::new(RootKind::Chart, &real)
     })
 }
 
@@ -301,7 +374,7 @@ impl Named {
         for name in read.resources.iter().chain(&read.components) {
             match real(&normal(&real_folder.join(name))) {
                 Some(path) if path.is_dir() => drop(named.folders.insert(path)),
-                Some(path) => drop(named.files.insert(path)),
+                Some(path) => named.take(name, path, &file, top),
                 None if is_remote(name) => named.fetch(name, &file, places),
                 // The program that renders will say what is wrong.
                 None => {}
@@ -309,7 +382,9 @@ impl Named {
         }
         // A patch may stand in the kustomization itself, and is no name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
-            named.files.extend(real(&normal(&real_folder.join(name))));
+            if let Some(path) = real(&normal(&real_folder.join(name))) {
+                named.take(name, path, &file, top);
+            }
         }
         for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
@@ -324,6 +399,20 @@ impl Named {
         }
         named.reach(&read, real_folder, top);
         Some(named)
+    }
+
+    /// Takes a file that the kustomization in `file` names. kustomize refuses those outside of its
+    /// folder, which Flux does not.
+    fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
+        let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
+        if is_outside && is_inside(top, &path) {
+            self.fetched.push(Fetched {
+                file: file.to_owned(),
+                name: name.to_owned(),
+                base: Base::File(path.clone()),
+            });
+        }
+        self.files.insert(path);
     }
 
     fn inflate(
@@ -462,10 +551,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
         let read = reached_from(all, real, places, |part| &part.reached);
         let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
         roots.push(Root {
-            kind: RootKind::Kustomization,
             folder: it.folder.clone(),
-            real: real.clone(),
-            release: String::new(),
             refused: read.iter().find_map(|(_, it)| it.refused.clone()),
             url: read.iter().find_map(|(_, it)| it.url.clone()),
             folders: read
@@ -473,7 +559,6 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
                 .map(|(folder, _)| folder.clone())
                 .chain(charts.clone())
                 .collect(),
-            additions: Vec::new(),
             top: top.to_owned(),
             fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),
             inflated: read
@@ -482,6 +567,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
                 .collect(),
             laid_out: places.fetcher.top().map(Path::to_owned),
             files,
+            ..Root::new(RootKind::Kustomization, real)
         });
         reached.extend(parts.into_iter().map(|(folder, _)| folder));
     }

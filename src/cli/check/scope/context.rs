@@ -1,12 +1,11 @@
 //! The objects that speak for those of one file, gathered from where they are named.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
 
 use super::super::parse::Parsed;
 use super::super::parsed_object::ParsedObject;
-use super::{Answer, Key, Scopes, global, key, stems, target};
+use super::{Answer, Key, Resolved, Scopes, global, key, stems, target};
 use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
@@ -14,6 +13,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
+use report::listed;
 
 /// The most users of one claim that are looked at together.
 const MAX_USERS: usize = 64;
@@ -25,9 +25,9 @@ const MAX_ORDINALS: i64 = 16;
 pub(in crate::cli::check) struct Context<'p> {
     pub(in crate::cli::check) cluster: Snapshot,
     pub(in crate::cli::check) order: BatchOrder,
-    /// A folder of a kustomization that was not rendered and takes one of them.
-    changing: Option<&'p Path>,
-    /// Claims of workloads that stand for nothing, as several definitions are equally near.
+    /// What was not rendered and may change one of them.
+    doubt: Option<&'p str>,
+    /// Ambiguous claims: several definitions are equally near, none is used.
     ambiguous: Vec<(usize, ClaimNote)>,
     /// Claims of workloads that are defined in a folder apart.
     assumed: Vec<(usize, ClaimNote)>,
@@ -41,17 +41,29 @@ pub(in crate::cli::check) struct ClaimNote {
     pub(in crate::cli::check) claim: Text,
     /// A sentence or two.
     pub(in crate::cli::check) text: String,
+    /// It is about who else uses the claim, and about nothing else.
+    pub(in crate::cli::check) is_about_users: bool,
+}
+
+impl ClaimNote {
+    fn new(claim: &Text, text: String) -> Self {
+        Self {
+            claim: claim.clone(),
+            text,
+            is_about_users: false,
+        }
+    }
 }
 
 impl<'p> Context<'p> {
-    /// The folder of a kustomization that was not rendered and may change what decides
-    /// about the object in this context.
-    pub(in crate::cli::check) fn changed_by(
+    /// What was not rendered and may change what decides about the object in this context, as
+    /// messages name it.
+    pub(in crate::cli::check) fn doubt(
         &self,
         parsed: &'p Parsed,
         known: &ParsedObject,
-    ) -> Option<&'p Path> {
-        changing(parsed, known.place.source).or(self.changing)
+    ) -> Option<&'p str> {
+        parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
     /// What is only assumed where the object number `number` is judged.
@@ -77,14 +89,6 @@ impl<'p> Context<'p> {
 fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &ClaimNote> {
     let of_it = notes.iter().filter(move |(it, _)| *it == number);
     of_it.map(|(_, note)| note)
-}
-
-fn changing(parsed: &Parsed, source: usize) -> Option<&Path> {
-    parsed
-        .discovered
-        .unrendered_at(source)?
-        .changed_by
-        .as_deref()
 }
 
 impl<'p> Scopes<'p> {
@@ -120,11 +124,13 @@ impl<'p> Scopes<'p> {
         }
         taken.retain(|number| self.parsed.objects[*number].is_judged());
         let judged = taken.iter().map(|it| (*it, self.object(*it)));
-        let sources: BTreeSet<usize> = taken.iter().map(|it| self.source(*it)).collect();
+        let doubts = taken
+            .iter()
+            .map(|it| self.parsed.text(&self.parsed.objects[*it]));
         Context {
             cluster,
             order: BatchOrder::of(judged),
-            changing: sources.iter().find_map(|it| changing(self.parsed, *it)),
+            doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
             ambiguous: walk.ambiguous,
             assumed: walk.assumed,
             classless: walk.classless,
@@ -191,7 +197,7 @@ impl<'p> Walk<'_, 'p> {
             Object::Claim(claim) => {
                 if depth == Depth::Judged {
                     let key = key(scopes.object(number));
-                    self.users(number, &key, Some(number));
+                    self.users(number, &key, Resolved::One(number));
                 }
                 match scopes.places.nearness(self.from, source) {
                     Some(_) => self.storage(claim),
@@ -227,10 +233,10 @@ impl<'p> Walk<'_, 'p> {
         {
             self.classless.push((
                 claim.metadata.namespace.clone(),
-                ClaimNote {
-                    claim: claim.metadata.name.clone(),
-                    text: self.several_classes(claim.class(), &classes),
-                },
+                ClaimNote::new(
+                    &claim.metadata.name,
+                    self.several_classes(claim.class(), &classes),
+                ),
             ));
         }
         if !claim.spec.volume_name.is_empty() {
@@ -296,7 +302,7 @@ impl<'p> Walk<'_, 'p> {
             self.storage(template);
             if depth == Depth::Judged {
                 let key = (ObjectKind::Claim, namespace.clone(), claim.into());
-                self.users(number, &key, None);
+                self.users(number, &key, Resolved::Missing);
             }
         }
         let runtime_class = &workload.template.runtime_class;
@@ -306,9 +312,8 @@ impl<'p> Walk<'_, 'p> {
         let with_template = self.template_source(number, workload).unwrap_or(workload);
         for claim in claims(with_template) {
             let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
-            if let Some(definition) = self.claim(number, workload.kind, &key, depth)
-                && shares
-            {
+            let definition = self.claim(number, workload.kind, &key, depth);
+            if shares {
                 self.users(number, &key, definition);
             }
         }
@@ -350,34 +355,27 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes a claim that the workload number `number` names. Whom it stands for: `None`
-    /// where several definitions are equally near, `Some(None)` where there is none.
-    fn claim(
-        &mut self,
-        number: usize,
-        kind: WorkloadKind,
-        key: &Key,
-        depth: Depth,
-    ) -> Option<Option<usize>> {
+    /// Takes a claim that the workload number `number` names, and says what it means.
+    fn claim(&mut self, number: usize, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
         let scopes = self.scopes;
         let source = scopes.source(number);
         let (_, _, claim) = key;
-        let note = |text| {
-            (
-                number,
-                ClaimNote {
-                    claim: claim.clone(),
-                    text,
-                },
-            )
-        };
+        let note = |text| (number, ClaimNote::new(claim, text));
         match scopes.answer(source, key) {
             // A pod that tries something out does not mean the claim of another folder.
             Answer::One(definition)
                 if kind == WorkloadKind::Pod
                     && !scopes.places.belongs_to(source, scopes.source(definition)) =>
             {
-                Some(None)
+                if !scopes.is_only(key) || !scopes.names_its_namespace(number) {
+                    return Resolved::Missing;
+                }
+                self.take(definition, Depth::Fact);
+                if depth == Depth::Judged {
+                    let file = scopes.name(scopes.source(definition));
+                    self.assumed.push(note(apart(claim, file)));
+                }
+                Resolved::One(definition)
             }
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
@@ -390,17 +388,18 @@ impl<'p> Walk<'_, 'p> {
                 if depth == Depth::Judged && scopes.places.is_apart(source, defined) {
                     self.assumed.push(note(apart(claim, scopes.name(defined))));
                 }
-                Some(Some(definition))
+                Resolved::One(definition)
             }
             Answer::Several(definitions) => {
                 if depth == Depth::Judged {
                     self.ambiguous.push(note(self.several(claim, &definitions)));
                 }
-                None
+                Resolved::Ambiguous
             }
             Answer::Nothing => {
-                self.claim_elsewhere(number, claim, key, depth);
-                Some(None)
+                let found = self.claim_elsewhere(number, claim, key, depth);
+                let is_meant = scopes.is_only(key) && scopes.names_its_namespace(number);
+                found.filter(|_| is_meant).into()
             }
         }
     }
@@ -413,7 +412,7 @@ impl<'p> Walk<'_, 'p> {
             if let Some(definition) = definition {
                 self.take(definition, Depth::Fact);
             }
-            self.users(number, &twin, definition);
+            self.users(number, &twin, definition.into());
         }
     }
 
@@ -434,41 +433,49 @@ impl<'p> Walk<'_, 'p> {
                 if let Some(definition) = definition {
                     self.take(definition, Depth::Fact);
                 }
-                self.users(number, &key, definition);
+                self.users(number, &key, definition.into());
             }
         }
     }
 
     /// Takes a claim that its workload does not see, but that other scopes agree on.
-    fn claim_elsewhere(&mut self, number: usize, claim: &Text, key: &Key, depth: Depth) {
+    fn claim_elsewhere(
+        &mut self,
+        number: usize,
+        claim: &Text,
+        key: &Key,
+        depth: Depth,
+    ) -> Option<usize> {
         let scopes = self.scopes;
-        let (notes, text) = match scopes.elsewhere(scopes.source(number), key) {
-            Answer::Nothing => return,
+        let (found, notes, text) = match scopes.elsewhere(scopes.source(number), key) {
+            Answer::Nothing => return None,
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
                 let file = scopes.name(scopes.source(definition));
-                (&mut self.assumed, rendered_apart(claim, file))
+                let text = rendered_apart(claim, file);
+                (Some(definition), &mut self.assumed, text)
             }
             Answer::Several(definitions) => {
                 let text = self.several_apart(claim, &definitions);
-                (&mut self.ambiguous, text)
+                (None, &mut self.ambiguous, text)
             }
         };
         if depth == Depth::Judged {
-            let claim = claim.clone();
-            notes.push((number, ClaimNote { claim, text }));
+            notes.push((number, ClaimNote::new(claim, text)));
         }
+        found
     }
 
     /// Takes those that use the same claim as `number` does. `definition` is the claim
-    /// it means; without one, the facts may hold it.
-    fn users(&mut self, number: usize, key: &Key, definition: Option<usize>) {
+    /// it means; where that is missing, the facts may hold it.
+    fn users(&mut self, number: usize, key: &Key, definition: Resolved) {
         let scopes = self.scopes;
         let is_fact = scopes.is_fact(key);
         let meanings = scopes.meanings(key);
         let alike = match definition {
-            None if is_fact => Some(&meanings.all),
-            _ => meanings.by_definition.get(&definition),
+            Resolved::Ambiguous => None,
+            Resolved::Missing if is_fact => Some(&meanings.all),
+            Resolved::One(_) | Resolved::Missing => meanings.by_definition.get(&definition),
         };
         let Some(alike) = alike else { return };
         let near = scopes.around_in(&alike.all, self.from);
@@ -481,9 +488,12 @@ impl<'p> Walk<'_, 'p> {
             *user != number
                 && (is_fact
                     || !places.is_apart(self.from, source)
-                        && (definition.is_some() || is_in_sight()))
+                        && (definition != Resolved::Missing || is_in_sight()))
         };
         let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
+        if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(number) {
+            return self.far_users(number, key, near);
+        }
         let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
         users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
         users.truncate(MAX_USERS);
@@ -491,6 +501,25 @@ impl<'p> Walk<'_, 'p> {
         users.extend(alike.first.filter(is_user));
         for user in users {
             self.take(user, Depth::Neighbor);
+        }
+    }
+
+    /// Takes those that use the claim in folders apart, or in other scopes, and name its namespace.
+    fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
+        let scopes = self.scopes;
+        let (_, _, claim) = key;
+        let mut users = users.to_vec();
+        users.retain(|user| *user != number && scopes.names_its_namespace(*user));
+        users.truncate(MAX_USERS);
+        for user in users {
+            self.take(user, Depth::Neighbor);
+            let file = scopes.name(scopes.source(user));
+            let text = used_apart(claim, file);
+            let note = ClaimNote {
+                is_about_users: true,
+                ..ClaimNote::new(claim, text)
+            };
+            self.assumed.push((number, note));
         }
     }
 
@@ -537,6 +566,12 @@ impl<'p> Walk<'_, 'p> {
     }
 }
 
+fn used_apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
+    )
+}
+
 fn rendered_apart(claim: &str, file: &str) -> String {
     format!(
         "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
@@ -547,12 +582,4 @@ fn apart(claim: &str, file: &str) -> String {
     format!(
         "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
     )
-}
-
-fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }

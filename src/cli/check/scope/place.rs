@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::super::discover::Discovered;
+use super::super::text::Text;
 
 /// The places of all sources.
 pub(super) struct Places {
     all: Vec<Place>,
 }
 
+#[derive(Clone)]
 struct Place {
     /// The numbers of the names on the way to its folder; `None` for standard input and
     /// pipes, which are everywhere.
@@ -24,37 +25,30 @@ struct Place {
 }
 
 impl Places {
-    pub(super) fn of(discovered: &Discovered) -> Self {
+    pub(super) fn of(texts: &[Text]) -> Self {
         let mut names: HashMap<OsString, u32> = HashMap::new();
-        let mut all: Vec<Place> = Vec::with_capacity(discovered.sources.len());
-        for (number, source) in discovered.sources.iter().enumerate() {
-            let folder = source.real_path().and_then(Path::parent).map(|folder| {
+        let mut all: Vec<Place> = Vec::with_capacity(texts.len());
+        for (number, text) in texts.iter().enumerate() {
+            // What a release delivers lies where the release does, which is an earlier text.
+            if let Some(release) = text.release() {
+                let holder: &Place = &all[release.owner.place.source];
+                let place = holder.clone();
+                all.push(place);
+                continue;
+            }
+            let folder = text.file().and_then(Path::parent).map(|folder| {
                 let mut number = |name| {
                     let next = names.len() as u32;
                     *names.entry(OsString::from(name)).or_insert(next)
                 };
                 folder.iter().map(&mut number).collect()
             });
-            let unrendered = discovered.unrendered_at(number);
             all.push(Place {
                 folder,
-                rendered: source.rendered.then_some(number),
-                unrendered: unrendered.map_or_else(Vec::new, |it| it.roots.clone()),
+                rendered: text.is_rendered().then_some(number),
+                unrendered: text.taken_by.clone(),
                 rank: 0,
             });
-        }
-        // What a release delivers lies where the release does.
-        for number in 0..all.len() {
-            if let Some(release) = discovered.release(number) {
-                let owner: &Place = &all[release.owner.place.source];
-                let place = Place {
-                    folder: owner.folder.clone(),
-                    rendered: owner.rendered,
-                    unrendered: owner.unrendered.clone(),
-                    rank: 0,
-                };
-                all[number] = place;
-            }
         }
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by(|a, b| all[*a].folder.cmp(&all[*b].folder));

@@ -10,23 +10,23 @@ use crate::cli::check::fetch::{Fetcher, Remote};
 use crate::cli::check::files::{is_inside, normal, text_inside};
 use crate::cli::check::render::roots::Places;
 use crate::cli::check::repository::Repository;
+use crate::cli::check::text::Text;
 use manifest::delivery::{Delivery, Role, decoded, document_at};
-use manifest::source::Source;
 
 /// The most bytes of a file of values, or of one with a generator's parameters.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
 /// Everything that a release may refer to.
-pub(in crate::cli::check) struct World<'w> {
+pub(in crate::cli::check) struct RenderContext<'w> {
     pub(in crate::cli::check) repository: &'w Repository,
-    pub(in crate::cli::check) sources: &'w [Source],
+    pub(in crate::cli::check) texts: &'w [Text],
     pub(in crate::cli::check) deliveries: &'w [Delivery],
     pub(in crate::cli::check) fetcher: &'w Fetcher<'w>,
     /// The URLs of this repository.
     pub(in crate::cli::check) remotes: &'w [String],
 }
 
-impl<'w> World<'w> {
+impl<'w> RenderContext<'w> {
     /// Where what a release names is looked for.
     pub(super) const fn places(&self) -> Places<'w> {
         Places {
@@ -69,7 +69,7 @@ impl<'w> World<'w> {
     ) -> Result<Value, &'static str> {
         let found = self.find(kind, name, namespace, near);
         let found = found.ok_or("which is not in this repository")?;
-        let text = self.sources[found.place.source].text().ok();
+        let text = self.texts[found.place.source].source.text().ok();
         let content = text.and_then(|text| document_at(&text, &found.place));
         let content = content.ok_or("which cannot be read")?;
         match content.get("sops") {
@@ -78,17 +78,19 @@ impl<'w> World<'w> {
         }
     }
 
-    /// All texts of a ConfigMap or Secret, as far as they are known.
+    /// All texts of a ConfigMap or Secret.
+    ///
+    /// # Errors
+    /// It is not known, which this says as the start of a sentence.
     pub(super) fn all_data(
         &self,
         kind: &str,
         name: &str,
         namespace: Option<&str>,
         near: usize,
-    ) -> Vec<(String, String)> {
-        let content = self
-            .content(kind, name, namespace, near)
-            .unwrap_or_default();
+    ) -> Result<Vec<(String, String)>, String> {
+        let content = self.content(kind, name, namespace, near);
+        let content = content.map_err(|why| format!("The {kind} {name}, {why},"))?;
         let of = |field: &str| {
             let entries = content.get(field).and_then(Value::as_object);
             let entries = entries.into_iter().flatten();
@@ -98,7 +100,7 @@ impl<'w> World<'w> {
             "Secret" => Some((key, decoded(&value)?)),
             _ => Some((key, value)),
         });
-        data.chain(of("stringData")).collect()
+        Ok(data.chain(of("stringData")).collect())
     }
 
     /// The text under `key` of a ConfigMap or Secret.
