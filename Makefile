@@ -39,8 +39,7 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
 # tests/. Each writes a log and its seconds to target/tests/. How many API servers run at once
 # follows the machine (tests/harness/places.rs), so those suites that have one begin.
-FIRST := e2e scenarios unit check explorer serve informer https verdicts reader fuzz \
-	hostile_text edits promises readme doc
+FIRST := e2e scenarios unit check explorer serve informer https verdicts reader plain doc
 ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 # Those of which the first command plays a part come whole, and the documentation last: cargo
 # lets no other begin while it is written.
@@ -99,7 +98,7 @@ rest-deny: command = $(MAKE) --no-print-directory deny
 rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
 
 # What needs neither a control plane nor helm, and what is compiled for each.
-ALONE := unit doc explorer serve https verdicts fuzz hostile_text edits promises readme
+ALONE := unit doc explorer serve https verdicts plain
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
 $(patsubst %,rest-%,$(filter-out fmt clippy deny,$(REST))): rest-compiled

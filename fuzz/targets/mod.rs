@@ -2,7 +2,7 @@
 //! where the reader does or where what came of it is wrong.
 //!
 //! The fuzzer's binaries (`fuzz/fuzz_targets`) and the replay of the corpus on stable
-//! (`tests/fuzz.rs`) run the same functions.
+//! (`tests/plain/fuzz.rs`) run the same functions.
 
 pub mod catalog_override;
 pub mod differential;

@@ -9,7 +9,7 @@ use crate::denials;
 use crate::printed::{assert_listed, commands};
 use crate::stage::Stage;
 
-/// The pages whose commands are run. What the README shows is run by `tests/readme.rs`, and
+/// The pages whose commands are run. What the README shows is run by `tests/plain/readme.rs`, and
 /// `migrate.md` as a whole by `shared_storage`.
 const PAGES: [&str; 7] = [
     "always-there",

@@ -1,12 +1,8 @@
 //! Remedies change nothing but what they name, whatever way a manifest is written.
 
-// Helpers of tests stand outside the functions clippy knows as tests.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod written;
-
 use std::fs;
 
+use crate::written::written;
 use json_patch::Patch;
 use manifest::edit::apply;
 use manifest::read::{Position, read};
@@ -14,7 +10,6 @@ use manifest::source::Source;
 use manifest::split::parts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use written::written;
 
 fn patches() -> Vec<(&'static str, Patch)> {
     let recreate = json!({"type": "Recreate"});

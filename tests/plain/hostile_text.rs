@@ -1,13 +1,6 @@
 //! What a pull request puts into names, reasons, kinds and file names, as the pipeline's
 //! log gets to see it: both streams, in every format.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "in a test, the panic and its message are the report"
-)]
-#![cfg(unix)]
-
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};

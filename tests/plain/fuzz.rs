@@ -1,12 +1,9 @@
 //! What the fuzzer found worth keeping is read again, by the same functions.
 
-// Helpers of tests stand outside the functions clippy knows as tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::Path;
 
-#[path = "../fuzz/targets/mod.rs"]
+#[path = "../../fuzz/targets/mod.rs"]
 #[allow(
     unreachable_pub,
     reason = "the fuzzer's binaries see these functions from outside"

@@ -1,0 +1,17 @@
+//! What needs no Kubernetes and is short: one program, as each has to link all of ours.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+mod edits;
+mod fuzz;
+#[cfg(unix)]
+mod hostile_text;
+mod promises;
+mod readme;
+#[path = "../written/mod.rs"]
+mod written;
