@@ -31,6 +31,8 @@ use webhook::server::{
 };
 use webhook_certs::{Certificates, SelfSigned};
 
+use crate::machine::patient;
+
 /// An address on this machine that is not that of the other clients.
 pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
@@ -137,7 +139,7 @@ impl Running {
         let ca = reqwest::Certificate::from_pem(self.ca_pem.as_bytes()).unwrap();
         reqwest::Client::builder()
             .tls_certs_only([ca])
-            .timeout(DEADLINE)
+            .timeout(patient(DEADLINE))
     }
 
     pub(crate) async fn admin_get(&self, path: &str) -> (StatusCode, String) {
@@ -240,7 +242,7 @@ impl Http2 {
             .body(body)
             .unwrap();
         async move {
-            let response = timeout(DEADLINE, requests.send_request(request));
+            let response = timeout(patient(DEADLINE), requests.send_request(request));
             response.await.expect("an answer comes")
         }
     }
@@ -248,7 +250,7 @@ impl Http2 {
     /// Waits for the server to end the connection; says whether it did so as
     /// the protocol has it.
     pub(crate) async fn ended(self) -> hyper::Result<()> {
-        let end = timeout(DEADLINE, self.connection).await;
+        let end = timeout(patient(DEADLINE), self.connection).await;
         end.expect("the server ends the connection").unwrap()
     }
 }
@@ -304,7 +306,7 @@ fn reqwest_plain() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .tls_certs_only([])
-        .timeout(DEADLINE)
+        .timeout(patient(DEADLINE))
         .build()
         .unwrap()
 }
@@ -372,7 +374,7 @@ pub(crate) async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) {
 pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     // A connection that was cut without a TLS close_notify has ended as well.
-    let _ = timeout(DEADLINE, stream.read_to_end(&mut text))
+    let _ = timeout(patient(DEADLINE), stream.read_to_end(&mut text))
         .await
         .expect("the server ends the connection");
     String::from_utf8(text).unwrap()
@@ -380,7 +382,7 @@ pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    timeout(DEADLINE, async {
+    timeout(patient(DEADLINE), async {
         while !so().await {
             sleep(Duration::from_millis(10)).await;
         }

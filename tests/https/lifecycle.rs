@@ -10,13 +10,14 @@ use webhook::server::{Metrics, Server, ServerError, Stopped};
 use webhook_certs::{Certificates, SelfSigned};
 
 use crate::harness::{DEADLINE, Echo, Running, options, read_to_end, send, start, until};
+use crate::machine::patient;
 
 /// Headers and one of two bytes of a review.
 const HALF: &[u8] = b"POST /mutate HTTP/1.1\r\nhost: guard\r\n\
     content-type: application/json\r\ncontent-length: 2\r\n\r\n{";
 
 async fn stopped(server: Running) -> Stopped {
-    timeout(DEADLINE, server.stopped)
+    timeout(patient(DEADLINE), server.stopped)
         .await
         .expect("the server stops")
         .unwrap()

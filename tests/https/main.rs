@@ -11,6 +11,8 @@ mod clients;
 mod crowding;
 mod harness;
 mod lifecycle;
+#[path = "../harness/machine.rs"]
+mod machine;
 mod reload;
 mod stalling;
 

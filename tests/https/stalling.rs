@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::harness::{DEADLINE, connect_as, options, read_to_end, send, start};
+use crate::machine::patient;
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -50,7 +51,7 @@ async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     send(&mut stream, b"PRI * HTTP/2").await;
     let mut said = Vec::new();
     // However it ends, it ends.
-    let _ = timeout(DEADLINE, stream.read_to_end(&mut said))
+    let _ = timeout(patient(DEADLINE), stream.read_to_end(&mut said))
         .await
         .expect("the server ends the connection");
     server
@@ -69,7 +70,7 @@ async fn a_client_that_reads_no_answers_is_let_go() {
     // The answers fill every buffer on the way back; then the server reads no
     // more requests, and these fill the buffers on the way there.
     let sending = async { while deaf.write_all(&requests).await.is_ok() {} };
-    timeout(DEADLINE, sending)
+    timeout(patient(DEADLINE), sending)
         .await
         .expect("the server ends the connection");
 }
