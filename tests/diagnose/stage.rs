@@ -27,8 +27,7 @@ pub(crate) enum Setting {
     Usual,
     /// The shared one, with a claim of that access mode.
     Claim(&'static str),
-    /// One where only such states are played, one at a time: each node that comes or goes
-    /// wakes the scheduler.
+    /// One for the state alone: elsewhere each node that comes or goes wakes the scheduler.
     Quiet,
     /// One for the state alone, which installs the guard itself.
     Own,
@@ -60,20 +59,12 @@ impl Stage {
     /// `None` where there is no control plane.
     pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
         static USUAL: OnceLock<World> = OnceLock::new();
-        static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let mut own = None;
         let (world, access) = match setting {
             Setting::Usual => (USUAL.get_or_init(|| World::new(plane)), "ReadWriteOnce"),
             Setting::Claim(access) => (USUAL.get_or_init(|| World::new(plane)), access),
-            Setting::Quiet => {
-                let quiet = QUIET.get_or_init(|| {
-                    let plane = harness::start_control_plane(Needs::Controllers);
-                    World::new(Box::leak(Box::new(plane.unwrap())))
-                });
-                (quiet, "ReadWriteOnce")
-            }
-            Setting::Own => {
+            Setting::Quiet | Setting::Own => {
                 let plane = harness::start_control_plane(Needs::Controllers)?;
                 let world = World::new(own.insert(Lent::new(plane)).0);
                 (&*Box::leak(Box::new(world)), "ReadWriteOnce")

@@ -36,7 +36,9 @@ use std::time::Instant;
 
 use case::{Case, Step};
 use engine::rules::{RULES, codes};
+use harness::Needs;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use world::{Shared, World};
 
 /// Cases at once, when the command line does not say. They take turns on the CPU, so
 /// more would only make each wait longer.
@@ -64,26 +66,31 @@ fn main() {
     )];
     let cases = case::all();
     every_rule_is_met(&cases);
+    let without_controllers = Arc::new(Shared::on(Needs::ApiServer));
     for case in cases {
+        let shared = Arc::clone(&without_controllers);
         let [kind, operation] = [&case.kind, &case.operation].map(Clone::clone);
         let verdict = case.verdict();
         trials.push(trial(
             &results,
             trials.len(),
             [kind, operation, verdict],
-            move || world::without_controllers().map(|world| play::play(world, &case)),
+            move || Some(played(shared.world()?, |world| play::play(world, &case))),
         ));
     }
+    drop(without_controllers);
+    let with_controllers = Arc::new(Shared::on(Needs::Controllers));
     for (kind, operation, verdict, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
         let name = [kind, operation, verdict].map(str::to_owned);
+        let shared = Arc::clone(&with_controllers);
         trials.push(trial(&results, trials.len(), name, move || {
-            world::with_controllers().map(play)
+            Some(played(shared.world()?, play))
         }));
     }
+    drop(with_controllers);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_table(&results, started);
-    world::nothing_panicked();
     conclusion.exit();
 }
 
@@ -101,6 +108,13 @@ fn every_rule_is_met(cases: &[Case]) {
             rule.code
         );
     }
+}
+
+/// Plays a case, after which no guard may have met a bug of its own.
+fn played(world: &World, play: impl FnOnce(&World) -> Result<(), String>) -> Result<(), String> {
+    let played = play(world);
+    world.nothing_panicked();
+    played
 }
 
 /// A case as a test. `play` answers `None` where there is no control plane.

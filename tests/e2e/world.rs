@@ -51,52 +51,47 @@ pub(crate) struct World {
     _registration: Registration<'static>,
 }
 
-/// A world, or why there is none, so that not every case tries again.
-type Shared = OnceLock<Option<Result<World, String>>>;
-
-static WITHOUT_CONTROLLERS: Shared = OnceLock::new();
-static WITH_CONTROLLERS: Shared = OnceLock::new();
-
-/// The world in which nothing moves but by a case's own hand.
-pub(crate) fn without_controllers() -> Option<&'static World> {
-    let plane = || harness::require_control_plane(Needs::ApiServer);
-    shared(&WITHOUT_CONTROLLERS, plane, World::new)
+/// A world that cases share. It begins with the first and ends when the last is over, so that
+/// another can have its place.
+pub(crate) struct Shared {
+    needs: Needs,
+    /// Why there is none is kept, so that not every case tries again. The world goes before its
+    /// control plane.
+    world: OnceLock<Option<Result<(World, Lent), String>>>,
 }
 
-/// The same for the caller alone, with the policies in the API server.
+impl Shared {
+    /// On a control plane where nothing moves but by a case's own hand, or with controllers.
+    pub(crate) const fn on(needs: Needs) -> Self {
+        Self {
+            needs,
+            world: OnceLock::new(),
+        }
+    }
+
+    /// The world; `None` where there is no control plane.
+    ///
+    /// # Panics
+    ///
+    /// When it did not start.
+    pub(crate) fn world(&self) -> Option<&World> {
+        let make = || {
+            let plane = Lent::new(harness::start_control_plane(self.needs)?);
+            let made = catch_unwind(AssertUnwindSafe(|| World::new(plane.0)));
+            let made = made.map_err(|_| "It did not start; the first case says why.".to_owned());
+            Some(made.map(|world| (world, plane)))
+        };
+        let world = self.world.get_or_init(make).as_ref()?;
+        let (world, _) = world.as_ref().unwrap_or_else(|reason| panic!("{reason}"));
+        Some(world)
+    }
+}
+
+/// A world for the caller alone, with the policies in the API server.
 pub(crate) fn with_policies() -> Option<(Lent, World)> {
     let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
     let world = World::with_policies(plane.0);
     Some((plane, world))
-}
-
-/// The world with the controller manager.
-pub(crate) fn with_controllers() -> Option<&'static World> {
-    let plane = || harness::require_control_plane(Needs::Controllers);
-    shared(&WITH_CONTROLLERS, plane, World::new)
-}
-
-fn shared(
-    world: &'static Shared,
-    plane: impl FnOnce() -> Option<&'static ControlPlane>,
-    new: impl FnOnce(&'static ControlPlane) -> World,
-) -> Option<&'static World> {
-    let make = || {
-        let plane = plane()?;
-        let made = catch_unwind(AssertUnwindSafe(|| new(plane)));
-        Some(made.map_err(|_| "It did not start; the first case says why.".to_owned()))
-    };
-    let world = world.get_or_init(make).as_ref()?;
-    Some(world.as_ref().unwrap_or_else(|reason| panic!("{reason}")))
-}
-
-/// Looks at the guards of the worlds that cases share.
-pub(crate) fn nothing_panicked() {
-    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS] {
-        if let Some(Some(Ok(world))) = world.get() {
-            world.nothing_panicked();
-        }
-    }
 }
 
 impl World {

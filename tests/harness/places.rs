@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::machine::cores;
 
-/// A place for one API server. There are as many as this machine has cores, and one more,
+/// A place for an API server. There are as many as this machine has cores, and one more,
 /// whatever processes run tests.
 ///
 /// A process has a place of its own from its first API server on, and keeps it until it has
-/// none. For others beside the first it takes the one that is left over, and waits for nothing
-/// after that; so no two processes wait for each other.
+/// none. For those beside the first it takes the place that is left over, and then waits for
+/// nothing; so no two processes wait for each other. It ends what it does not need any more, as
+/// that place is then for all of them.
 pub(crate) struct Place(());
 
 /// What this process has.
