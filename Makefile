@@ -41,10 +41,10 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 # follows the machine (tests/harness/places.rs), so those suites that have one begin.
 FIRST := e2e scenarios unit check explorer serve informer https verdicts reader plain doc
 ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
-# Those of which the first command plays a part come whole, and the documentation last: cargo
-# lets no other begin while it is written.
-WHOLE := scenarios check explorer
-LONG := scenarios diagnose oldest applying manifests faults admission_policies explorer
+# Those of which the first command plays a part come whole, or the other part; and the
+# documentation last: cargo lets no other begin while it is written.
+WHOLE := e2e scenarios check explorer
+LONG := scenarios e2e diagnose oldest applying manifests faults admission_policies explorer
 REST := fmt clippy deny $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -89,6 +89,10 @@ first-plane:
 first-% rest-%: command = $(CARGO) --locked test --workspace --no-fail-fast --test $*
 first-unit: command = $(CARGO) --locked test --workspace --no-fail-fast --lib --bins
 first-doc: command = $(CARGO) --locked test --workspace --no-fail-fast --doc
+# Every case a second time, with the policies in the API server, takes longer than the first.
+AGAIN := "every case |"
+first-e2e: command = $(CARGO) --locked test --workspace --test e2e -- --skip $(AGAIN)
+rest-e2e: command = $(CARGO) --locked test --workspace --test e2e -- $(AGAIN)
 first-scenarios: command = env PLAY=first $(CARGO) --locked $(ROWS)
 rest-scenarios rest-selinux: export PLAY ?= once
 rest-oldest: command = env MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
