@@ -205,7 +205,7 @@ impl FileRevisions {
         let objects = self.objects.iter();
         let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
         of_kind
-            .filter_map(|(resource, json)| resource.read(json, owner, &is_wanted))
+            .filter_map(|(resource, json)| resource.read(json, owner, is_wanted))
             .collect()
     }
 }

@@ -79,7 +79,9 @@ impl Rollbacks {
             },
         };
         let found = found.map_err(|error| error.to_string());
-        match found.and_then(|revisions| update.rests_on(&revisions).map(|it| it.cloned())) {
+        match found
+            .and_then(|revisions| update.rests_on(&revisions).map(Option::<&Revision>::cloned))
+        {
             Ok(Some(revision)) => {
                 let Revision {
                     kind,
