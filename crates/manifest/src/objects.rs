@@ -319,6 +319,14 @@ mod tests {
                 deployment("replicas: 1").replace("name: web", "labels: {}"),
                 "Deployment  without metadata.name",
             ),
+            (
+                format!(
+                    "- {}",
+                    deployment("replicas: 1").trim_end().replace('\n', "\n  ")
+                ),
+                "Deployment web",
+            ),
+            ("- a: 1\n- b: 2\n".to_owned(), "other"),
             (claim("[ReadWriteOnce]"), "PersistentVolumeClaim c"),
             (
                 claim("null"),

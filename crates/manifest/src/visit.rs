@@ -112,8 +112,11 @@ pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     let mut id = tree.root();
     for number in items {
         let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
-        let list = list.map_or(id, |(_, list)| tree.target(list));
-        id = tree.children(list).nth(*number)?;
+        let is_sequence = matches!(tree.node(id).shape, Shape::Sequence { .. });
+        let list = list.map(|(_, list)| tree.target(list));
+        id = tree
+            .children(list.or(is_sequence.then_some(id))?)
+            .nth(*number)?;
     }
     Some(id)
 }
