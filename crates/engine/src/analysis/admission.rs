@@ -7,6 +7,7 @@ use crate::model::labels::Labels;
 use crate::model::metadata::NODE_SELECTOR;
 use crate::model::node::{Node, Toleration};
 use crate::model::pod::HOSTNAME;
+use crate::model::quantity::Quantity;
 use crate::model::runtime_class::RuntimeScheduling;
 use crate::model::workload::Workload;
 use crate::snapshot::View;
@@ -42,8 +43,8 @@ impl<'a> Additions<'a> {
     }
 
     /// The same with tolerations of taints that are called like one of the resources.
-    pub(super) fn tolerating(&self, resources: &[Text]) -> Self {
-        let toleration = |resource: &Text| Toleration {
+    pub(super) fn tolerating(&self, resources: &[(Text, Quantity)]) -> Self {
+        let toleration = |(resource, _): &(Text, Quantity)| Toleration {
             key: resource.clone(),
             operator: "Exists".into(),
             effect: "NoSchedule".into(),

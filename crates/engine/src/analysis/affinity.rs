@@ -29,6 +29,9 @@ use crate::snapshot::Lookup;
 /// The label that holds the name of a StatefulSet's pod.
 pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
+/// The label that holds the ordinal of a StatefulSet's pod.
+const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+
 /// The label that the API server gives every namespace: its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
@@ -124,8 +127,8 @@ pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> O
     })
 }
 
-/// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, so
-/// that its pods go to that pod's node and no other.
+/// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, or
+/// by that of its ordinal, so that its pods go to that pod's node and no other.
 #[must_use]
 pub(crate) fn follows_pod(
     follower: &Workload,
@@ -133,19 +136,38 @@ pub(crate) fn follows_pod(
     pod: &str,
     facts: Facts<'_>,
 ) -> bool {
-    let labels = set.template.labels.with(POD_NAME, pod);
+    let index = pod.rsplit_once('-').map_or("", |(_, index)| index);
     let terms = &follower.template.affinity;
-    let names_it = terms.iter().any(|term| {
-        (term.label_selector.as_ref())
-            .is_some_and(|selector| selector.match_labels.get(POD_NAME) == Some(pod))
-    });
-    let selects_it = terms.iter().all(|term| {
-        let (own, namespace) = (&follower.metadata.namespace, &set.metadata.namespace);
-        selects(term, follower, &labels) && covers(term, own, namespace, facts)
-    });
+    let demands = |key: &str, value: &str| {
+        let mut selectors = terms.iter().filter_map(|term| term.label_selector.as_ref());
+        selectors.any(|selector| selector.demands(key, value))
+    };
+    let selects_pod_of = |set: &Workload, pod: &str| {
+        let labels = set.template.labels.with(POD_NAME, pod);
+        has_leader_with(follower, set, &labels.with(POD_INDEX, index), facts)
+    };
+    // Other sets have a pod of that ordinal as well.
+    let is_one_set = || {
+        let mut is_one = terms.iter().all(PodAffinityTerm::own_namespace_only);
+        let namespace = Some(set.metadata.namespace.as_str());
+        let is_another = |other: &Workload| {
+            other.kind == WorkloadKind::StatefulSet
+                && other.has_pods()
+                && !same(other, set)
+                && selects_pod_of(other, &format!("{}-{index}", other.metadata.name))
+        };
+        let labels = Labels::default();
+        facts
+            .view
+            .visit_workloads(namespace, &labels, &mut |other| {
+                is_one = is_one && !is_another(other);
+                is_one
+            });
+        is_one
+    };
     set.kind == WorkloadKind::StatefulSet
-        && names_it
-        && selects_it
+        && selects_pod_of(set, pod)
+        && (demands(POD_NAME, pod) || (demands(POD_INDEX, index) && is_one_set()))
         && is_follower(follower, facts)
         && all_leaders(follower, facts, &mut |_| false)
 }
@@ -229,6 +251,51 @@ pub(crate) fn keeps_off(
     matches_other_revision(term, old, &new.template.labels, facts)
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }
+
+/// Whether a term of required anti-affinity of `owner`'s pods keeps those of `off`, another
+/// workload, off their nodes.
+#[must_use]
+pub(crate) fn keeps_company_off(
+    term: &PodAffinityTerm,
+    owner: &Workload,
+    off: &Workload,
+    facts: Facts<'_>,
+) -> bool {
+    let (own, theirs) = (&owner.metadata.namespace, &off.metadata.namespace);
+    term.mismatch_label_keys.is_empty()
+        && !by_revision(term, owner)
+        && selects(term, owner, &off.template.labels)
+        && covers(term, own, theirs, facts)
+        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, off, facts))
+}
+
+/// Whether both wait for the same pods, and none of those are there yet.
+pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> bool {
+    one.metadata.namespace == other.metadata.namespace
+        && one.template.affinity == other.template.affinity
+        && is_follower(one, facts)
+        && is_follower(other, facts)
+        && all_leaders(one, facts, &mut |_| false)
+}
+
+/// The leaders of `follower` to each of which its affinity leads it and nowhere else, as all of
+/// its leaders are in one place with that one.
+pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a Workload> {
+    let mut leaders = Vec::new();
+    if is_follower(follower, facts) {
+        all_leaders(follower, facts, &mut |leader| {
+            leaders.push(leader);
+            leaders.len() < MOST_LEADERS
+        });
+    }
+    leaders.retain(|leader| {
+        strays(follower, leader, facts).is_some_and(|strays| strays.leaders.is_empty())
+    });
+    leaders
+}
+
+/// A workload with as many leaders is not looked at.
+const MOST_LEADERS: usize = 16;
 
 /// Whether the eligible nodes are known and all carry the label: anti-affinity
 /// over a label that a node does not have forbids nothing there.
@@ -393,11 +460,21 @@ fn has_label(workload: &Workload, key: &str) -> bool {
 
 /// Whether `leader`'s pods match all terms of `workload`.
 fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
+    has_leader_with(workload, leader, &leader.template.labels, facts)
+}
+
+/// The same of pods of the leader that have these labels.
+fn has_leader_with(
+    workload: &Workload,
+    leader: &Workload,
+    labels: &Labels,
+    facts: Facts<'_>,
+) -> bool {
     let terms = &workload.template.affinity;
     !terms.is_empty()
         && facts.view.spend(terms.iter().map(weight).sum())
         && terms.iter().all(|term| {
-            selects(term, workload, &leader.template.labels)
+            selects(term, workload, labels)
                 && covers(
                     term,
                     &workload.metadata.namespace,

@@ -37,6 +37,9 @@ pub enum ByDriver {
     /// The volume is labelled with these modes for several nodes, which the driver cannot
     /// give: it refuses to attach it to a second one.
     CannotShare(AccessModes),
+    /// The volume is labelled with these modes, which the driver cannot give: it refuses to
+    /// attach it to any node.
+    RefusesModes(AccessModes),
     /// The volume has both ReadWriteOnce and ReadOnlyMany. The external-attacher has no CSI access
     /// mode for that combination, so it attaches the volume to no node (`accessmodes` of
     /// kubernetes-csi/csi-lib-utils).
@@ -107,4 +110,7 @@ pub enum Missing {
     Provisioner(Text),
     /// The volume that the claim names.
     Volume(Text, Absence),
+    /// What this driver does with a second node: its volumes are disks that it attaches as it
+    /// ships, and its CSIDriver object says that nothing attaches them.
+    SecondNode(Text),
 }

@@ -83,8 +83,9 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     // Most pods have nothing that could keep them apart.
     let is_free = template.anti_affinity.is_empty()
         && template.spread.is_empty()
-        && !template.takes_host_port
+        && template.host_ports.is_empty()
         && !situation.placement.kept_off
+        && !workload.keeps_revisions_apart
         && !situation.volumes.iter().any(|it| it.one_pod_a_node);
     is_free || {
         let together = affinity::Together {
@@ -137,7 +138,7 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
         is_of_the_old: false,
         text: text.to_owned(),
     };
-    if template.takes_host_port {
+    if !template.host_ports.is_empty() {
         return Some(constraint(
             "containers",
             "the host port that each of them takes",
@@ -165,6 +166,13 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
             "affinity.podAntiAffinity",
             "their required anti-affinity to each other",
         ));
+    }
+    if situation.workload.keeps_revisions_apart && revisions == Revisions::Two {
+        return Some(Constraint {
+            field: "spec.strategy".to_owned(),
+            is_of_the_old: false,
+            text: "the required antiAffinity of its strategy".to_owned(),
+        });
     }
     template
         .spread

@@ -21,6 +21,9 @@ pub struct Eligibility<'a> {
     reach: Vec<&'a NodeSelector>,
     /// What admission adds to the template.
     additions: Additions<'a>,
+    /// Whether several nodes say that they have the devices that the pods request: then one that
+    /// says nothing has none.
+    devices_are_listed: bool,
     /// How much there is to compare with each node, in steps.
     weight: usize,
 }
@@ -35,6 +38,7 @@ impl<'a> Eligibility<'a> {
     ) -> Self {
         Self {
             additions: Additions::of(workload, facts),
+            devices_are_listed: lists_devices(&workload.template, facts),
             ..Self::new(&workload.template, reach)
         }
     }
@@ -49,6 +53,7 @@ impl<'a> Eligibility<'a> {
             template,
             reach: self.reach.clone(),
             additions: self.additions.tolerating(&template.extended_resources),
+            devices_are_listed: self.devices_are_listed,
             weight: self.weight,
         })
     }
@@ -67,6 +72,7 @@ impl<'a> Eligibility<'a> {
                     / 4,
             reach,
             additions: Additions::default(),
+            devices_are_listed: false,
         }
     }
 
@@ -106,7 +112,7 @@ impl<'a> Eligibility<'a> {
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
             && self.has_places(node)
-            && node.has(&template.extended_resources)
+            && (node.has(&template.extended_resources)).unwrap_or(!self.devices_are_listed)
             && self.tolerates_taints(node)
     }
 
@@ -247,6 +253,32 @@ impl<'a> Eligibility<'a> {
                     .map(|(key, value)| Pair::One(key, value))
             })
     }
+}
+
+/// A label of nodes that Karpenter makes, where a pod needs one and of the kind it needs.
+const MADE_ON_DEMAND: &str = "karpenter.sh/nodepool";
+
+/// Whether nodes are made as pods need them, so that the known ones are not all.
+pub(crate) fn is_elastic(facts: Facts<'_>) -> bool {
+    let mut is_elastic = false;
+    facts.view.visit_nodes(None, &mut |node| {
+        is_elastic = node.metadata.labels.get(MADE_ON_DEMAND).is_some();
+        !is_elastic
+    });
+    is_elastic
+}
+
+/// Whether several nodes are known to have the resources that the pods request.
+fn lists_devices(template: &PodTemplate, facts: Facts<'_>) -> bool {
+    let requests = &template.extended_resources;
+    let mut listed = 0;
+    if !requests.is_empty() {
+        facts.view.visit_nodes(None, &mut |node| {
+            listed += usize::from(node.has(requests) == Some(true));
+            facts.view.spend(1) && listed < DECIDING
+        });
+    }
+    listed >= DECIDING
 }
 
 /// Calls `visit` for nodes that have the pair, or one of the pairs. What it does not find

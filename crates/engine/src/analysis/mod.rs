@@ -6,6 +6,7 @@ pub mod affinity;
 pub mod attach_constraint;
 pub mod binding;
 mod certainty;
+pub mod company;
 pub mod constraints;
 pub mod eligibility;
 pub mod eligible_nodes;
@@ -17,6 +18,7 @@ mod pods;
 pub mod topology;
 pub mod users;
 pub mod volumes;
+mod whereabouts;
 
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;

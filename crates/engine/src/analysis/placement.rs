@@ -86,7 +86,10 @@ impl Placement {
             },
             moved: previous
                 .filter(|_| range.one_node.is_some() || affinity.rollouts)
-                .and_then(|old| PlacementChange::of(old, workload, volumes, &range, facts)),
+                .and_then(|old| {
+                    PlacementChange::of(old, workload, volumes, &range, facts)
+                        .or_else(|| PlacementChange::resumed(old, workload, &range, facts))
+                }),
             one_node: range.one_node,
             kept_off: previous.is_some_and(|old| {
                 old.has_pods()

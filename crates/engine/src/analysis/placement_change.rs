@@ -11,7 +11,7 @@ use super::eligibility::COUNTED;
 use super::eligible_nodes::{EligibleNodes, OneNode};
 use super::volumes::{self, UsedVolume};
 use crate::model::Text;
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// Messages name up to this many nodes; for more they give the number.
 const NAMED: usize = 3;
@@ -40,6 +40,8 @@ pub enum Places {
     BesideAny,
     /// Any node: none is known.
     Any,
+    /// Where an earlier template, which is not at hand, let them be.
+    OfEarlier,
 }
 
 /// `n1`, `n1, n2 or n3`, `one of 7 nodes`: what stands after "on".
@@ -62,6 +64,7 @@ impl fmt::Display for Places {
             Self::Apart => f.write_str("several nodes"),
             Self::BesideAny => f.write_str("the node of any of them"),
             Self::Any => f.write_str("any node"),
+            Self::OfEarlier => f.write_str("the nodes of an earlier template"),
         }
     }
 }
@@ -87,6 +90,26 @@ impl Places {
 }
 
 impl PlacementChange {
+    /// Where a rollout may move pods which starts without a new template: that of a StatefulSet
+    /// whose pods were held back by its `partition` or by `OnDelete`.
+    pub(super) fn resumed(
+        old: &Workload,
+        new: &Workload,
+        to: &EligibleNodes<'_>,
+        facts: Facts<'_>,
+    ) -> Option<Self> {
+        let last = |workload: &Workload| workload.partition.saturating_sub(workload.first_ordinal);
+        let starts = new.kind == WorkloadKind::StatefulSet
+            && old.has_pods()
+            && last(new) < last(old).min(new.replicas)
+            && new.is_behind.or(old.is_behind).unwrap_or(true)
+            && !matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed));
+        starts.then(|| Self {
+            from: Places::OfEarlier,
+            to: Places::of(to, facts),
+        })
+    }
+
     /// Where the update from `old` to `new` moves pods whose eligible nodes are `to`; `None` if the
     /// new pods can only be where old ones with one of `volumes` are, or if there are no old pods.
     pub(super) fn of(

@@ -1,8 +1,12 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use super::affinity::{POD_NAME, follows_pod, in_one_place, is_follower, same, strays};
+use super::affinity::{
+    POD_NAME, follows_pod, in_one_place, is_follower, same, sole_leaders, strays, wait_alike,
+};
 use super::eligible_nodes::{EligibleNodes, OneNode};
+use super::whereabouts::attached_to;
 use super::{Analysis, Facts, Placement, UsedVolume, volumes};
+use crate::model::Text;
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
@@ -82,7 +86,7 @@ fn adopts(owner: &Workload, orphan: &Workload) -> bool {
 }
 
 /// Whether it runs for a while, unlike workloads that run forever.
-fn comes_and_goes(workload: &Workload) -> bool {
+pub(crate) fn comes_and_goes(workload: &Workload) -> bool {
     workload.ends() || workload.kind == WorkloadKind::Pod
 }
 
@@ -182,19 +186,102 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
 /// the pod that has the volume, or with all pods, which are in one place.
 fn one_follows(situation: &Analysis<'_>, other: &Workload, volume: &UsedVolume) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
+    let have_one_maker = || {
+        let users = volume.claim.as_deref().map(|it| all_others(situation, it));
+        users.into_iter().flatten().any(|set| {
+            follows_maker(own, set, volume, facts) && follows_maker(other, set, volume, facts)
+        })
+    };
+    (own.ends() && follows_maker(own, other, volume, facts))
+        || (other.ends() && follows_maker(other, own, volume, facts))
+        || (own.ends() && is_beside(situation, own, other))
+        || (other.ends() && is_beside(situation, other, own))
+        || (own.ends() && other.ends() && (wait_alike(own, other, facts) || have_one_maker()))
+}
+
+/// Whether `follower` goes where `companion` is: it follows that one, or one that keeps it in one
+/// place with itself, or that it follows as well.
+fn is_beside(situation: &Analysis<'_>, follower: &Workload, companion: &Workload) -> bool {
+    let facts = situation.facts;
     let follows = |follower: &Workload, leader: &Workload| {
         is_follower(follower, facts)
             && strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty())
+            && stays_together(situation, leader)
     };
-    let they_stay_together = || {
-        let placement = || Placement::of(other, None, &volumes::of(other, facts), facts);
-        other.replicas <= 1 || placement().pins_replicas()
+    follows(follower, companion)
+        || sole_leaders(follower, facts).into_iter().any(|leader| {
+            stays_together(situation, leader)
+                && (in_one_place(leader, &[companion], facts).contains(&true)
+                    || companion.ends() && follows(companion, leader))
+        })
+}
+
+/// Whether all pods of `workload`, the one judged or another one, are in one place.
+pub(crate) fn stays_together(situation: &Analysis<'_>, workload: &Workload) -> bool {
+    let facts = situation.facts;
+    let placement = || Placement::of(workload, None, &volumes::of(workload, facts), facts);
+    workload.replicas <= 1
+        || match same(workload, situation.workload) {
+            true => situation.placement.pins_replicas(),
+            false => placement().pins_replicas(),
+        }
+}
+
+/// How a Job or a bare pod comes to be on a node while a workload that lasts uses the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// It goes where the pod of that workload is.
+    Beside,
+    /// It goes to this node, which has the volume.
+    ToTheVolume(Text),
+    /// It goes to this node, and where the volume is is not known.
+    To(Text),
+}
+
+/// How one of the two visits the other, where it does: the visitor first. It starts at
+/// once where the volume is, and the other one is in nobody's way as long as it stays there.
+pub(crate) fn visit<'w>(
+    situation: &Analysis<'w>,
+    other: &'w Workload,
+    volume: &UsedVolume,
+) -> Option<(Visit, &'w Workload, &'w Workload)> {
+    let (own, facts) = (situation.workload, situation.facts);
+    let is_visitor = |it: &Workload| matches!(it.kind, WorkloadKind::Job | WorkloadKind::Pod);
+    let (visitor, host) = match () {
+        () if is_visitor(own) && !other.ends() => (own, other),
+        // A bare pod that is there may stay for good.
+        () if is_visitor(other) && other.ends() && !own.ends() => (other, own),
+        () => return None,
     };
-    let we_stay_together = || own.replicas <= 1 || situation.placement.pins_replicas();
-    (own.ends() && follows_maker(own, other, volume, facts))
-        || (other.ends() && follows_maker(other, own, volume, facts))
-        || (own.ends() && they_stay_together() && follows(own, other))
-        || (other.ends() && we_stay_together() && follows(other, own))
+    if visitor.kind == WorkloadKind::Pod && is_beside(situation, visitor, host) {
+        return Some((Visit::Beside, visitor, host));
+    }
+    let node_of = |workload: &Workload| {
+        let volumes = volumes::of(workload, facts);
+        EligibleNodes::of(workload, &volumes, facts).one_node
+    };
+    let Some(OneNode::Named(node)) = node_of(visitor) else {
+        return None;
+    };
+    if node_of(host).is_some() || !stays_together(situation, host) {
+        return None;
+    }
+    let attached = attached_to(volume, &own.metadata.namespace, facts);
+    match attached.is_empty() {
+        true => Some((Visit::To(node), visitor, host)),
+        false if attached.contains(&node) => Some((Visit::ToTheVolume(node), visitor, host)),
+        false => None,
+    }
+}
+
+/// Whether `workload` follows one of `leaders`, and goes nowhere else.
+pub(crate) fn follows_one(
+    situation: &Analysis<'_>,
+    workload: &Workload,
+    leaders: &[&Workload],
+) -> bool {
+    let mut leaders = leaders.iter().filter(|leader| !same(leader, workload));
+    leaders.any(|leader| is_beside(situation, workload, leader))
 }
 
 /// The labels by which the pods of `workload` that hold `claim` are found.

@@ -15,7 +15,7 @@ use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::{self, Attach, NodeLocal, Reach, SecondUse};
+use crate::storage::{self, Attach, AttachSource, NodeLocal, Reach, SecondUse};
 
 /// A volume of a pod template, and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -421,7 +421,8 @@ fn persistent(
     UsedVolume {
         attach_constraint: match guarded {
             AttachConstraint::Free => {
-                by_driver().map_or(AttachConstraint::Free, AttachConstraint::Driver)
+                let unguarded = || unguarded_disk(claim, modes, attach, &driver, facts);
+                by_driver().map_or_else(unguarded, AttachConstraint::Driver)
             }
             guarded => guarded,
         },
@@ -464,7 +465,11 @@ fn by_class(
     }
     let second_use = second_use(claim, modes, attach, driver, Some(class), facts);
     UsedVolume {
-        attach_constraint: second_use.map_or(attach_constraint, AttachConstraint::Driver),
+        attach_constraint: match (second_use, attach_constraint) {
+            (Some(by_driver), _) => AttachConstraint::Driver(by_driver),
+            (None, AttachConstraint::Free) => unguarded_disk(claim, modes, attach, driver, facts),
+            (None, guarded) => guarded,
+        },
         modes,
         driver: driver.into(),
         reach: class.allowed_nodes().clone(),
@@ -529,6 +534,27 @@ fn second_use(
         // A raw device has no file system that two nodes could damage.
         SecondUse::SecondNodeAdmitted if !is_block => Some(ByDriver::AdmitsSecondNode),
         _ => None,
+    }
+}
+
+/// What is known of a volume that nothing attaches, of a driver of which the catalog does not say
+/// how a second use ends.
+fn unguarded_disk(
+    claim: &Claim,
+    modes: AccessModes,
+    attach: Attach,
+    driver: &str,
+    facts: Facts<'_>,
+) -> AttachConstraint {
+    let by_object = Attach::NotRequired {
+        by: AttachSource::CsiDriver,
+    };
+    // A raw device has no file system that two nodes could damage.
+    let is_block = claim.spec.volume_mode == VolumeMode::Block;
+    let is_used_once = !modes.is_empty() && !is_shared(modes) && !is_block;
+    match is_used_once && attach == by_object && facts.catalog.is_disk_that_attaches(driver) {
+        true => AttachConstraint::Unknown(Missing::SecondNode(driver.into())),
+        false => AttachConstraint::Free,
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
-use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, Metadata};
+use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
 use super::object::ObjectKind;
 use super::ser::is_default;
 
@@ -139,7 +139,7 @@ impl Autoscaler {
         let at = annotations.get(KEDA_PAUSED_REPLICAS);
         match at.and_then(|at| at.parse().ok()) {
             Some(at) => Some(at),
-            None => (annotations.get(KEDA_PAUSED) == Some("true")).then_some(replicas),
+            None => self.metadata.is_set(KEDA_PAUSED).then_some(replicas),
         }
     }
 
@@ -153,7 +153,14 @@ impl Autoscaler {
         deserializer: D,
     ) -> Result<Self, D::Error> {
         let object = ScaledObject::deserialize(deserializer)?;
-        let spec = object.spec;
+        let mut spec = object.spec;
+        // KEDA writes it into the HorizontalPodAutoscaler, and does not scale from 0 itself
+        // (`controllers/keda/hpa.go`).
+        let never_adds = object.metadata.is_set(KEDA_PAUSED_SCALE_OUT);
+        let behavior = &mut spec.advanced.horizontal_pod_autoscaler_config.behavior;
+        if never_adds {
+            behavior.scale_up.select_policy = "Disabled".into();
+        }
         let mut target = spec.scale_target_ref;
         if target.kind.is_empty() {
             target.kind = "Deployment".into();
@@ -170,7 +177,7 @@ impl Autoscaler {
                 max_replicas: spec.max_replica_count.unwrap_or(MAX_REPLICA_COUNT),
                 behavior: spec.advanced.horizontal_pod_autoscaler_config.behavior,
             },
-            scaled_to_zero: true,
+            scaled_to_zero: !never_adds,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What is read of a pod's containers.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -9,7 +9,8 @@ use super::Text;
 use super::amount::Amount;
 use super::de::{for_each, nullable};
 use super::node::ExtendedResources;
-use super::pod::PodVolume;
+use super::pod::{HostPort, PodVolume};
+use super::quantity::Quantity;
 
 /// What is read of a container.
 #[derive(Default, Deserialize)]
@@ -29,28 +30,45 @@ struct Container {
     security_context: ContainerSecurity,
 }
 
-/// Whether there are ports, and whether one of them is one of the node.
-#[derive(Clone, Copy, Default)]
+/// The ports of containers.
+#[derive(Default)]
 struct Ports {
-    any: bool,
-    of_node: bool,
+    /// Those that containers listen on, which are the node's where they use its network.
+    any: BTreeSet<HostPort>,
+    /// Those of the node.
+    of_node: BTreeSet<HostPort>,
 }
 
 impl<'de> Deserialize<'de> for Ports {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut ports = Self::default();
         for_each(deserializer, |port: Port| {
-            ports.any = true;
-            ports.of_node |= matches!(port.host_port, Some(Amount::Count(number)) if number != 0);
+            let Port {
+                protocol, host_ip, ..
+            } = port;
+            let number = |amount| match amount {
+                Some(Amount::Count(number)) if number != 0 => Some(number),
+                _ => None,
+            };
+            let taken = |number| HostPort {
+                number,
+                protocol: protocol.clone(),
+                ip: host_ip.clone(),
+            };
+            let host = number(port.host_port);
+            ports.of_node.extend(host.map(taken));
+            ports.any.insert(taken(
+                host.or(number(port.container_port)).unwrap_or_default(),
+            ));
         })?;
         Ok(ports)
     }
 }
 
 impl Ports {
-    fn add(&mut self, other: Self) {
-        self.any |= other.any;
-        self.of_node |= other.of_node;
+    fn add(&mut self, other: &Self) {
+        self.any.extend(other.any.iter().cloned());
+        self.of_node.extend(other.of_node.iter().cloned());
     }
 }
 
@@ -58,6 +76,11 @@ impl Ports {
 #[serde(default, rename_all = "camelCase")]
 struct Port {
     host_port: Option<Amount>,
+    container_port: Option<Amount>,
+    #[serde(deserialize_with = "nullable")]
+    protocol: Text,
+    #[serde(rename = "hostIP", deserialize_with = "nullable")]
+    host_ip: Text,
 }
 
 #[derive(Default, Deserialize)]
@@ -132,7 +155,10 @@ pub(super) struct ContainerList {
     ports: Ports,
     /// The ports of those init containers that keep running beside the others.
     ports_of_sidecars: Ports,
-    extended_resources: BTreeSet<Text>,
+    /// Of each resource, what all containers request together.
+    extended_resources: BTreeMap<Text, u128>,
+    /// Of each resource, the most that one container requests.
+    most_of_one: BTreeMap<Text, u128>,
     uses: HashSet<(Text, Label)>,
 }
 
@@ -147,13 +173,20 @@ impl<'de> Deserialize<'de> for ContainerList {
 impl ContainerList {
     fn add(&mut self, container: Container) {
         self.is_filled = true;
-        self.ports.add(container.ports);
+        self.ports.add(&container.ports);
         if container.keeps_running {
-            self.ports_of_sidecars.add(container.ports);
+            self.ports_of_sidecars.add(&container.ports);
         }
         let Resources { limits, requests } = container.resources;
-        self.extended_resources.extend(limits.0);
-        self.extended_resources.extend(requests.0);
+        // The API server demands that both are equal, or fills the request in.
+        let mut asked: BTreeMap<Text, Quantity> = limits.0.into_iter().collect();
+        asked.extend(requests.0);
+        for (name, Quantity(amount)) in asked {
+            let most = self.most_of_one.entry(name.clone()).or_default();
+            *most = amount.max(*most);
+            let sum = self.extended_resources.entry(name).or_default();
+            *sum = sum.saturating_add(amount);
+        }
         let label = match &container.security_context.se_linux_options {
             Some(options) => Label::Own(options.label()),
             None => Label::OfPod,
@@ -176,19 +209,28 @@ pub(super) struct Containers<'a> {
 }
 
 impl Containers<'_> {
-    pub(super) fn take_host_port(self, host_network: bool) -> bool {
-        let mut ports = self.main.ports;
-        ports.add(self.init.ports_of_sidecars);
+    pub(super) fn host_ports(self, host_network: bool) -> Box<[HostPort]> {
+        let mut ports = Ports::default();
+        ports.add(&self.main.ports);
+        ports.add(&self.init.ports_of_sidecars);
         // With the node's own network, every port of a container is one of the node.
-        ports.of_node || (host_network && ports.any)
+        let taken = if host_network {
+            ports.any
+        } else {
+            ports.of_node
+        };
+        taken.into_iter().collect()
     }
 
-    pub(super) fn extended_resources(self) -> Box<[Text]> {
-        let names = self
-            .main
-            .extended_resources
-            .union(&self.init.extended_resources);
-        names.cloned().collect()
+    /// What the pod requests: all its containers at once, or one that runs before them.
+    pub(super) fn extended_resources(self) -> Box<[(Text, Quantity)]> {
+        let mut asked = self.main.extended_resources.clone();
+        for (name, most) in &self.init.most_of_one {
+            let sum = asked.entry(name.clone()).or_default();
+            *sum = (*most).max(*sum);
+        }
+        let asked = asked.into_iter();
+        asked.map(|(name, sum)| (name, Quantity(sum))).collect()
     }
 
     /// Marks each volume with whether, and under which SELinux label, containers use it.

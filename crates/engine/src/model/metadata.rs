@@ -34,6 +34,9 @@ pub(crate) const NODE_SELECTOR: &str = "openshift.io/node-selector";
 pub(super) const KEDA_PAUSED: &str = "autoscaling.keda.sh/paused";
 pub(super) const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 
+/// The annotation that makes KEDA never add replicas.
+pub(super) const KEDA_PAUSED_SCALE_OUT: &str = "autoscaling.keda.sh/paused-scale-out";
+
 /// Finalizers of Nodes whose controllers drain the node and wait for its volumes to be
 /// detached before they remove the finalizer (Karpenter's documentation, "Disruption").
 pub(crate) const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
@@ -106,6 +109,13 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Whether an annotation of KEDA's is set: a value that is no boolean, as Go reads one, counts
+    /// as true (`getBoolAnnotation` in KEDA's `apis/keda/v1alpha1/scaledobject_types.go`).
+    pub(super) fn is_set(&self, annotation: &str) -> bool {
+        let value = self.annotations.get(annotation);
+        value.is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
+    }
+
     /// The name for messages: the real one, or the prefix with `*` for a generated one.
     #[must_use]
     pub fn shown_name(&self) -> Text {
@@ -142,6 +152,7 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
             || key == NODE_SELECTOR
             || key == KEDA_PAUSED
             || key == KEDA_PAUSED_REPLICAS
+            || key == KEDA_PAUSED_SCALE_OUT
     })
 }
 

@@ -66,6 +66,10 @@ pub struct NodeStatus {
 /// `k8s.io/api/core/v1`).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
+/// What the names of CSI volumes in a Node's status begin with (`GetUniqueVolumeName` in
+/// `pkg/volume/util`).
+pub(crate) const CSI: &str = "kubernetes.io/csi/";
+
 /// The taints that are temporary, or disappear with their node:
 ///
 /// * cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`),
@@ -100,6 +104,15 @@ const TEMPORARY_TAINTS: [&str; 17] = [
 /// takes away.
 const TERMINATION: &str = "aws-node-termination-handler/";
 
+/// The prefixes of taints that nodes have while they start, or that keep pods off for the time
+/// being, by which the Cluster Autoscaler knows them (its FAQ, "How does Cluster Autoscaler treat
+/// nodes with taints").
+const OF_THE_AUTOSCALER: [&str; 3] = [
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+];
+
 /// The suffix of taints that a node has until an agent of its driver or network runs there
 /// (`ebs.csi.aws.com/agent-not-ready`, `node.cilium.io/agent-not-ready`).
 const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
@@ -109,6 +122,9 @@ fn is_temporary(taint: &str) -> bool {
     TEMPORARY_TAINTS.contains(&taint)
         || taint.ends_with(UNTIL_AN_AGENT_RUNS)
         || taint.starts_with(TERMINATION)
+        || OF_THE_AUTOSCALER
+            .iter()
+            .any(|prefix| taint.starts_with(prefix))
 }
 
 /// The names of resources that only some nodes have, `example.com/gpu` or huge pages of some
@@ -116,12 +132,21 @@ fn is_temporary(taint: &str) -> bool {
 ///
 /// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtendedResources(pub Box<[Text]>);
+pub struct ExtendedResources(pub Box<[(Text, Quantity)]>);
 
-/// Writes a quantity of 1, as quantities are not kept.
+impl ExtendedResources {
+    /// How much there is of the resource `name`.
+    #[must_use]
+    pub(crate) fn amount(&self, name: &str) -> Quantity {
+        let mut resources = self.0.iter();
+        let found = resources.find(|(known, _)| known == name);
+        found.map_or(Quantity(0), |(_, amount)| *amount)
+    }
+}
+
 impl Serialize for ExtendedResources {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|name| (name, "1")))
+        serializer.collect_map(self.0.iter().map(|(name, amount)| (name, amount)))
     }
 }
 
@@ -156,8 +181,7 @@ impl<'de> Deserialize<'de> for ExtendedResources {
                 let some = names
                     .into_iter()
                     .filter(|(_, amount)| *amount != Quantity(0));
-                let names = some.map(|(name, _)| name).collect();
-                Ok(ExtendedResources(names))
+                Ok(ExtendedResources(some.collect()))
             }
         }
 
@@ -199,6 +223,23 @@ pub struct Toleration {
     pub effect: Text,
 }
 
+/// `dedicated=db:NoSchedule`, `dedicated`, or `every taint`.
+impl fmt::Display for Toleration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            return f.write_str("every taint");
+        }
+        f.write_str(&self.key)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        if !self.effect.is_empty() {
+            write!(f, ":{}", self.effect)?;
+        }
+        Ok(())
+    }
+}
+
 impl Toleration {
     /// The toleration of every taint.
     pub(crate) fn everything() -> Self {
@@ -237,13 +278,13 @@ impl Toleration {
 }
 
 impl Node {
-    /// Whether the node has every resource in `names`, or its resources are unknown.
+    /// Whether the node has as much of every resource as in `requests`; `None` if its resources
+    /// are unknown.
     #[must_use]
-    pub fn has(&self, names: &[Text]) -> bool {
-        self.status
-            .allocatable
-            .as_ref()
-            .is_none_or(|has| names.iter().all(|name| has.0.contains(name)))
+    pub fn has(&self, requests: &[(Text, Quantity)]) -> Option<bool> {
+        let has = self.status.allocatable.as_ref()?;
+        let mut requests = requests.iter();
+        Some(requests.all(|(name, amount)| has.amount(name) >= *amount))
     }
 
     /// Whether pods with `tolerations` can be scheduled to the node despite its taints.

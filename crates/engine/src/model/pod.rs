@@ -1,6 +1,7 @@
 //! Pod templates: what decides on which nodes pods can run and which volumes they use.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -12,6 +13,7 @@ use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::node::{NodeSelector, Toleration};
+use super::quantity::Quantity;
 use super::selector::LabelSelector;
 
 /// The label with a node's host name.
@@ -41,14 +43,51 @@ pub struct PodTemplate {
     pub volumes: Box<[PodVolume]>,
     /// The claims that are created for each pod (generic ephemeral volumes).
     pub ephemeral: Box<[EphemeralClaim]>,
-    /// The resources that the pods request and only some nodes have, a GPU for example, sorted.
-    pub extended_resources: Box<[Text]>,
+    /// The resources that each pod requests and only some nodes have, a GPU for example, sorted.
+    pub extended_resources: Box<[(Text, Quantity)]>,
     /// The RuntimeClass, which can select nodes and tolerate taints; empty: none.
     pub runtime_class: Text,
-    /// Whether the pods use a port of their node, so that no two of them can share a node.
-    pub takes_host_port: bool,
+    /// The ports of their node that the pods use, so that no two of them can share a node.
+    pub host_ports: Box<[HostPort]>,
     /// Whether the pods run to completion (`restartPolicy` Never or OnFailure).
     pub ends: bool,
+}
+
+/// A port of a node that a pod uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// Its number.
+    pub number: i64,
+    /// Its protocol; empty: TCP.
+    pub protocol: Text,
+    /// The address of the node; empty: all of them.
+    pub ip: Text,
+}
+
+impl HostPort {
+    /// Whether no two pods can have these ports on one node (`CheckConflict` in
+    /// `staging/src/k8s.io/kube-scheduler/framework/types.go`).
+    #[must_use]
+    pub(crate) fn clashes_with(&self, other: &Self) -> bool {
+        let is_any = |ip: &Text| matches!(ip.as_str(), "" | "0.0.0.0");
+        self.number == other.number
+            && self.protocol() == other.protocol()
+            && (self.ip == other.ip || is_any(&self.ip) || is_any(&other.ip))
+    }
+
+    fn protocol(&self) -> &str {
+        match self.protocol.as_str() {
+            "" => "TCP",
+            other => other,
+        }
+    }
+}
+
+/// `80/TCP`.
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.protocol())
+    }
 }
 
 /// One required term of pod affinity or anti-affinity.
@@ -273,7 +312,7 @@ impl PodSpec {
         containers.mark(&mut self.volumes.kept, &self.security_context);
         PodTemplate {
             extended_resources: containers.extended_resources(),
-            takes_host_port: containers.take_host_port(self.host_network),
+            host_ports: containers.host_ports(self.host_network),
             runtime_class: self.runtime_class_name,
             ends: matches!(self.restart_policy.as_deref(), Some("Never" | "OnFailure")),
             labels,

@@ -113,6 +113,17 @@ impl LabelSelector {
                 .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
     }
 
+    /// Whether it matches only what has this value of the label.
+    #[must_use]
+    pub(crate) fn demands(&self, key: &str, value: &str) -> bool {
+        let is_that_one = |requirement: &Requirement| {
+            requirement.operator == Operator::In
+                && requirement.key == key
+                && matches!(&*requirement.values, [only] if only == value)
+        };
+        self.match_labels.get(key) == Some(value) || self.match_expressions.iter().any(is_that_one)
+    }
+
     /// Whether the selector has no requirement and so matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {

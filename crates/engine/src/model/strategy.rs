@@ -117,39 +117,54 @@ impl Default for Strategy {
 
 impl<'de> Deserialize<'de> for Strategy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Wire {
-            r#type: Option<Text>,
-            rolling_update: Option<Rolling>,
-        }
+        let written = Option::<Written>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(written.into())
+    }
+}
 
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Rolling {
-            #[serde(default)]
-            max_surge: Option<Amount>,
-            #[serde(default)]
-            max_unavailable: Option<Amount>,
-        }
+/// A strategy as the built-in kinds write it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Written {
+    pub(super) r#type: Option<Text>,
+    rolling_update: Option<Rolling>,
+}
 
-        let wire = Option::<Wire>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(match wire.r#type.as_deref() {
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rolling {
+    #[serde(default)]
+    max_surge: Option<Amount>,
+    #[serde(default)]
+    max_unavailable: Option<Amount>,
+    #[serde(default)]
+    partition: Option<i64>,
+}
+
+impl Written {
+    /// Below which ordinal a StatefulSet's pods are not updated.
+    pub(super) fn partition(&self) -> Option<i64> {
+        self.rolling_update.as_ref()?.partition
+    }
+}
+
+impl From<Written> for Strategy {
+    fn from(written: Written) -> Self {
+        match written.r#type.as_deref() {
             None | Some("" | "RollingUpdate") => {
+                let rolling = written.rolling_update;
                 let (max_surge, max_unavailable) =
-                    wire.rolling_update.map_or((None, None), |rolling| {
-                        (rolling.max_surge, rolling.max_unavailable)
-                    });
+                    rolling.map_or((None, None), |it| (it.max_surge, it.max_unavailable));
                 Self::RollingUpdate {
                     max_surge,
                     max_unavailable,
                 }
             }
             Some("Recreate") => Self::Recreate {
-                leftover: wire.rolling_update.is_some(),
+                leftover: written.rolling_update.is_some(),
             },
             Some(word) => Self::Other(word.into()),
-        })
+        }
     }
 }
 

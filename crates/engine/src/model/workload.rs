@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::Metadata;
@@ -190,6 +191,18 @@ pub struct Workload {
     pub replicas: i64,
     /// How pods are replaced; the default for kinds that do not replace them.
     pub strategy: Strategy,
+    /// A StatefulSet's `partition`: its pods with a smaller ordinal are not updated. None is where
+    /// the strategy is `OnDelete`.
+    pub partition: i64,
+    /// Whether some of a StatefulSet's pods are of another revision than its template is now;
+    /// `None` if unknown.
+    pub is_behind: Option<bool>,
+    /// Whether the strategy of a Rollout adds required anti-affinity between the pods of two
+    /// revisions.
+    pub keeps_revisions_apart: bool,
+    /// The volumes of the pod template that the hook pods of a DeploymentConfig mount while other
+    /// pods run, by name.
+    pub hook_volumes: Box<[Text]>,
     /// The pods.
     pub template: PodTemplate,
     /// The object that has the pod template, where a Rollout names one (`workloadRef`).
@@ -324,6 +337,7 @@ mod tests {
     use super::*;
     use crate::model::in_tree::InTreeType;
     use crate::model::pod::{PodVolume, PodVolumeSource};
+    use crate::model::quantity::Quantity;
 
     fn read(kind: WorkloadKind, text: &str) -> Workload {
         Workload::read(kind, &mut serde_json::Deserializer::from_str(text)).unwrap()
@@ -393,13 +407,25 @@ mod tests {
             ),
         ];
         for (spec, expected) in cases {
-            assert_eq!(template(spec).takes_host_port, expected, "{spec}");
+            assert_eq!(!template(spec).host_ports.is_empty(), expected, "{spec}");
         }
         let asking = template(
             r#"{"containers":[{"resources":{"limits":{"cpu":"1","example.com/gpu":2},
                 "requests":{"example.com/gpu":"2","example.com/none":0,"kubernetes.io/x":1}}}]}"#,
         );
-        assert_eq!(*asking.extended_resources, ["example.com/gpu"]);
+        assert_eq!(
+            *asking.extended_resources,
+            [("example.com/gpu".into(), Quantity(2))]
+        );
+        let many = template(
+            r#"{"containers":[{"resources":{"limits":{"example.com/gpu":1}}},
+                {"resources":{"limits":{"example.com/gpu":1}}}],
+                "initContainers":[{"resources":{"limits":{"example.com/gpu":3}}}]}"#,
+        );
+        assert_eq!(
+            *many.extended_resources,
+            [("example.com/gpu".into(), Quantity(3))]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::de::Deserializer;
 use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
-use super::custom_strategy::{OfCloneSet, OfDeploymentConfig, OfRollout};
+use super::custom_strategy::{OfCloneSet, OfDeploymentConfig, OfRollout, OfStatefulSet, Rollouts};
 use super::de::{nullable, present};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
@@ -33,6 +33,7 @@ impl Workload {
             WorkloadKind::Rollout => lasting::<OfRollout, D>(kind, deserializer)?,
             WorkloadKind::DeploymentConfig => lasting::<OfDeploymentConfig, D>(kind, deserializer)?,
             WorkloadKind::CloneSet => lasting::<OfCloneSet, D>(kind, deserializer)?,
+            WorkloadKind::StatefulSet => lasting::<OfStatefulSet, D>(kind, deserializer)?,
             _ => lasting::<Strategy, D>(kind, deserializer)?,
         })
     }
@@ -41,12 +42,16 @@ impl Workload {
 /// Reads a workload that does not finish, whose strategy is written as `S`.
 fn lasting<'de, S, D>(kind: WorkloadKind, deserializer: D) -> Result<Workload, D::Error>
 where
-    S: Deserialize<'de> + Default + Into<Strategy>,
+    S: Deserialize<'de> + Default + Into<Rollouts>,
     D: Deserializer<'de>,
 {
     let wire = Wire::<Status, S>::deserialize(deserializer)?;
     let ready = wire.status.ready_replicas > 0;
-    Ok(wire.spec.workload(kind, wire.metadata, false, ready))
+    let is_behind = wire.status.is_behind();
+    Ok(Workload {
+        is_behind,
+        ..wire.spec.workload(kind, wire.metadata, false, ready)
+    })
 }
 
 #[derive(Deserialize)]
@@ -96,7 +101,7 @@ struct Spec<S> {
     suspend: bool,
 }
 
-impl<S: Into<Strategy>> Spec<S> {
+impl<S: Into<Rollouts>> Spec<S> {
     fn workload(
         mut self,
         kind: WorkloadKind,
@@ -110,8 +115,7 @@ impl<S: Into<Strategy>> Spec<S> {
                 self.managed_by.as_str(),
                 "" | "kubernetes.io/job-controller"
             );
-        let paused = metadata.annotations.get(KEDA_PAUSED) == Some("true");
-        let is_paused_by_keda = kind == WorkloadKind::ScaledJob && paused;
+        let is_paused_by_keda = kind == WorkloadKind::ScaledJob && metadata.is_set(KEDA_PAUSED);
         let suspended = self.suspend || is_foreign || is_paused_by_keda;
         let job = match kind {
             WorkloadKind::CronJob => std::mem::take(&mut self.job_template.spec),
@@ -157,17 +161,26 @@ impl<S: Into<Strategy>> Spec<S> {
             WorkloadKind::CloneSet => Box::default(),
             _ => self.volume_claim_templates,
         };
+        let rollouts: Rollouts = match kind {
+            WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet => {
+                self.update_strategy.into()
+            }
+            _ => self.strategy.into(),
+        };
         Workload {
             kind,
             metadata,
             replicas,
             strategy: match kind {
                 WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-                    self.update_strategy.into().one_by_one()
+                    rollouts.strategy.one_by_one()
                 }
-                WorkloadKind::CloneSet => self.update_strategy.into(),
-                _ => self.strategy.into(),
+                _ => rollouts.strategy,
             },
+            partition: rollouts.partition,
+            is_behind: None,
+            keeps_revisions_apart: rollouts.keeps_revisions_apart,
+            hook_volumes: rollouts.hook_volumes,
             template,
             template_source: self.workload_ref.filter(|_| kind == WorkloadKind::Rollout),
             claim_templates,
@@ -224,6 +237,18 @@ impl JobSpec {
 struct Status {
     #[serde(deserialize_with = "nullable")]
     ready_replicas: i64,
+    #[serde(deserialize_with = "nullable")]
+    current_revision: Text,
+    #[serde(deserialize_with = "nullable")]
+    update_revision: Text,
+}
+
+impl Status {
+    /// Whether some pods are of another revision than the template is now.
+    fn is_behind(&self) -> Option<bool> {
+        let is_known = !self.update_revision.is_empty();
+        is_known.then(|| self.current_revision != self.update_revision)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -279,6 +304,10 @@ impl BarePod {
             metadata: self.metadata,
             replicas: 1,
             strategy: Strategy::default(),
+            partition: 0,
+            is_behind: None,
+            keeps_revisions_apart: false,
+            hook_volumes: Box::default(),
             template,
             template_source: None,
             claim_templates: Box::default(),

@@ -69,6 +69,47 @@ impl Applied {
     }
 }
 
+/// Whether whoever applies the object states a strategy, so that a patch of it is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stated {
+    /// It does.
+    Yes,
+    /// The API server filled it in.
+    No,
+    /// Nothing says.
+    Unknown,
+}
+
+impl Stated {
+    /// What `document` says: what was applied last, or the fields that were applied on the
+    /// server's side. Of other writers' fields the API server's defaults are no different.
+    #[must_use]
+    pub(crate) fn of(document: Option<&Value>) -> Self {
+        let Some(document) = document else {
+            return Self::Unknown;
+        };
+        let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
+        if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+            return Self::where_it_is(last.pointer("/spec/strategy/type").is_some());
+        }
+        let managers = document.pointer("/metadata/managedFields");
+        let entries = managers.and_then(Value::as_array).into_iter().flatten();
+        let mut applied = entries
+            .filter(|it| it.get("operation").and_then(Value::as_str) == Some("Apply"))
+            .filter(|it| it.pointer("/fieldsV1/f:spec/f:template").is_some())
+            .peekable();
+        if applied.peek().is_none() {
+            return Self::Unknown;
+        }
+        let states = |it: &Value| it.pointer("/fieldsV1/f:spec/f:strategy/f:type").is_some();
+        Self::where_it_is(applied.any(states))
+    }
+
+    const fn where_it_is(is_stated: bool) -> Self {
+        if is_stated { Self::Yes } else { Self::No }
+    }
+}
+
 /// The patch that makes a live Deployment Recreate, however it is applied.
 pub(crate) const RECREATE_ONCE: &str =
     r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
@@ -89,6 +130,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_applied_says_whether_it_states_a_strategy() {
+        let last = |text: &str| json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": text}}});
+        let managed = |operation: &str, spec: Value| json!({"metadata": {"managedFields": [{"operation": operation, "fieldsV1": {"f:spec": spec}}]}});
+        let both = json!({"f:template": {}, "f:strategy": {"f:type": {}}});
+        let cases = [
+            (json!({}), Stated::Unknown),
+            (last("not json"), Stated::Unknown),
+            (last(r#"{"spec":{"replicas":1}}"#), Stated::No),
+            (
+                last(r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#),
+                Stated::Yes,
+            ),
+            (managed("Update", both.clone()), Stated::Unknown),
+            (managed("Apply", both), Stated::Yes),
+            (managed("Apply", json!({"f:template": {}})), Stated::No),
+            (managed("Apply", json!({"f:replicas": {}})), Stated::Unknown),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(Stated::of(Some(&document)), expected, "{document}");
+        }
+    }
 
     #[test]
     fn the_object_says_how_it_is_applied() {

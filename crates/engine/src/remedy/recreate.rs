@@ -1,7 +1,7 @@
 //! `recreate`: stop the old pod before the new one is started.
 
 use json_patch::Patch;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Remedy, Subject, edit};
 use crate::model::workload::WorkloadKind;
@@ -33,9 +33,30 @@ pub(super) const REMEDY: Remedy = Remedy {
 /// The strategy is replaced as a whole: `rollingUpdate` beside `Recreate` is
 /// refused by the API server.
 fn patch(subject: &Subject<'_>) -> Option<Patch> {
-    Some(edit::set(
-        subject.raw,
-        &["spec", "strategy"],
-        json!({"type": "Recreate"}),
-    ))
+    let strategy = match subject.workload.kind {
+        WorkloadKind::DeploymentConfig => of_deployment_config(subject.raw),
+        _ => json!({"type": "Recreate"}),
+    };
+    Some(edit::set(subject.raw, &["spec", "strategy"], strategy))
+}
+
+/// What a DeploymentConfig's strategy says besides stays: the deadline and resources of its
+/// deployer pods, and the time limit and hooks that both strategies have.
+pub(super) fn of_deployment_config(raw: &Value) -> Value {
+    let written = raw.pointer("/spec/strategy").and_then(Value::as_object);
+    let mut strategy = written.cloned().unwrap_or_default();
+    let rolling = strategy.remove("rollingParams");
+    let shared = ["timeoutSeconds", "pre", "post"];
+    let params: Map<String, Value> = rolling
+        .iter()
+        .filter_map(Value::as_object)
+        .flatten()
+        .filter(|(key, value)| shared.contains(&key.as_str()) && !value.is_null())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !params.is_empty() && !strategy.contains_key("recreateParams") {
+        strategy.insert("recreateParams".to_owned(), Value::Object(params));
+    }
+    strategy.insert("type".to_owned(), json!("Recreate"));
+    Value::Object(strategy)
 }

@@ -65,7 +65,7 @@ use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};
 use crate::analysis::{Facts, Life};
 use crate::model::Text;
-use crate::model::node::{Node, OUT_OF_SERVICE};
+use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::snapshot::Lookup;
 
@@ -77,10 +77,6 @@ pub(super) const RULE: Rule = Rule {
 
 /// At most this many volumes are named; for more, messages give the number.
 const NAMED: usize = 3;
-
-/// What the names of CSI volumes in a Node's status begin with (`GetUniqueVolumeName` in
-/// `pkg/volume/util`).
-const CSI: &str = "kubernetes.io/csi/";
 
 fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
     let node = review.node_name;

@@ -5,7 +5,8 @@
 //! * A PersistentVolume with ReadWriteMany or ReadOnlyMany whose driver cannot give it (an
 //!   EBS file system), where pods may be on two nodes: several replicas (`stuck`), a
 //!   rolling update that may not stop the old pod first (`deadlock`), two workloads
-//!   (`stuck`). Also on the claim, if it asks for that mode.
+//!   (`stuck`). Also on the claim, if it asks for that mode. Where the driver refuses to attach
+//!   such a volume to the first node as well, as EBS does, any pod with it is `stuck`.
 //! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without
 //!   ReadWriteMany, whose driver attaches; and a claim that asks a class for both:
 //!   `stuck`.
@@ -39,7 +40,8 @@
 //! # Silent on
 //!
 //! Drivers whose access modes are not verified, drivers that do not attach,
-//! and single pods with Recreate on a volume that promises too much.
+//! and single pods with Recreate on a volume that promises too much, where the driver is not known
+//! to refuse the first node.
 
 use super::hazard::Hazard;
 use super::unguarded_volume::{Clash, Scene, by_driver, clashes};
@@ -68,6 +70,11 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
                 field_path: analysis.volume_path(volume),
                 volumes: vec![volume.shown_name().clone()],
                 ..never(&messages::quoted(volume))
+            }),
+            ByDriver::RefusesModes(modes) => found.push(Hazard {
+                field_path: analysis.volume_path(volume),
+                volumes: vec![volume.shown_name().clone()],
+                ..refused(&messages::quoted(volume), &volume.driver, modes)
             }),
             ByDriver::CannotShare(modes) => {
                 found.extend(
@@ -111,6 +118,10 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     };
     let blank = match by_driver {
         Some(ByDriver::NeverAttached) => never("it"),
+        Some(ByDriver::RefusesModes(modes)) => {
+            let name = volume.map_or("", |volume| volume.metadata.name.as_str());
+            refused(&format!("its volume \"{name}\""), "its driver", modes)
+        }
         Some(ByDriver::CannotShare(modes)) if !claim.spec.access_modes.common(modes).is_empty() => {
             let name = volume.map_or("", |volume| volume.metadata.name.as_str());
             Hazard {
@@ -145,6 +156,20 @@ fn never(it: &str) -> Hazard {
         brief:
             "ReadWriteOnce and ReadOnlyMany together are never attached; use ReadWriteOnce alone"
                 .to_owned(),
+    }
+}
+
+/// A volume with modes that its driver refuses to attach. `it` is how the sentence calls it.
+fn refused(it: &str, driver: &str, modes: AccessModes) -> Hazard {
+    Hazard {
+        what: format!(
+            "{it} is labelled {modes}, which {driver} cannot give, and it refuses to attach such a volume to the first node as well, so no pod with it ever starts."
+        ),
+        advice: NEVER.to_owned(),
+        brief: format!(
+            "{it} is labelled {modes} and never attached; set its modes to ReadWriteOnce alone"
+        ),
+        ..too_much(modes)
     }
 }
 

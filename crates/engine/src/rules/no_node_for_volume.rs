@@ -5,6 +5,10 @@
 //! * A workload with pods whose bound volumes are limited to some nodes (a zone, a
 //!   host), where nodes that the pods choose are known and none of them reaches the
 //!   volumes: after a change of `nodeSelector`, affinity or tolerations, for example.
+//! * A workload with two volumes of which one cannot leave a zone and the other cannot leave
+//!   another one.
+//! * A StatefulSet with required anti-affinity between its pods, where the volumes made for them
+//!   are in fewer places than there are pods.
 //! * `nodeName` in a pod template beside a claim that is not bound yet and whose class
 //!   binds it when a pod is scheduled (`volumeBindingMode: WaitForFirstConsumer`).
 //!
@@ -46,14 +50,20 @@
 //! Claims that are not bound yet, pods that no known node takes whatever their volumes
 //! are, clusters without known nodes, and those where Karpenter makes nodes.
 
+use std::collections::{HashMap, HashSet};
+
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
+use crate::analysis::affinity::matches_itself;
 use crate::analysis::binding::class_of;
-use crate::analysis::eligibility::{Eligibility, only_host};
+use crate::analysis::eligibility::{Eligibility, is_elastic, only_host};
 use crate::analysis::volumes::claims;
-use crate::analysis::{Analysis, NodeAssumption, topology};
+use crate::analysis::{Analysis, Facts, NodeAssumption, topology};
+use crate::model::Text;
 use crate::model::claim::Claim;
 use crate::model::node::NodeSelector;
+use crate::model::pod::HOSTNAME;
+use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::StorageClass;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
@@ -64,15 +74,13 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-/// A label of nodes that Karpenter makes, where a pod needs one and of the kind it needs.
-const MADE_ON_DEMAND: &str = "karpenter.sh/nodepool";
-
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     if !analysis.workload.has_pods() {
         return;
     }
     found.extend(never_bound(analysis));
     found.extend(out_of_reach(analysis));
+    found.extend(crowded(analysis));
 }
 
 /// A claim that waits for the scheduler, of a pod that never meets it.
@@ -115,64 +123,257 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     })
 }
 
+/// A claim of the pods, and the nodes that its bound volume is limited to.
+struct Limited {
+    claim: Text,
+    reach: NodeSelector,
+}
+
+impl Limited {
+    fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
+        let namespace = &workload.metadata.namespace;
+        let Lookup::Found(found) = facts.view.claim(namespace, claim) else {
+            return None;
+        };
+        let volume = facts.view.volume(&found.spec.volume_name).found()?;
+        Some(Self {
+            claim: claim.into(),
+            reach: topology::reach(volume)?,
+        })
+    }
+}
+
 /// Bound volumes that no node reaches to which the pods may go.
 fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if facts.nodes == NodeAssumption::Always {
         return None;
     }
-    let namespace = &workload.metadata.namespace;
-    let limited: Vec<(&str, NodeSelector)> = claims(workload)
-        .filter_map(|name| {
-            let Lookup::Found(claim) = facts.view.claim(namespace, name) else {
-                return None;
-            };
-            let volume = facts.view.volume(&claim.spec.volume_name).found()?;
-            Some((name.as_str(), topology::reach(volume)?))
-        })
+    let of_all: Vec<Limited> = claims(workload)
+        .filter_map(|name| Limited::of(name, workload, facts))
         .collect();
+    in_two_places(&of_all, analysis).or_else(|| unreachable(&of_all, analysis))
+}
+
+/// Two volumes of which each can be used on nodes only where the other cannot.
+fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
+    let mut rest = limited.iter().take(MOST_COMPARED).enumerate();
+    let (one, other) = rest.find_map(|(at, one)| {
+        let mut later = limited[at + 1..].iter().take(MOST_COMPARED);
+        let other = later.find(|other| exclude_each_other(&one.reach, &other.reach))?;
+        Some((one, other))
+    })?;
+    let places = [one, other].map(|it| place(&it.reach, analysis));
+    Some(Hazard {
+        field_path: analysis.workload.kind.pod_spec_path().to_owned(),
+        volumes: vec![one.claim.clone(), other.claim.clone()],
+        what: format!(
+            "the volume of claim \"{}\" cannot leave {}, and that of claim \"{}\" cannot leave {}; no node is in both, so {}.",
+            one.claim,
+            places[0],
+            other.claim,
+            places[1],
+            stops(analysis.workload)
+        ),
+        advice: "Move the data of one of them to where the other one is (a snapshot and a new claim), or split the pods.".to_owned(),
+        brief: format!(
+            "claims \"{}\" and \"{}\" are in two places, and no node is in both",
+            one.claim, other.claim
+        ),
+        ..blank(Certainty::Verified)
+    })
+}
+
+/// At most so many claims or pods are compared with each other.
+const MOST_COMPARED: usize = 32;
+
+/// Whether no node can match both: every term of the one demands values of a label that every
+/// term of the other does not.
+fn exclude_each_other(one: &NodeSelector, other: &NodeSelector) -> bool {
+    let differ = |a: &Requirement, b: &Requirement| {
+        a.operator == Operator::In
+            && a.key == b.key
+            && !a.values.iter().any(|value| b.accepts(Some(value)))
+    };
+    one.terms_that_match().all(|one| {
+        other.terms_that_match().all(|other| {
+            let mut requirements = one.match_expressions.iter().chain(&one.match_fields);
+            requirements.any(|a| {
+                let mut theirs = other.match_expressions.iter().chain(&other.match_fields);
+                theirs.any(|b| differ(a, b))
+            })
+        })
+    })
+}
+
+fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
+    let (workload, facts) = (analysis.workload, analysis.facts);
     if limited.is_empty() {
         return None;
     }
-    let both = Eligibility::of(workload, limited.iter().map(|(_, reach)| reach), facts);
+    let both = Eligibility::of(workload, limited.iter().map(|it| &it.reach), facts);
     let without = Eligibility::of(workload, None, facts);
     if both.count(facts) != Some(0) || without.count(facts).unwrap_or_default() == 0 {
         return None;
     }
-    let mut is_elastic = false;
-    facts.view.visit_nodes(None, &mut |node| {
-        is_elastic = node.metadata.labels.get(MADE_ON_DEMAND).is_some();
-        !is_elastic
-    });
-    let is_out = |(_, reach): &&(&str, NodeSelector)| {
-        Eligibility::of(workload, [reach], facts).count(facts) == Some(0)
-    };
-    let (name, reach) = limited.iter().find(is_out).or_else(|| limited.first())?;
-    if is_elastic {
+    let is_out =
+        |it: &&Limited| Eligibility::of(workload, [&it.reach], facts).count(facts) == Some(0);
+    let Limited { claim, reach } = limited.iter().find(is_out).or_else(|| limited.first())?;
+    if is_elastic(facts) {
         return None;
     }
-    let certainty = match only_host(reach).is_some() || is_ruled_out(workload, reach) {
+    let host = only_host(reach);
+    let certainty = match host.is_some() || is_ruled_out(workload, reach) {
         true => Certainty::Verified,
         // A node of the right kind in the volume's zone may still join.
         false => Certainty::Assumed,
     };
-    let stops = match workload.kind {
+    Some(Hazard {
+        field_path: workload.kind.pod_spec_path().to_owned(),
+        volumes: vec![claim.clone()],
+        what: format!(
+            "no node has both what the pods ask for and the volume of claim \"{claim}\", which cannot leave {}: {}.",
+            place(reach, analysis),
+            stops(workload)
+        ),
+        advice: match host {
+            Some(host) => format!(
+                "The data is on the machine {host}: let the pods go there, bring that machine back, or use a new claim."
+            ),
+            None => {
+                "Let the pods go to nodes that reach the volume, or move the data first.".to_owned()
+            }
+        },
+        brief: format!("no node can have both the pod and the volume of claim \"{claim}\""),
+        ..blank(certainty)
+    })
+}
+
+/// What becomes of the pods, as part of a sentence.
+fn stops(workload: &Workload) -> &'static str {
+    match workload.kind {
         WorkloadKind::Deployment if workload.strategy.stops_first() => {
             "Recreate stops the pod that runs, and the new one stays Pending"
         }
         _ => "a new pod stays Pending",
-    };
+    }
+}
+
+/// Pods of a StatefulSet that required anti-affinity keeps apart, where the volumes made for them
+/// are in too few places for that.
+fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    if workload.kind != WorkloadKind::StatefulSet || workload.claim_templates.is_empty() {
+        return None;
+    }
+    let mut terms = workload.template.anti_affinity.iter();
+    let term = terms.find(|term| matches_itself(term, workload, facts))?;
+    let pods: Vec<(i64, Text, Vec<Text>)> = workload
+        .ordinals()
+        .take(MOST_COMPARED)
+        .filter_map(|ordinal| {
+            let own = workload.claim_templates.iter().filter_map(|template| {
+                let stem = (&template.metadata.name, &workload.metadata.name);
+                Limited::of(&format!("{}-{}-{ordinal}", stem.0, stem.1), workload, facts)
+            });
+            let own: Vec<Limited> = own.collect();
+            let claim = own.first()?.claim.clone();
+            let reach = own.iter().map(|it| &it.reach);
+            Some((
+                ordinal,
+                claim,
+                places_of(&term.topology_key, workload, reach, facts),
+            ))
+        })
+        .collect();
+    let (one, other) = too_many(&pods)?;
+    let (pod, claim, places) = (one.0, &one.1, &one.2);
+    let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+    let is_host = term.topology_key == HOSTNAME;
     Some(Hazard {
-        field_path: workload.kind.pod_spec_path().to_owned(),
-        volumes: vec![(*name).into()],
+        field_path: format!("{}.affinity.podAntiAffinity", workload.kind.pod_spec_path()),
+        volumes: vec![other.1.clone(), claim.clone()],
         what: format!(
-            "no node has both what the pods ask for and the volume of claim \"{name}\", which cannot leave {}: {stops}.",
-            place(reach)
+            "the volumes of claims \"{}\" and \"{claim}\" can be used on {} only, and the required anti-affinity of the pods lets no two of them be there, so {}-{pod} stays Pending.",
+            other.1,
+            match is_host {
+                true => messages::some(names),
+                false => format!("{} {}", term.topology_key, messages::some(names)),
+            },
+            workload.metadata.name,
         ),
-        advice: "Let the pods go to nodes that reach the volume, or move the data first."
-            .to_owned(),
-        brief: format!("no node can have both the pod and the volume of claim \"{name}\""),
-        ..blank(certainty)
+        advice: format!(
+            "Make the anti-affinity preferred, or, if the other pods have the data too, delete claim \"{claim}\" and pod {}-{pod}, so that its volume is made anew elsewhere.",
+            workload.metadata.name
+        ),
+        brief: format!(
+            "the volumes of \"{}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart",
+            other.1
+        ),
+        ..blank(match is_host && places.len() == 1 {
+            true => Certainty::Verified,
+            // Another node may join.
+            false => Certainty::Assumed,
+        })
+    })
+}
+
+/// The values of the label `key` on the nodes to which a pod with volumes of that reach may go;
+/// none where that is not limited.
+fn places_of<'r>(
+    key: &str,
+    workload: &'r Workload,
+    reach: impl Iterator<Item = &'r NodeSelector>,
+    facts: Facts<'r>,
+) -> Vec<Text> {
+    let mut places: Vec<Text> = Vec::new();
+    Eligibility::of(workload, reach, facts).visit(facts, &mut |node| {
+        if let Some(value) = node.metadata.labels.get(key)
+            && !places.iter().any(|it| it == value)
+        {
+            places.push(value.into());
+        }
+        places.len() <= MOST_COMPARED
+    });
+    places
+}
+
+/// A pod: its ordinal, the first of its claims, and the places where it may be.
+type Bound = (i64, Text, Vec<Text>);
+
+/// A pod for which no place is left where each takes one of its own, and another one that may be
+/// in one of its places.
+fn too_many(pods: &[Bound]) -> Option<(&Bound, &Bound)> {
+    let mut taken: HashMap<&Text, usize> = HashMap::new();
+    for (at, pod) in pods.iter().enumerate() {
+        // Where no node is known, or none reaches the volume, something else is wrong.
+        if !pod.2.is_empty() && !find_place(at, pods, &mut taken, &mut HashSet::new()) {
+            let other = pod.2.iter().find_map(|place| taken.get(place))?;
+            return Some((pod, pods.get(*other)?));
+        }
+    }
+    None
+}
+
+/// Whether there is a place for a pod, if need be by moving others (an augmenting path).
+fn find_place<'p>(
+    at: usize,
+    pods: &'p [Bound],
+    taken: &mut HashMap<&'p Text, usize>,
+    seen: &mut HashSet<&'p Text>,
+) -> bool {
+    pods[at].2.iter().any(|place| {
+        if !seen.insert(place) {
+            return false;
+        }
+        let is_free = match taken.get(place).copied() {
+            None => true,
+            Some(other) => find_place(other, pods, taken, seen),
+        };
+        if is_free {
+            taken.insert(place, at);
+        }
+        is_free
     })
 }
 
@@ -188,18 +389,35 @@ fn is_ruled_out(workload: &Workload, reach: &NodeSelector) -> bool {
     })
 }
 
-/// Where a volume is, as part of a sentence.
-fn place(reach: &NodeSelector) -> String {
-    let mut requirements = reach.node_selector_terms.iter().flat_map(|term| {
-        let requirements = term.match_expressions.iter().chain(&term.match_fields);
-        requirements.filter(|it| !it.values.is_empty())
-    });
-    match requirements.next() {
-        Some(it) => format!(
-            "{} {}",
-            it.key,
-            messages::some(it.values.iter().map(ToString::to_string).collect())
-        ),
+/// Where a volume is, as part of a sentence: by the label that keeps the pods' nodes from it, where
+/// there is one.
+fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
+    let all = || {
+        reach.node_selector_terms.iter().flat_map(|term| {
+            let requirements = term.match_expressions.iter().chain(&term.match_fields);
+            requirements.filter(|it| !it.values.is_empty())
+        })
+    };
+    let refuses = |it: &&Requirement| {
+        let (mut any, mut accepts) = (false, false);
+        let nodes = Eligibility::of(analysis.workload, None, analysis.facts);
+        nodes.visit(analysis.facts, &mut |node| {
+            let value = match it.key.as_str() {
+                "metadata.name" => Some(node.metadata.name.as_str()),
+                key => node.metadata.labels.get(key),
+            };
+            any = true;
+            accepts = it.accepts(value);
+            !accepts
+        });
+        any && !accepts
+    };
+    let refusing = all().take(MOST_COMPARED).find(refuses);
+    match refusing.or_else(|| all().next()) {
+        Some(it) => {
+            let values = messages::some(it.values.iter().map(ToString::to_string).collect());
+            format!("{} {values}", it.key)
+        }
         None => "its nodes".to_owned(),
     }
 }

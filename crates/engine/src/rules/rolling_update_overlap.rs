@@ -14,6 +14,9 @@
 //! DeploymentConfig of OpenShift with the strategy `Rolling`, and a CloneSet of OpenKruise
 //! (which has no surge by default).
 //!
+//! A DeploymentConfig whose pre or post hook mounts the volume has the same fault: its hook pod
+//! comes while another pod has the volume.
+//!
 //! Also an update that moves pods which are otherwise kept on one node: a
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
 //! dropped, affinity replaced by a node. The old pod is where the template before
@@ -21,7 +24,9 @@
 //! several pods which may be on several nodes: it leads each new pod to any old one, also
 //! to one that waits for the volume. Moving under `Recreate` is safe. A StatefulSet with several pods on one such volume is stopped by it as
 //! well: it replaces them one by one, and those that have still to go keep the
-//! volume.
+//! volume. So it is by the start of a rollout that `partition` or `OnDelete` held back (assumed,
+//! as the earlier template is not at hand). A DeploymentConfig whose pre or post hook mounts the
+//! volume has the same fault: the hook's pod comes while another one has it.
 //!
 //! # Why
 //!
@@ -81,6 +86,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    found.extend(hook(analysis));
     if analysis.exclusive().next().is_none() || analysis.pins_rollouts() {
         return;
     }
@@ -98,6 +104,38 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     hazard.advice.push_str(&messages::shared_class(analysis));
     found.push(hazard);
+}
+
+/// The pod of a DeploymentConfig's hook, which has the node selector of the others and not
+/// their affinity (`makeHookPod` in openshift/origin `pkg/apps/strategy/support/lifecycle.go`).
+fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let mut exclusive = analysis.exclusive();
+    let volume = exclusive.find(|it| workload.hook_volumes.contains(&it.name))?;
+    if analysis.placement.one_node.is_some() || !workload.has_pods() {
+        return None;
+    }
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Deadlock,
+        certainty: Certainty::Verified,
+        field_path: strategies::field(workload).to_owned(),
+        volumes: vec![volume.shown_name().clone()],
+        excess: 0,
+        what: format!(
+            "{} and {}; the pod of a pre or post hook mounts it while another pod has it, so on another node it never starts, and the rollout fails.",
+            messages::volumes(std::iter::once(volume)),
+            analysis.placement.eligible,
+        ),
+        advice: format!(
+            "Take \"{}\" out of the hook's volumes, or make it a mid hook of Recreate, which runs when no pod has it.",
+            volume.name
+        ),
+        brief: format!(
+            "{}: a hook pod on another node never starts; use a mid hook",
+            messages::quoted(volume)
+        ),
+    })
 }
 
 fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
@@ -194,7 +232,11 @@ fn of_move(
     Hazard {
         rule: RULE.code,
         outcome,
-        certainty: Certainty::Verified,
+        certainty: match moved.from {
+            // Its revision may differ in something else.
+            Places::OfEarlier => Certainty::Assumed,
+            _ => Certainty::Verified,
+        },
         field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: 0,

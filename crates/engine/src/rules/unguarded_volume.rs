@@ -203,7 +203,9 @@ impl Words {
                     "two nodes may write to one file system, which damages it",
                 )),
             },
-            ByDriver::CannotShare(_) | ByDriver::NeverAttached => return None,
+            ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
+                return None;
+            }
         })
     }
 

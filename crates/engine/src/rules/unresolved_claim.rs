@@ -7,8 +7,9 @@
 //! or has to be created manually (class `""` or `kubernetes.io/no-provisioner`) and
 //! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
 //! in a live cluster, the class does not exist; or, among files, it is not there, and
-//! its name says NFS, which most drivers do not attach and some do. It is reported once for each
-//! workload. The outcome is `unknown`, and it is never denied by default. The same
+//! its name says NFS, which most drivers do not attach and some do; or its volume is a disk of
+//! a driver that attaches as it ships, and a CSIDriver object says that nothing attaches it. It is
+//! reported once for each workload. Also a workload with pods whose claim is being deleted. The outcome is `unknown`, and it is never denied by default. The same
 //! is said of an object that has to do with so many others that the guard stopped judging it.
 //!
 //! # Why
@@ -61,6 +62,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    found.extend(going(analysis));
     if let Some(assumed) = analysis.with_unknown_as_exclusive() {
         let hazards = judge_workload(&assumed);
         let autoscaler = analysis.highest_autoscaler();
@@ -68,6 +70,36 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         let need = format!("this {} needs{why}", analysis.workload.kind);
         found.extend(unresolved(analysis, &hazards, &need, None));
     }
+}
+
+/// A claim that is being deleted: the scheduler refuses new pods that use it (`podHasPVCs` in
+/// `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`), and it goes when the last
+/// one that has it is gone.
+fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    if !workload.has_pods() {
+        return None;
+    }
+    let namespace = &workload.metadata.namespace;
+    let volume = analysis.volumes.iter().find(|volume| {
+        let claim = volume.claim.as_deref();
+        let claim = claim.and_then(|it| analysis.facts.view.claim(namespace, it).found());
+        claim.is_some_and(|claim| claim.metadata.deleting)
+    })?;
+    let claim = messages::quoted(volume);
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Unknown,
+        certainty: Certainty::Verified,
+        field_path: analysis.volume_path(volume),
+        volumes: vec![volume.shown_name().clone()],
+        excess: 0,
+        what: format!(
+            "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
+        ),
+        advice: "Create the claim again once it is gone, or name another one.".to_owned(),
+        brief: format!("{claim} is being deleted: new pods stay Pending"),
+    })
 }
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
@@ -254,6 +286,9 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         Missing::Volume(name, absence) => {
             format!("names volume \"{name}\", which {}", fate(absence))
         }
+        Missing::SecondNode(driver) => format!(
+            "is a disk of {driver}, whose CSIDriver object says that nothing attaches it (attachRequired: false), and nothing else is known to keep a second node from writing to it"
+        ),
     };
     let advice = match missing {
         Missing::Claim(Absence::NotSynced)
@@ -274,6 +309,9 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         Missing::Class(..) => "Create the class, or name another one in the claim.",
         Missing::DefaultClass(_) => "Name a class in the claim.",
         Missing::Provisioner(_) => "Describe it under `provisioners` in the policy.",
+        Missing::SecondNode(_) => {
+            "Let the driver attach its volumes, or say under `provisioners` in the policy what it does."
+        }
     };
     (format!("{claim} {seen}"), advice)
 }

@@ -6,7 +6,8 @@
 //! does not have for that volume mode, and a template of such claims: a
 //! StatefulSet's `volumeClaimTemplates` and generic ephemeral volumes. The outcome is `stuck` where it is
 //! verified, in the driver's code or its documentation, that the provisioner
-//! never gives it, or not with the class's parameters and the claim as they are;
+//! never gives it, or not with the class's parameters and the claim as they are, or where the
+//! claim names a free volume that has not all the modes it asks for;
 //! `unknown` where it takes something that no object shows, or where the catalog
 //! is not sure.
 //!
@@ -58,6 +59,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     if review.old.is_none() {
+        found.extend(mismatch(review.claim, review.facts));
         judge(review.claim, review.facts, found);
     }
 }
@@ -126,6 +128,34 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
         }
         Ok(_) | Err(_) => {}
     }
+}
+
+/// A volume that the claim names, that no claim has yet and that lacks what this one asks for: the
+/// two are never bound (`checkVolumeSatisfyClaim` in
+/// `pkg/controller/volume/persistentvolume/pv_controller.go`).
+fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
+    let volume = facts.view.volume(&claim.spec.volume_name).found()?;
+    let asked = claim.spec.access_modes;
+    let lacking = asked.minus(volume.spec.access_modes);
+    if lacking.is_empty()
+        || volume.spec.claim_ref.is_some()
+        || !claim.status.access_modes.is_empty()
+    {
+        return None;
+    }
+    let name = &volume.metadata.name;
+    Some(Hazard {
+        what: format!(
+            "it asks for {lacking} and names volume \"{name}\", which is {} only, so the two are never bound and the claim stays Pending.",
+            volume.spec.access_modes
+        ),
+        advice: format!(
+            "Ask for {}, or name another volume.",
+            volume.spec.access_modes
+        ),
+        brief: format!("volume \"{name}\" is not {lacking}, so the claim is never bound to it"),
+        ..blank(claim, Outcome::Stuck, lacking)
+    })
 }
 
 /// What a class does not give of what the claim asks for.

@@ -8,7 +8,11 @@
 //! outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end and
 //! shares an exclusive volume only with others that also end it is `delay`. It is reported
 //! once for each claim, with the names of the others, on the object that comes
-//! later; in files, on the one that ends by itself. A claim with the name that a
+//! later; in files, on the one that ends by itself. It is `stuck` as well where one follows the
+//! other and no node can run both: they use one host port, anti-affinity keeps them apart, no
+//! node has enough of a device for both, or taints and selectors let them on no common node.
+//! A Job or bare pod that goes to the node of the volume is a `delay`: while it runs, the
+//! other one can restart on that node only. A claim with the name that a
 //! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
 //! it exists yet or not, and one with the name of a pod and its generic ephemeral volume
 //! (`builder-sources`) is that pod's. Two PersistentVolumes with one driver and one
@@ -47,15 +51,17 @@
 //!
 //! Give the job required pod affinity to the application's pods, and neither to its
 //! own nor to those of anything else, on `kubernetes.io/hostname`, so that it runs where
-//! the volume is; or scale one of them to 0, pin both to the same node with a `nodeSelector`
-//! and scale it up again; or back up from a snapshot; or use a
-//! ReadWriteMany volume.
+//! the volume is; on nodes with taints it needs the application's tolerations as well. A bare
+//! pod gets the same and `restartPolicy: Never`. Two that run forever are scaled to 0 one after
+//! the other and pinned to the same node with a `nodeSelector`; or back up from a snapshot; or
+//! use a ReadWriteMany volume.
 //!
 //! # Silent on
 //!
 //! Workloads that are always on the same node: both pinned to it, a Job or
 //! CronJob that follows the other (or the very pod of a StatefulSet, by the label
-//! `statefulset.kubernetes.io/pod-name`) by affinity, or both held by affinity that
+//! `statefulset.kubernetes.io/pod-name` or `apps.kubernetes.io/pod-index`) by affinity, two of
+//! those that follow the same, or both held by affinity that
 //! ties them in both directions. A Deployment that merely follows another one is
 //! not: the other may move while it stays. Pods that run to an end and wait for
 //! each other's ReadWriteOncePod volume.
@@ -65,7 +71,9 @@ use std::collections::HashSet;
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
-use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
+use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
+use crate::analysis::users::Visit;
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
@@ -219,15 +227,36 @@ const WAITS_FOR_THE_END: &str =
 const ONE_RUNS: &str = "on different nodes, only one of them can run";
 
 fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
-    let apart: Vec<_> = match volume.attach_constraint {
+    let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
+    let mut apart: Vec<_> = match volume.attach_constraint {
         AttachConstraint::SinglePod => users::others(analysis, claim),
-        AttachConstraint::Exclusive { .. } => users::apart(analysis, claim, volume),
+        AttachConstraint::Exclusive { .. } => {
+            if let Some(hazard) = blocked(analysis, volume, claim) {
+                return Some(hazard);
+            }
+            users::apart(analysis, claim, volume)
+        }
         AttachConstraint::Free | AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => {
             return None;
         }
     };
-    let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
     let workload = analysis.workload;
+    if !single_pod {
+        let (mut visits, mut rest) = (Vec::new(), Vec::new());
+        for other in apart {
+            match users::visit(analysis, other, volume) {
+                Some(visit) => visits.push(visit),
+                None => rest.push(other),
+            }
+        }
+        let in_passing = |it: &&Workload| it.ends() && users::comes_and_goes(workload);
+        if let Some(visit) = visits.first()
+            && rest.iter().all(in_passing)
+        {
+            return Some(visiting(analysis, volume, claim, visit));
+        }
+        apart = rest;
+    }
     // Workloads that run to completion wait for each other and then run.
     let passing = workload.ends() && apart.iter().all(|it| it.ends());
     if passing && single_pod {
@@ -253,14 +282,23 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     } else {
         (Outcome::Stuck, WAITS, ONE_RUNS)
     };
-    let (led_astray, way) = match pair(workload, &apart) {
-        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
+    let pair = pair(analysis, claim, &apart);
+    let certainty = match pair {
+        Some((follower, leader))
+            if !single_pod && is_led_by_chance(follower, leader, &apart, analysis) =>
+        {
+            Certainty::Assumed
+        }
+        _ => Certainty::Verified,
+    };
+    let (led_astray, way) = match pair {
+        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis),
         _ => (String::new(), together(analysis, claim, &apart)),
     };
     Some(Hazard {
         rule: RULE.code,
         outcome,
-        certainty: Certainty::Verified,
+        certainty,
         field_path: analysis.volume_path(volume),
         volumes: vec![claim.into()],
         excess: i64::try_from(others.len()).unwrap_or(i64::MAX),
@@ -273,16 +311,183 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
             let class = messages::shared_class(analysis);
-            format!("{way}, or give each workload a claim of its own.{class}")
+            format!("{way}, {OWN_CLAIM}.{class}")
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
     })
 }
 
-/// How workloads that all run forever get to one node. One that affinity keeps there has what the
-/// others lack.
+const OWN_CLAIM: &str = "or give each workload a claim of its own";
+
+/// Whether chance alone leads the follower astray: its affinity matches its own pods too, and
+/// while none of either is there, its first one may start anywhere.
+fn is_led_by_chance(
+    follower: &Workload,
+    leader: &Workload,
+    apart: &[&Workload],
+    analysis: &Analysis<'_>,
+) -> bool {
+    follower.ends()
+        && apart.len() == 1
+        && affinity::strays(follower, leader, analysis.facts)
+            .is_some_and(|strays| strays.own && strays.leaders.is_empty())
+        && users::stays_together(analysis, leader)
+}
+
+/// At most so many of the others are compared with the workload.
+const MOST_COMPARED: usize = 32;
+
+/// Others that can never be on one node with the workload, although they would have to.
+fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    let others = users::others(analysis, claim);
+    let others = others.into_iter().take(MOST_COMPARED);
+    let mut others = others.filter(|other| !(workload.ends() && other.ends()));
+    let (leader, follower, obstacle) = others.find_map(|other| {
+        let (follower, leader) = match users::comes_and_goes(workload) {
+            true => (workload, other),
+            false => (other, workload),
+        };
+        let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
+        let follows = || affinity::strays(follower, leader, facts).is_some();
+        (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
+            .then_some((leader, follower, obstacle))
+    })?;
+    let (leads, follows) = (leader.shown(), follower.shown());
+    let (why, way) = match &obstacle {
+        Obstacle::HostPort(port) => (
+            format!("both use host port {port}, so no node takes both"),
+            "Let one of them use another host port or none".to_owned(),
+        ),
+        Obstacle::AntiAffinity { of_first } => {
+            let (owner, off) = match of_first {
+                true => (&leads, &follows),
+                false => (&follows, &leads),
+            };
+            (
+                format!("the required anti-affinity of {owner} keeps {off} off its nodes"),
+                format!("Take that anti-affinity off {owner}"),
+            )
+        }
+        Obstacle::Device(device) => (
+            format!("no node has enough {device} for both"),
+            format!("Let one of them run without {device}"),
+        ),
+        Obstacle::Nodes(NoNode::Taints) => (
+            format!("{follows} follows {leads}, but does not tolerate the taints of its nodes"),
+            format!(
+                "Give {}{}",
+                pods_of(follower),
+                needs(follower, leader, &obstacle)
+            ),
+        ),
+        Obstacle::Nodes(NoNode::Contradiction | NoNode::Unknown) => (
+            format!("{follows} follows {leads}, but no node is eligible for both"),
+            format!(
+                "Give {}{}",
+                pods_of(follower),
+                needs(follower, leader, &obstacle)
+            ),
+        ),
+    };
+    let other = match users::comes_and_goes(workload) {
+        true => leads,
+        false => follows,
+    };
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        certainty: match obstacle {
+            Obstacle::Nodes(NoNode::Unknown) => Certainty::Assumed,
+            _ => Certainty::Verified,
+        },
+        field_path: analysis.volume_path(volume),
+        volumes: vec![claim.into()],
+        excess: 1,
+        what: format!(
+            "{} and is also used by {other}; {why}, and the later one never starts.",
+            messages::volumes(std::iter::once(volume)),
+        ),
+        advice: format!("{way}, {OWN_CLAIM}.{}", messages::shared_class(analysis)),
+        brief: format!("claim \"{claim}\" is also used by {other}; no node can run both"),
+    })
+}
+
+/// A Job or bare pod that is where the volume is, or may be.
+fn visiting(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    claim: &str,
+    (visit, visitor, host): &(Visit, &Workload, &Workload),
+) -> Hazard {
+    let (visitor_name, host_name) = (visitor.shown(), host.shown());
+    let other = match affinity::same(visitor, analysis.workload) {
+        true => &host_name,
+        false => &visitor_name,
+    };
+    let meanwhile = format!("while it runs, {host_name} can restart");
+    let (outcome, certainty, seen, advice, brief) = match visit {
+        Visit::Beside | Visit::ToTheVolume(_) => {
+            let (start, only) = match visit {
+                Visit::ToTheVolume(node) => (
+                    format!("{visitor_name} starts at once on node {node}, where the volume is"),
+                    format!("on {node} only"),
+                ),
+                _ => (
+                    format!("{visitor_name} starts where {host_name} is"),
+                    "on that node only".to_owned(),
+                ),
+            };
+            let advice = match visitor.ends() {
+                true => "Nothing breaks.",
+                false => "Delete it when it is no longer needed.",
+            };
+            (
+                Outcome::Delay,
+                Certainty::Verified,
+                format!("{start}; {meanwhile} {only}"),
+                advice.to_owned(),
+                format!("while {visitor_name} runs, {host_name} can restart {only}"),
+            )
+        }
+        Visit::To(node) => {
+            let (_, way) = follow(visitor, host, claim, analysis);
+            (
+                Outcome::Stuck,
+                Certainty::Assumed,
+                format!(
+                    "{visitor_name} goes to node {node}: if the volume is on another one, it waits for as long as {host_name} runs, and {meanwhile} on {node} only"
+                ),
+                format!("{way}, {OWN_CLAIM}."),
+                format!(
+                    "{visitor_name} starts only if the volume is on {node}, as {host_name} uses it"
+                ),
+            )
+        }
+    };
+    Hazard {
+        rule: RULE.code,
+        outcome,
+        certainty,
+        field_path: analysis.volume_path(volume),
+        volumes: vec![claim.into()],
+        excess: 1,
+        what: format!(
+            "{} and is also used by {other}; {seen}.",
+            messages::volumes(std::iter::once(volume)),
+        ),
+        advice,
+        brief,
+    }
+}
+
+/// How workloads get to one node of which none can follow another. One that affinity keeps there
+/// has what the others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
+    if users::comes_and_goes(workload) && apart.iter().all(|it| users::comes_and_goes(it)) {
+        return "Start one when the other has ended".to_owned();
+    }
     if users::holds_together(workload, || users::all_others(analysis, claim), facts) {
         let names = messages::some(apart.iter().map(|it| it.shown()).collect());
         return format!(
@@ -305,16 +510,34 @@ const PIN: &str = "Scale one to 0, give both `nodeSelector: {kubernetes.io/hostn
 /// At most this many labels are named in a sentence.
 const MOST_LABELS: usize = 3;
 
-/// The follower and the leader on one node: what runs to completion follows what runs forever.
+/// The follower and the leader on one node: what comes and goes follows what runs forever, and
+/// of several of those the one that others follow already.
 fn pair<'a>(
-    workload: &'a Workload,
-    others: &[&'a Workload],
+    analysis: &Analysis<'a>,
+    claim: &str,
+    apart: &[&'a Workload],
 ) -> Option<(&'a Workload, &'a Workload)> {
-    let other = others.iter().find(|it| it.ends() != workload.ends())?;
-    Some(match workload.ends() {
-        true => (workload, other),
-        false => (other, workload),
-    })
+    let workload = analysis.workload;
+    let (passing, lasting): (Vec<&Workload>, Vec<&Workload>) = users::all_others(analysis, claim)
+        .into_iter()
+        .take(MOST_COMPARED)
+        .partition(|it| users::comes_and_goes(it));
+    if !users::comes_and_goes(workload) {
+        let is_free = |it: &&&Workload| {
+            users::comes_and_goes(it) && !users::follows_one(analysis, it, &lasting)
+        };
+        return apart
+            .iter()
+            .find(is_free)
+            .map(|follower| (*follower, workload));
+    }
+    let is_followed = |leader: &&&Workload| {
+        let mut followers = passing.iter();
+        followers.any(|it| users::follows_one(analysis, it, &[leader]))
+    };
+    let last = || apart.iter().find(|it| workload.ends() && !it.ends());
+    let leader = lasting.iter().find(is_followed).or(lasting.first());
+    Some((workload, leader.or_else(last)?))
 }
 
 /// Where the affinity that `follower` has leads it beside `leader`, as the beginning of a
@@ -323,12 +546,9 @@ fn follow(
     follower: &Workload,
     leader: &Workload,
     claim: &str,
-    facts: Facts<'_>,
+    analysis: &Analysis<'_>,
 ) -> (String, String) {
-    // Only the scheduler evaluates affinity, and it never sees pods with `nodeName`.
-    if follower.template.node_name.is_some() {
-        return (String::new(), PIN.to_owned());
-    }
+    let facts = analysis.facts;
     let name = follower.shown();
     let (they, leading) = (pods_of(follower), pods_of(leader));
     let marks = users::marks(leader, claim);
@@ -337,7 +557,9 @@ fn follow(
         let selector = term.label_selector.as_ref();
         selector.is_some_and(|it| it.matches(&marks)) && term.topology_key == HOSTNAME
     };
-    if terms.iter().any(leads_there) && !terms.iter().all(leads_there) {
+    // Only the scheduler evaluates affinity, and it never sees pods with `nodeName`.
+    let is_scheduled = follower.template.node_name.is_none();
+    if is_scheduled && terms.iter().any(leads_there) && !terms.iter().all(leads_there) {
         let text = format!(
             "the required pod affinity of {name} also demands other pods on the same node, and no node has both once they run on different ones; "
         );
@@ -366,13 +588,13 @@ fn follow(
             );
             (text, Vec::new())
         }
-        Some(_) if marks.get(POD_NAME).is_none() => {
+        Some(_) if marks.get(POD_NAME).is_none() && !users::stays_together(analysis, leader) => {
             let way = format!("Keep {leading} on one node, as {they} go to any of them");
             return (String::new(), way);
         }
         Some(_) => (String::new(), Vec::new()),
     };
-    let way = keep_beside(follower, leader, &marks, &strays);
+    let way = keep_beside(follower, leader, &marks, &strays, analysis);
     (led_astray, way)
 }
 
@@ -383,6 +605,7 @@ fn keep_beside(
     leader: &Workload,
     marks: &Labels,
     strays: &[&Workload],
+    analysis: &Analysis<'_>,
 ) -> String {
     let (they, leading) = (pods_of(follower), pods_of(leader));
     let found_too: Vec<String> = std::iter::once(&follower)
@@ -393,22 +616,86 @@ fn keep_beside(
     let few = (1..=MOST_LABELS).contains(&marks.iter().count());
     let labels = marks.iter().map(|(key, value)| format!("{key}={value}"));
     let labels = labels.collect::<Vec<_>>().join(",");
-    let run = match follower.kind {
-        WorkloadKind::Pod => "it runs",
-        _ => "they run",
+    let is_pod = follower.kind == WorkloadKind::Pod;
+    let run = if is_pod { "it runs" } else { "they run" };
+    let mut more = match obstacle(leader, follower, None, analysis.facts) {
+        Some(nodes @ Obstacle::Nodes(_)) => {
+            format!(" and{}", needs(follower, leader, &nodes))
+        }
+        _ => match tolerations_of(follower, leader) {
+            Some(tolerations) => format!(" and {tolerations}"),
+            None => String::new(),
+        },
     };
+    if let Some(node) = &follower.template.node_name {
+        more.push_str(&format!(", in place of nodeName {node}"));
+    }
+    if few && found_too.is_empty() && is_pod {
+        let terms = marks.iter().map(|(key, value)| format!("{key}: {value}"));
+        let terms = terms.collect::<Vec<_>>().join(", ");
+        let how = match affinity::same(follower, analysis.workload) {
+            true => "Give it".to_owned(),
+            false => format!("Delete {they}, or make it again with"),
+        };
+        let ends = match follower.ends() {
+            true => "",
+            false => "`restartPolicy: Never` and ",
+        };
+        return format!(
+            "{how} {ends}`affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchLabels: {{{terms}}}}}, topologyKey: {HOSTNAME}}}]}}}}`{more}; or let it wait until {} has stopped",
+            leader.shown()
+        );
+    }
     let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
     if few && found_too.is_empty() {
-        format!("Give {to} {labels}, so that {run} where the volume is")
+        format!("Give {to} {labels}{more}, so that {run} where the volume is")
     } else {
         let why = match few {
             true => format!(" ({labels} is also on {})", messages::some(found_too)),
             false => String::new(),
         };
         format!(
-            "Give {leading} a label that no other pods have{why}, and {to} that label, so that {run} where the volume is"
+            "Give {leading} a label that no other pods have{why}, and {to} that label{more}, so that {run} where the volume is"
         )
     }
+}
+
+/// What the pods of `follower` need besides affinity to get to the nodes of `leader`, as a part
+/// of a sentence with a blank before it.
+fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String {
+    let selector = leader.template.node_selector.iter();
+    let selector: Vec<String> = selector
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let nodes = match (obstacle, selector.is_empty()) {
+        (Obstacle::Nodes(NoNode::Taints), _) => None,
+        (_, false) => Some(format!(
+            "the node selector of {} ({}) in place of their own",
+            leader.shown(),
+            messages::some(selector)
+        )),
+        (_, true) => Some(format!("no other nodes than {} has", leader.shown())),
+    };
+    let parts = nodes.into_iter().chain(tolerations_of(follower, leader));
+    let parts: Vec<String> = parts.collect();
+    match parts.is_empty() {
+        true => format!(" what {} has to get to its nodes", leader.shown()),
+        false => format!(" {}", messages::list(&parts)),
+    }
+}
+
+/// The tolerations of `leader` that `follower` lacks, as a part of a sentence.
+fn tolerations_of(follower: &Workload, leader: &Workload) -> Option<String> {
+    let missing = missing_tolerations(follower, leader);
+    if missing.is_empty() {
+        return None;
+    }
+    let shown = missing.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "the tolerations of {} ({})",
+        leader.shown(),
+        messages::some(shown)
+    ))
 }
 
 /// `the pods of Job fill`, or `Pod shell`.

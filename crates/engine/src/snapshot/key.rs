@@ -62,6 +62,8 @@ pub(super) enum IndexKey<'a> {
     FreeOfClass(&'a str),
     /// A volume's name in its CSI driver.
     Handle(&'a str),
+    /// The persistent volume that an attachment attaches.
+    Attached(&'a str),
     /// The claim in a volume's `claimRef`.
     ClaimedBy { namespace: &'a str, claim: &'a str },
 }

@@ -13,7 +13,7 @@ use crate::model::storage_class::StorageClass;
 /// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
 /// A snapshot stores of each object only what decides about *other* objects. It does not store
-/// scales, volume attachments and workloads whose owner is judged.
+/// scales and workloads whose owner is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     objects: Table,

@@ -14,6 +14,7 @@ use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
+use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// Declares the types that are stored.
@@ -49,7 +50,7 @@ macro_rules! stored {
 
 stored! {
     Workload Claim Volume StorageClass CsiDriver Node Namespace Autoscaler Lease
-    RuntimeClass
+    RuntimeClass VolumeAttachment
 }
 
 /// A type of object that can be stored.
@@ -60,8 +61,8 @@ pub(super) trait Typed: Sized + 'static {
 
 impl StoredObject {
     /// The object without what no decision about other objects reads: the labels of claims,
-    /// workloads and autoscalers (not those of their pods) and the volumes attached to nodes.
-    /// `None` for scales and volume attachments, which decide about no other object.
+    /// workloads and autoscalers (not those of their pods).
+    /// `None` for scales, which decide about no other object.
     #[must_use]
     pub fn of(mut object: Object) -> Option<Self> {
         if let Object::Workload(Workload { metadata, .. })
@@ -72,7 +73,6 @@ impl StoredObject {
         }
         if let Object::Node(node) = &mut object {
             node.spec.out_of_service = false;
-            node.status.volumes_attached = Box::default();
         }
         Some(match object {
             Object::Workload(workload) => Self::Workload(Arc::new(workload)),
@@ -85,7 +85,8 @@ impl StoredObject {
             Object::Autoscaler(autoscaler) => Self::Autoscaler(Arc::new(autoscaler)),
             Object::Lease(lease) => Self::Lease(Arc::new(lease)),
             Object::RuntimeClass(class) => Self::RuntimeClass(Arc::new(class)),
-            Object::Scale(_) | Object::VolumeAttachment(_) => return None,
+            Object::VolumeAttachment(attachment) => Self::VolumeAttachment(Arc::new(attachment)),
+            Object::Scale(_) => return None,
         })
     }
 
@@ -123,6 +124,9 @@ impl StoredObject {
             Self::RuntimeClass(it) => {
                 ObjectKey::global(ObjectKind::RuntimeClass, &it.metadata.name)
             }
+            Self::VolumeAttachment(it) => {
+                ObjectKey::global(ObjectKind::VolumeAttachment, &it.metadata.name)
+            }
         }
     }
 
@@ -143,7 +147,11 @@ impl StoredObject {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
+            Self::VolumeAttachment(it) if it.status.attached => {
+                add(IndexKey::Attached(&it.spec.source.persistent_volume_name));
+            }
             Self::Claim(_)
+            | Self::VolumeAttachment(_)
             | Self::CsiDriver(_)
             | Self::Namespace(_)
             | Self::Lease(_)

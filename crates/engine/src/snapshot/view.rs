@@ -23,6 +23,7 @@ use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
+use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// The only field that node selectors match, used as a hint's key.
@@ -175,6 +176,18 @@ impl<'a> View<'a> {
                     && other.metadata.name != volume.metadata.name
                     && other.claimed_by().is_some()
             })
+            .collect()
+    }
+
+    /// The nodes to which attachments that are known attach the persistent volume `name`.
+    #[must_use]
+    pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
+        let attached = self.dependencies(IndexKey::Attached(name));
+        attached
+            .filter(|it: &&VolumeAttachment| {
+                it.status.attached && it.spec.source.persistent_volume_name == name
+            })
+            .map(|it| it.spec.node_name.clone())
             .collect()
     }
 

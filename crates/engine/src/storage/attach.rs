@@ -4,6 +4,7 @@
 //! can come up, whatever the access modes say.
 
 use super::catalog::Catalog;
+use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
@@ -99,6 +100,25 @@ impl Catalog {
             None if provisioner.contains('/') => Attach::Unforeseen,
             None => Attach::Assumed,
         }
+    }
+
+    /// Whether the driver refuses to attach a volume whose access modes it cannot give, to the
+    /// first node as well.
+    pub(crate) fn attach_checks_modes(&self, driver: &str) -> bool {
+        self.get(driver).is_some_and(|it| it.attach_checks_modes)
+    }
+
+    /// Whether the driver's volumes are disks that it attaches as it ships: where a CSIDriver
+    /// object says that nothing attaches them, what keeps a second node away is not known.
+    pub(crate) fn is_disk_that_attaches(&self, driver: &str) -> bool {
+        let many = AccessMode::ReadWriteMany;
+        self.get(driver).is_some_and(|it| {
+            let files = it.modes(VolumeMode::Filesystem).possible;
+            it.attach_required == Some(true)
+                && !it.attach_stated
+                && !it.node_local
+                && files.is_none_or(|modes| !modes.contains(many))
+        })
     }
 
     /// Whether a volume of an in-tree type is attached; `csi_driver` as in

@@ -20,14 +20,17 @@ struct Group {
     #[serde(default)]
     words: Vec<Text>,
     #[serde(default)]
+    prefixes: Vec<Text>,
+    #[serde(default)]
     parameters: HashMap<Text, Text>,
 }
 
-/// What names mean: whole ones, and words of any other.
+/// What names mean: whole ones, words of any other, and beginnings of those.
 #[derive(Default)]
 struct Names {
     whole: HashMap<Text, Vec<StorageClass>>,
     words: HashMap<Text, Vec<StorageClass>>,
+    prefixes: HashMap<Text, Vec<StorageClass>>,
 }
 
 fn names() -> &'static Names {
@@ -55,7 +58,7 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
 const FAMILIES: [&str; 1] = ["local-path"];
 
 /// The classes that `name` means, or, where it means nothing by itself, those that its
-/// first word with a meaning does (`team-nfs-data`).
+/// first word with a meaning does (`team-nfs-data`), or its beginning (`local-path-keep`).
 #[must_use]
 pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
@@ -63,9 +66,15 @@ pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
             .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))
             .map_or(&[][..], Vec::as_slice)
     };
-    match likely_classes(name) {
-        [] => by_word(),
-        classes => classes,
+    let by_prefix = || {
+        let mut known = names().prefixes.iter();
+        known
+            .find(|(prefix, _)| name.starts_with(prefix.as_str()))
+            .map_or(&[][..], |(_, classes)| classes.as_slice())
+    };
+    match (likely_classes(name), by_word()) {
+        ([], []) => by_prefix(),
+        ([], classes) | (classes, _) => classes,
     }
 }
 
@@ -94,6 +103,7 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
         for (table, keys) in [
             (&mut names.whole, &group.classes),
             (&mut names.words, &group.words),
+            (&mut names.prefixes, &group.prefixes),
         ] {
             for name in keys {
                 table.entry(name.clone()).or_default().push(class(name));
@@ -111,8 +121,16 @@ mod tests {
     #[test]
     fn every_class_is_of_a_provisioner_that_the_catalog_knows() {
         let catalog = Catalog::embedded().unwrap();
-        let Names { whole, words } = read(EMBEDDED).unwrap();
-        for class in whole.values().chain(words.values()).flatten() {
+        let Names {
+            whole,
+            words,
+            prefixes,
+        } = read(EMBEDDED).unwrap();
+        let all = whole
+            .values()
+            .chain(words.values())
+            .chain(prefixes.values());
+        for class in all.flatten() {
             let known = catalog.get(class.driver()).is_some();
             assert!(known, "{}: {}", class.metadata.name, class.driver());
         }
@@ -128,6 +146,8 @@ mod tests {
             classes: Vec<String>,
             #[serde(default)]
             words: Vec<String>,
+            #[serde(default)]
+            prefixes: Vec<String>,
             #[serde(default)]
             parameters: HashMap<String, String>,
             source: String,
@@ -147,6 +167,8 @@ mod tests {
             assert!(!empty, "{}", row.provisioner);
             let lower = row.words.iter().all(|it| *it == it.to_ascii_lowercase());
             assert!(lower, "{:?}", row.words);
+            let ended = row.prefixes.iter().all(|it| it.ends_with('-'));
+            assert!(ended, "{:?}", row.prefixes);
         }
     }
 
@@ -190,6 +212,7 @@ mod tests {
             ("freenas-nfs-csi", "org.democratic-csi.nfs"),
             ("nfs-csi", "nfs.csi.k8s.io"),
             ("csi-disk", "disk.csi.everest.io"),
+            ("local-path-keep", "rancher.io/local-path"),
         ];
         for (name, driver) in named {
             assert_eq!(drivers(name), [driver], "{name}");

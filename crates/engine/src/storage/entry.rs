@@ -24,6 +24,9 @@ pub struct Entry {
     pub(super) rwop: Rwop,
     /// Whether the attach-detach controller acts for its volumes; `None`: not known.
     pub(super) attach_required: Option<bool>,
+    /// Whether the driver refuses, for the first node as well, to attach a volume whose access
+    /// modes it cannot give.
+    pub(super) attach_checks_modes: bool,
     /// Whether the data lives on one node only.
     pub node_local: bool,
     /// For node-local data: whether the volumes carry the node affinity that
@@ -160,6 +163,7 @@ impl Entry {
             conditions: Vec::new(),
             rwop: Rwop::Unknown,
             attach_required: None,
+            attach_checks_modes: false,
             node_local: false,
             pv_node_affinity: None,
             own_scheduler: false,
@@ -190,6 +194,8 @@ pub(super) struct RawEntry {
     rwop: Rwop,
     #[serde(default)]
     attach_required: Option<bool>,
+    #[serde(default)]
+    attach_checks_modes: bool,
     #[serde(default)]
     node_local: bool,
     #[serde(default)]
@@ -226,6 +232,7 @@ impl RawEntry {
             conditions: self.conditions,
             rwop: self.rwop,
             attach_required: self.attach_required,
+            attach_checks_modes: self.attach_checks_modes,
             node_local: self.node_local,
             pv_node_affinity: self.pv_node_affinity,
             own_scheduler: self.own_scheduler,

@@ -4,7 +4,7 @@
 //! undo a change. But anybody can write an owner reference.
 
 use super::Evaluation;
-use crate::model::metadata::Metadata;
+use crate::model::metadata::{Controller, Metadata};
 use crate::model::object::Object;
 use crate::model::workload::WorkloadKind;
 use crate::snapshot::Lookup;
@@ -21,6 +21,36 @@ fn is_service_account(account: &str) -> bool {
     account.starts_with("system:serviceaccount:")
 }
 
+/// Whether an object of that kind can be a controller of others. Kubernetes' own kinds that can are
+/// the workloads; the groups of custom kinds have a dot.
+fn can_own(owner: &Controller) -> bool {
+    let group = owner.group.as_str();
+    let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
+    let kind = WorkloadKind::from_name(&owner.kind);
+    !is_built_in || kind.is_some_and(|kind| kind.group() == group)
+}
+
+/// Kubernetes' own API groups with a dot.
+const BUILT_IN_GROUPS: [&str; 17] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
 impl Evaluation<'_> {
     /// Whether a controller sends the request, of the control plane or any other.
     pub(super) fn is_from_a_service_account(&self) -> bool {
@@ -28,12 +58,13 @@ impl Evaluation<'_> {
         account.is_some_and(|it| is_control_plane(&it) || is_service_account(&it))
     }
 
-    /// Whether the owner that controls the object under review is real. It is if the request comes
+    /// Whether the owner that controls the object under review is real. It is never one of a kind
+    /// that controls nothing. Else it is if the request comes
     /// from one of the control plane's controllers, or the owner exists with that uid, or the
     /// owner cannot be looked up and the request comes from a service account. Files have no
     /// requester; their owner references are trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
-        let Some(owner) = &metadata.controller else {
+        let Some(owner) = metadata.controller.as_deref().filter(|owner| can_own(owner)) else {
             return false;
         };
         let Some(account) = self.review.document.requester() else {

@@ -147,7 +147,7 @@ impl<'a> Judged<'a> {
         workload.metadata.name = self.workload.metadata.name.clone();
         // So do the containers: no patch changes them, and the document may lack them.
         let (patched, whole) = (&mut workload.template, &self.workload.template);
-        patched.takes_host_port = whole.takes_host_port;
+        patched.host_ports = whole.host_ports.clone();
         patched.extended_resources = whole.extended_resources.clone();
         patched.volumes.clone_from(&whole.volumes);
         if workload.template_source.is_some() {

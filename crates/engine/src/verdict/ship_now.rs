@@ -7,7 +7,7 @@ use crate::model::object::ObjectRef;
 use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::remedy::applied::{RECREATE_ONCE, recreate_once};
+use crate::remedy::applied::{RECREATE_ONCE, Stated, recreate_once};
 use crate::rules::judge_workload;
 
 /// A change of the live object that starts no rollout, so it always passes. It sets
@@ -35,13 +35,26 @@ const CHANGES: [ShipNow; 2] = [
 ];
 
 impl ShipNow {
-    /// What to do, as a sentence.
-    pub(super) fn sentence(&self, object: &ObjectRef) -> String {
-        format!(
-            "Ship it now ({}): {}, then repeat your change.",
-            self.cost,
-            recreate_once(object, self.patch),
-        )
+    /// What to do, as a sentence. A manifest or a chart that states a strategy takes the patch back,
+    /// so there the value comes first.
+    pub(super) fn sentence(&self, object: &ObjectRef, stated: Stated) -> String {
+        let command = recreate_once(object, self.patch);
+        let replicas = match self.replicas {
+            Some(_) => " and replicas to 1",
+            None => "",
+        };
+        match stated {
+            Stated::No => format!(
+                "Ship it now ({}): {command}, then repeat your change.",
+                self.cost
+            ),
+            Stated::Yes => format!(
+                "Set strategy.type to Recreate{replicas} in the manifest or the chart's values, which state it."
+            ),
+            Stated::Unknown => format!(
+                "Set strategy.type to Recreate{replicas} in the manifest or the chart's values; if neither states it, run {command} and repeat your change."
+            ),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
-use crate::remedy::applied::{Applied, RECREATE_ONCE, recreate_once};
+use crate::remedy::applied::{Applied, RECREATE_ONCE, Stated, recreate_once};
 use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, codes, judge_workload};
 
 impl Evaluation<'_> {
@@ -227,6 +227,7 @@ impl Evaluation<'_> {
         };
         let object = self.review.reference;
         let mut ways = Vec::new();
+        let mut shorter = None;
         let mut more = String::new();
         if existed {
             more.push_str(EXISTED);
@@ -235,7 +236,9 @@ impl Evaluation<'_> {
             .ship_now
             .get_or_init(|| self.ship_now(workload, old, decisions));
         if let Some(change) = ship_now {
-            ways.push(change.sentence(object));
+            let stated = Stated::of(self.review.document.object());
+            ways.push(change.sentence(object, stated));
+            shorter = (stated == Stated::Unknown).then(|| change.sentence(object, Stated::Yes));
         }
         if existed && decisions.resolved.object_may_override() {
             ways.push(last_resort(object, self.review.document.moment()));
@@ -245,6 +248,8 @@ impl Evaluation<'_> {
             more.push_str(way);
         }
         finding.message.push_str(&more);
+        // Where there is no room for the command.
+        ways.splice(ways.len().min(1)..ways.len().min(1), shorter);
         finding.denial = denial::text(object, hazard, &ways);
         finding
     }

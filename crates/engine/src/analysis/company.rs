@@ -1,0 +1,151 @@
+//! Whether pods of two workloads can be on one node at all.
+
+use super::Facts;
+use super::affinity::keeps_company_off;
+use super::eligibility::{Eligibility, is_elastic};
+use crate::model::Text;
+use crate::model::labels::Labels;
+use crate::model::node::{Node, NodeSelector, Toleration};
+use crate::model::pod::{HostPort, PodTemplate};
+use crate::model::quantity::Quantity;
+use crate::model::workload::Workload;
+
+/// What keeps the pods of two workloads off one node, whatever affinity they have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Both use this port of their node.
+    HostPort(HostPort),
+    /// The required anti-affinity of the first, or else of the second.
+    AntiAffinity {
+        /// Whether it is that of the first.
+        of_first: bool,
+    },
+    /// Both request this resource, and no node has enough for both.
+    Device(Text),
+    /// No node is eligible for both.
+    Nodes(NoNode),
+}
+
+/// Why no node is eligible for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoNode {
+    /// Their selectors contradict each other, so that no node ever is.
+    Contradiction,
+    /// The second does not tolerate the taints of nodes to which the first goes.
+    Taints,
+    /// None of the known nodes is.
+    Unknown,
+}
+
+/// What keeps the pods of `first` and `second` off one node that has `reach`, where there is
+/// something.
+pub(crate) fn obstacle(
+    first: &Workload,
+    second: &Workload,
+    reach: Option<&NodeSelector>,
+    facts: Facts<'_>,
+) -> Option<Obstacle> {
+    let (one, other) = (&first.template, &second.template);
+    let mut ports = one.host_ports.iter();
+    if let Some(port) = ports.find(|port| other.host_ports.iter().any(|it| port.clashes_with(it))) {
+        return Some(Obstacle::HostPort(port.clone()));
+    }
+    let keeps_off = |owner: &Workload, off: &Workload| {
+        // Only the scheduler evaluates it, and it never sees a pod with `nodeName`.
+        off.template.node_name.is_none()
+            && (owner.template.anti_affinity.iter())
+                .any(|term| keeps_company_off(term, owner, off, facts))
+    };
+    if keeps_off(first, second) {
+        return Some(Obstacle::AntiAffinity { of_first: true });
+    }
+    if keeps_off(second, first) {
+        return Some(Obstacle::AntiAffinity { of_first: false });
+    }
+    if contradict(one, other) || contradict(other, one) {
+        return Some(Obstacle::Nodes(NoNode::Contradiction));
+    }
+    common_node(first, second, reach, facts)
+}
+
+/// Whether a label that `one` demands of its nodes is one that `other` rules out.
+fn contradict(one: &PodTemplate, other: &PodTemplate) -> bool {
+    let demanded = &one.node_selector;
+    let differs = |labels: &Labels| {
+        let mut labels = labels.iter();
+        labels.any(|(key, value)| demanded.get(key).is_some_and(|it| it != value))
+    };
+    let excludes = |selector: &NodeSelector| {
+        selector.terms_that_match().all(|term| {
+            term.match_expressions.iter().any(|requirement| {
+                let demanded = demanded.get(&requirement.key);
+                demanded.is_some_and(|value| !requirement.accepts(Some(value)))
+            })
+        })
+    };
+    differs(&other.node_selector) || other.node_affinity.as_ref().is_some_and(excludes)
+}
+
+/// The obstacle in the known nodes.
+fn common_node(
+    first: &Workload,
+    second: &Workload,
+    reach: Option<&NodeSelector>,
+    facts: Facts<'_>,
+) -> Option<Obstacle> {
+    let shared = shared_resources(&first.template, &second.template);
+    let ours = Eligibility::of(first, reach, facts);
+    let theirs = Eligibility::of(second, reach, facts);
+    let (mut any, mut tainted, mut common, mut room) = (false, false, false, false);
+    ours.visit(facts, &mut |node: &Node| {
+        any = true;
+        if theirs.admits(node) {
+            common = true;
+            room = node.has(&shared) != Some(false);
+        } else {
+            tainted |= theirs.selects(node);
+        }
+        !room
+    });
+    if room || !any || theirs.first(facts).is_none() {
+        return None;
+    }
+    if common {
+        let (device, _) = shared.into_vec().into_iter().next()?;
+        return Some(Obstacle::Device(device));
+    }
+    if is_elastic(facts) {
+        return None;
+    }
+    Some(Obstacle::Nodes(match tainted {
+        true => NoNode::Taints,
+        false => NoNode::Unknown,
+    }))
+}
+
+/// The resources that both request, with what a pod of each requests together.
+fn shared_resources(one: &PodTemplate, other: &PodTemplate) -> Box<[(Text, Quantity)]> {
+    let theirs = |name: &Text| {
+        let mut resources = other.extended_resources.iter();
+        resources.find_map(|(known, amount)| (known == name).then_some(amount.0))
+    };
+    let ours = one.extended_resources.iter();
+    ours.filter_map(|(name, amount)| {
+        let sum = amount.0.saturating_add(theirs(name)?);
+        Some((name.clone(), Quantity(sum)))
+    })
+    .collect()
+}
+
+/// The tolerations of `leader` that `follower` lacks.
+pub(crate) fn missing_tolerations<'a>(
+    follower: &Workload,
+    leader: &'a Workload,
+) -> Vec<&'a Toleration> {
+    let own = &follower.template.tolerations;
+    let theirs = leader.template.tolerations.iter();
+    // The API server gives each pod tolerations of nodes that are not ready for a while.
+    theirs
+        .filter(|it| !own.contains(it) && !it.key.starts_with("node.kubernetes.io/"))
+        .collect()
+}

@@ -1,0 +1,43 @@
+//! To which nodes a volume is attached.
+
+use super::{Facts, UsedVolume};
+use crate::model::Text;
+use crate::model::in_tree::csi_driver_of;
+use crate::model::node::CSI;
+use crate::model::volume::{Volume, VolumeSource};
+
+/// The nodes to which a bound volume is attached, as far as that is known: none may be known.
+pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>) -> Vec<Text> {
+    let view = facts.view;
+    let claim = volume.claim.as_deref();
+    let claim = claim.and_then(|claim| view.claim(namespace, claim).found());
+    let bound = claim.and_then(|claim| view.volume(&claim.spec.volume_name).found());
+    let Some(bound) = bound else {
+        return Vec::new();
+    };
+    let mut nodes = view.nodes_attached(&bound.metadata.name);
+    if nodes.is_empty()
+        && let Some(name) = unique_name(bound)
+    {
+        view.visit_nodes(None, &mut |node| {
+            if node.status.volumes_attached.contains(&name) {
+                view.depends_on_node(node);
+                nodes.push(node.metadata.name.clone());
+            }
+            view.spend(1 + node.status.volumes_attached.len() / 16)
+        });
+    }
+    nodes
+}
+
+/// What the attach-detach controller calls a volume of a CSI driver
+/// (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util/util.go`).
+fn unique_name(volume: &Volume) -> Option<Text> {
+    let driver = match &volume.spec.source {
+        VolumeSource::Csi(driver) => driver.as_str(),
+        VolumeSource::InTree(in_tree) => csi_driver_of(in_tree.provisioner),
+        VolumeSource::Unknown => return None,
+    };
+    let handle = &volume.spec.handle;
+    (!handle.is_empty()).then(|| format!("{CSI}{driver}^{handle}").into())
+}
