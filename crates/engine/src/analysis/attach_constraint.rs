@@ -110,7 +110,6 @@ pub enum Missing {
     Provisioner(Text),
     /// The volume that the claim names.
     Volume(Text, Absence),
-    /// What this driver does with a second node: its volumes are disks that it attaches as it
-    /// ships, and its CSIDriver object says that nothing attaches them.
+    /// What this driver does with a second node: its volumes are disks, and nothing attaches them.
     SecondNode(Text),
 }

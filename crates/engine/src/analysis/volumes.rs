@@ -421,7 +421,7 @@ fn persistent(
     UsedVolume {
         attach_constraint: match guarded {
             AttachConstraint::Free => {
-                let unguarded = || unguarded_disk(claim, modes, attach, &driver, facts);
+                let unguarded = || unguarded_disk(claim, modes, attach, &driver, class, facts);
                 by_driver().map_or_else(unguarded, AttachConstraint::Driver)
             }
             guarded => guarded,
@@ -467,7 +467,9 @@ fn by_class(
     UsedVolume {
         attach_constraint: match (second_use, attach_constraint) {
             (Some(by_driver), _) => AttachConstraint::Driver(by_driver),
-            (None, AttachConstraint::Free) => unguarded_disk(claim, modes, attach, driver, facts),
+            (None, AttachConstraint::Free) => {
+                unguarded_disk(claim, modes, attach, driver, Some(class), facts)
+            }
             (None, guarded) => guarded,
         },
         modes,
@@ -537,22 +539,31 @@ fn second_use(
     }
 }
 
-/// What is known of a volume that nothing attaches, of a driver of which the catalog does not say
-/// how a second use ends.
+/// What is known of a volume that nothing attaches, where the catalog does not say how a second use
+/// ends. `class` is `None` if it is not known.
 fn unguarded_disk(
     claim: &Claim,
     modes: AccessModes,
     attach: Attach,
     driver: &str,
+    class: Option<&StorageClass>,
     facts: Facts<'_>,
 ) -> AttachConstraint {
-    let by_object = Attach::NotRequired {
-        by: AttachSource::CsiDriver,
-    };
+    let parameters = || class.map(|it| it.parameters.iter());
+    let is_unattached = matches!(
+        attach,
+        Attach::NotRequired {
+            by: AttachSource::CsiDriver | AttachSource::Catalog
+        }
+    );
     // A raw device has no file system that two nodes could damage.
     let is_block = claim.spec.volume_mode == VolumeMode::Block;
     let is_used_once = !modes.is_empty() && !is_shared(modes) && !is_block;
-    match is_used_once && attach == by_object && facts.catalog.is_disk_that_attaches(driver) {
+    let is_open = is_unattached
+        && is_used_once
+        && facts.catalog.second_use(driver, parameters()).is_none()
+        && facts.catalog.is_disk(driver, parameters());
+    match is_open {
         true => AttachConstraint::Unknown(Missing::SecondNode(driver.into())),
         false => AttachConstraint::Free,
     }

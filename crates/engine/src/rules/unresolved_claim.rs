@@ -7,8 +7,8 @@
 //! or has to be created manually (class `""` or `kubernetes.io/no-provisioner`) and
 //! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
 //! in a live cluster, the class does not exist; or, among files, it is not there, and
-//! its name says NFS, which most drivers do not attach and some do; or its volume is a disk of
-//! a driver that attaches as it ships, and a CSIDriver object says that nothing attaches it. It is
+//! its name says NFS, which most drivers do not attach and some do; or its volume is a disk that
+//! nothing attaches, of a driver of which it is not known what it does with a second node. It is
 //! reported once for each workload. Also a workload with pods whose claim is being deleted. The outcome is `unknown`, and it is never denied by default. The same
 //! is said of an object that has to do with so many others that the guard stopped judging it.
 //!
@@ -287,7 +287,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             format!("names volume \"{name}\", which {}", fate(absence))
         }
         Missing::SecondNode(driver) => format!(
-            "is a disk of {driver}, whose CSIDriver object says that nothing attaches it (attachRequired: false), and nothing else is known to keep a second node from writing to it"
+            "is a disk of {driver} that nothing attaches (attachRequired: false), and nothing else is known to keep a second node from writing to it"
         ),
     };
     let advice = match missing {
@@ -310,7 +310,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         Missing::DefaultClass(_) => "Name a class in the claim.",
         Missing::Provisioner(_) => "Describe it under `provisioners` in the policy.",
         Missing::SecondNode(_) => {
-            "Let the driver attach its volumes, or say under `provisioners` in the policy what it does."
+            "Let one pod at a time use it, or say under `provisioners` in the policy what the driver does."
         }
     };
     (format!("{claim} {seen}"), advice)

@@ -4,7 +4,7 @@
 //! can come up, whatever the access modes say.
 
 use super::catalog::Catalog;
-use crate::model::access_mode::{AccessMode, VolumeMode};
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
@@ -108,17 +108,28 @@ impl Catalog {
         self.get(driver).is_some_and(|it| it.attach_checks_modes)
     }
 
-    /// Whether the driver's volumes are disks that it attaches as it ships: where a CSIDriver
-    /// object says that nothing attaches them, what keeps a second node away is not known.
-    pub(crate) fn is_disk_that_attaches(&self, driver: &str) -> bool {
-        let many = AccessMode::ReadWriteMany;
-        self.get(driver).is_some_and(|it| {
-            let files = it.modes(VolumeMode::Filesystem).possible;
-            it.attach_required == Some(true)
-                && !it.attach_stated
-                && !it.node_local
-                && files.is_none_or(|modes| !modes.contains(many))
-        })
+    /// Whether volumes of a class with these parameters are disks that one node can have, or may
+    /// be: where nothing attaches them and the catalog does not say how a second use ends, what
+    /// keeps a second node away is not known. `parameters` is `None` if the class is not at hand.
+    pub(crate) fn is_disk<'p>(
+        &self,
+        driver: &str,
+        parameters: Option<impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>>,
+    ) -> bool {
+        let Some(entry) = self.get(driver) else {
+            return false;
+        };
+        let mode = VolumeMode::Filesystem;
+        let files = match parameters {
+            Some(parameters) => self.capability(driver, parameters, mode, None).granted(),
+            None => entry.modes(mode).possible,
+        };
+        let is_for_one = |modes: AccessModes| {
+            modes.contains(AccessMode::ReadWriteOnce) && !modes.contains(AccessMode::ReadWriteMany)
+        };
+        !entry.attach_stated
+            && !entry.node_local
+            && files.map_or(entry.attach_required == Some(true), is_for_one)
     }
 
     /// Whether a volume of an in-tree type is attached; `csi_driver` as in

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::condition::{Effect, When};
@@ -30,6 +31,8 @@ struct Provenance {
     examples: Vec<String>,
     basis: Basis,
     sources: Vec<String>,
+    #[serde(default)]
+    read: Option<String>,
 }
 
 /// What sort of provisioner it is.
@@ -106,6 +109,33 @@ fn the_file_holds_every_provisioner_once() {
         (Kind::PvSource, 6),
     ];
     assert_eq!(kinds, expected.into());
+    let provisioners: usize = kinds.values().sum::<usize>() - kinds[&Kind::PvSource];
+    let readme = include_str!("../../../../README.md");
+    let glossary = include_str!("../../../../docs/glossary.md");
+    for (name, text, words) in [
+        (
+            "README.md",
+            readme,
+            format!("a catalog of {provisioners} provisioners"),
+        ),
+        (
+            "glossary.md",
+            glossary,
+            format!("What {provisioners} provisioners can do"),
+        ),
+    ] {
+        assert!(text.contains(&words), "{name} does not say {words:?}");
+    }
+}
+
+#[test]
+fn what_was_read_later_says_when() {
+    let gathered: Date = "2026-11-20".parse().unwrap();
+    for (entry, provenance) in entries() {
+        let read = provenance.read.map(|read| read.parse::<Date>().unwrap());
+        let is_later = read.is_none_or(|read| read > gathered);
+        assert!(is_later, "{}", entry.name);
+    }
 }
 
 #[test]

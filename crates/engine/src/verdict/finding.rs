@@ -163,10 +163,17 @@ impl Finding {
         paths.any(|path| path.starts_with("/spec/template"))
     }
 
-    /// The rule and what it found, on one line of at most [`WARNING_LENGTH`] characters.
+    /// The rule, the object and what was found, on one line of at most [`WARNING_LENGTH`]
+    /// characters. What to do, which stands after a semicolon, gives way to the object.
     #[must_use]
     pub fn warning(&self) -> String {
-        shortened(format!("{}: {}", self.rule, self.brief))
+        let ObjectRef { kind, name, .. } = &self.object;
+        let line = |brief: &str| format!("{}: {kind} {name}: {brief}", self.rule);
+        let whole = line(&self.brief);
+        match self.brief.split_once(';') {
+            Some((cause, _)) if whole.chars().count() > WARNING_LENGTH => shortened(line(cause)),
+            _ => shortened(whole),
+        }
     }
 }
 

@@ -64,7 +64,11 @@ impl Evaluation<'_> {
     /// owner cannot be looked up and the request comes from a service account. Files have no
     /// requester; their owner references are trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
-        let Some(owner) = metadata.controller.as_deref().filter(|owner| can_own(owner)) else {
+        let Some(owner) = metadata
+            .controller
+            .as_deref()
+            .filter(|owner| can_own(owner))
+        else {
             return false;
         };
         let Some(account) = self.review.document.requester() else {
