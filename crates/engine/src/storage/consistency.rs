@@ -208,7 +208,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0x496f_14a8_d6bf_7fa1,
+        0x7398_24da_be78_9d5d,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
