@@ -1,5 +1,7 @@
 //! Who else uses a volume, and whether they are on the same node.
 
+use std::cell::OnceCell;
+
 use super::affinity::{
     POD_NAME, follows_pod, in_one_place, is_follower, same, sole_leaders, strays, wait_alike,
 };
@@ -163,7 +165,13 @@ pub(crate) fn apart_of<'a>(
     others.retain(|other| !is_on_the_node(situation, other));
     let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
     others.retain(|_| kept.next() != Some(true));
-    others.retain(|other| !one_follows(situation, other, volume));
+    let own = situation.workload;
+    let ours = OnceCell::new();
+    let leaders = || {
+        ours.get_or_init(|| sole_leaders(own, situation.facts))
+            .as_slice()
+    };
+    others.retain(|other| !one_follows(situation, other, volume, &leaders));
     others
 }
 
@@ -184,7 +192,13 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
 
 /// Whether one of the two runs to an end, and does so where the other one is: with
 /// the pod that has the volume, or with all pods, which are in one place.
-fn one_follows(situation: &Analysis<'_>, other: &Workload, volume: &UsedVolume) -> bool {
+/// `leaders` are the sole leaders of the workload itself, which are looked up once.
+fn one_follows<'l>(
+    situation: &Analysis<'_>,
+    other: &Workload,
+    volume: &UsedVolume,
+    leaders: &dyn Fn() -> &'l [&'l Workload],
+) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
     let have_one_maker = || {
         let users = volume.claim.as_deref().map(|it| all_others(situation, it));
@@ -194,7 +208,7 @@ fn one_follows(situation: &Analysis<'_>, other: &Workload, volume: &UsedVolume) 
     };
     (own.ends() && follows_maker(own, other, volume, facts))
         || (other.ends() && follows_maker(other, own, volume, facts))
-        || (own.ends() && is_beside(situation, own, other))
+        || (own.ends() && (follows(situation, own, other) || are_led(situation, leaders(), other)))
         || (other.ends() && is_beside(situation, other, own))
         || (own.ends() && other.ends() && (wait_alike(own, other, facts) || have_one_maker()))
 }
@@ -202,18 +216,26 @@ fn one_follows(situation: &Analysis<'_>, other: &Workload, volume: &UsedVolume) 
 /// Whether `follower` goes where `companion` is: it follows that one, or one that keeps it in one
 /// place with itself, or that it follows as well.
 fn is_beside(situation: &Analysis<'_>, follower: &Workload, companion: &Workload) -> bool {
+    let leaders = || sole_leaders(follower, situation.facts);
+    follows(situation, follower, companion) || are_led(situation, &leaders(), companion)
+}
+
+/// Whether `follower` goes where the pods of `leader` are, which are in one place, and nowhere
+/// else.
+fn follows(situation: &Analysis<'_>, follower: &Workload, leader: &Workload) -> bool {
     let facts = situation.facts;
-    let follows = |follower: &Workload, leader: &Workload| {
-        is_follower(follower, facts)
-            && strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty())
-            && stays_together(situation, leader)
-    };
-    follows(follower, companion)
-        || sole_leaders(follower, facts).into_iter().any(|leader| {
-            stays_together(situation, leader)
-                && (in_one_place(leader, &[companion], facts).contains(&true)
-                    || companion.ends() && follows(companion, leader))
-        })
+    is_follower(follower, facts)
+        && strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty())
+        && stays_together(situation, leader)
+}
+
+/// Whether `companion` is where one of the `leaders` is: in one place with it, or as it follows it.
+fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload) -> bool {
+    leaders.iter().any(|leader| {
+        stays_together(situation, leader)
+            && (in_one_place(leader, &[companion], situation.facts).contains(&true)
+                || companion.ends() && follows(situation, companion, leader))
+    })
 }
 
 /// Whether all pods of `workload`, the one judged or another one, are in one place.

@@ -168,7 +168,12 @@ impl Finding {
     #[must_use]
     pub fn warning(&self) -> String {
         let ObjectRef { kind, name, .. } = &self.object;
-        let line = |brief: &str| format!("{}: {kind} {name}: {brief}", self.rule);
+        let object = format!("{kind} {name}");
+        let is_named = self.brief.to_lowercase().contains(&object.to_lowercase());
+        let line = |brief: &str| match is_named {
+            true => format!("{}: {brief}", self.rule),
+            false => format!("{}: {object}: {brief}", self.rule),
+        };
         let whole = line(&self.brief);
         match self.brief.split_once(';') {
             Some((cause, _)) if whole.chars().count() > WARNING_LENGTH => shortened(line(cause)),
