@@ -49,7 +49,7 @@ impl ShipNow {
                 self.cost
             ),
             Stated::Yes => format!(
-                "Set strategy.type to Recreate{replicas} in the manifest or the chart's values, which state it."
+                "Set strategy.type to Recreate{replicas} in the manifest or the chart's values."
             ),
             Stated::Unknown => format!(
                 "Set strategy.type to Recreate{replicas} in the manifest or the chart's values; if neither states it, run {command} and repeat your change."
