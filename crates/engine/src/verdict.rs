@@ -225,7 +225,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
     if review
         .object
         .metadata()
-        .is_some_and(|metadata| metadata.deleting)
+        .is_some_and(Metadata::is_being_deleted)
     {
         return Verdict::default();
     }

@@ -77,7 +77,7 @@ fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
     bind(&mut known.object, facts);
     // The API server takes it off what it creates, so it excuses nothing.
     if let Some(metadata) = known.object.metadata_mut() {
-        metadata.deleting = false;
+        metadata.deleted = None;
     }
 }
 

@@ -281,9 +281,9 @@ fn holder(pod: &Pod) -> HolderEntry {
 
 fn attachment(attachment: &engine::observed::VolumeAttachment) -> AttachmentEntry {
     AttachmentEntry {
-        name: attachment.meta.name.clone(),
+        name: attachment.metadata.name.clone(),
         node: attachment.node.clone(),
-        state: match (attachment.meta.deleted, attachment.attached) {
+        state: match (attachment.metadata.deleted, attachment.attached) {
             (Some(_), _) => "detaching",
             (None, true) => "attached",
             (None, false) => "attaching",

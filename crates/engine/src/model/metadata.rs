@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::de::Deserializer;
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
@@ -98,17 +97,29 @@ pub struct Metadata {
         skip_serializing
     )]
     pub drained_first: bool,
-    /// Whether the object is being deleted.
+    /// When the object was deleted or, for a pod, when its grace period is over; `None` unless it
+    /// is being deleted.
     #[serde(
         rename = "deletionTimestamp",
-        deserialize_with = "is_time",
-        serialize_with = "some_time",
+        deserialize_with = "time",
         skip_serializing_if = "is_default"
     )]
-    pub deleting: bool,
+    pub deleted: Option<Timestamp>,
 }
 
 impl Metadata {
+    /// Whether the object is being deleted.
+    #[must_use]
+    pub const fn is_being_deleted(&self) -> bool {
+        self.deleted.is_some()
+    }
+
+    /// When the object was created, if that is known.
+    #[must_use]
+    pub fn created(&self) -> Option<Timestamp> {
+        self.creation_timestamp.parse().ok()
+    }
+
     /// Whether an annotation of KEDA's is set: a value that is no boolean, as Go reads one, counts
     /// as true (`getBoolAnnotation` in KEDA's `apis/keda/v1alpha1/scaledobject_types.go`).
     pub(super) fn is_set(&self, annotation: &str) -> bool {
@@ -164,16 +175,18 @@ fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     Ok(drains)
 }
 
-/// Reads whether there is a time. A text that is none says nothing: the API server, which
-/// would refuse it, never sends one.
-fn is_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+/// Reads a time. A text that is none says nothing: the API server, which would refuse it, never
+/// sends one.
+pub(crate) fn time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<Borrowed<'_>>::deserialize(deserializer)?;
-    Ok(text.is_some_and(|Borrowed(text)| is_rfc_3339(&text)))
+    Ok(text.and_then(|Borrowed(text)| rfc_3339(&text)))
 }
 
-/// Whether it is a time as Go reads it (`time.RFC3339`): `2026-01-01T00:00:00Z`, with a
+/// The time, if it is one as Go reads it (`time.RFC3339`): `2026-01-01T00:00:00Z`, with a
 /// fraction of a second or another offset where it has one.
-fn is_rfc_3339(text: &str) -> bool {
+fn rfc_3339(text: &str) -> Option<Timestamp> {
     let shape = |(at, byte): (usize, u8)| match at {
         4 | 7 => byte == b'-',
         10 => byte == b'T',
@@ -182,15 +195,11 @@ fn is_rfc_3339(text: &str) -> bool {
         19 => matches!(byte, b'.' | b'Z' | b'+' | b'-'),
         _ => byte.is_ascii_digit() || matches!(byte, b'Z' | b'+' | b'-' | b':'),
     };
-    text.len() > 19 && text.bytes().enumerate().all(shape) && text.parse::<Timestamp>().is_ok()
-}
-
-/// Written for a `deletionTimestamp`, as only its presence was read.
-const SOME_TIME: &str = "1970-01-01T00:00:00Z";
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn some_time<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(SOME_TIME)
+    if text.len() > 19 && text.bytes().enumerate().all(shape) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// Reads the owner whose controller writes the object.
@@ -287,7 +296,8 @@ mod tests {
         for (time, expected) in cases {
             let metadata =
                 serde_json::from_str::<Metadata>(&format!(r#"{{"deletionTimestamp":{time}}}"#));
-            assert_eq!(metadata.ok().map(|it| it.deleting), expected, "{time}");
+            let deleted = metadata.ok().map(|it| it.is_being_deleted());
+            assert_eq!(deleted, expected, "{time}");
         }
     }
 
@@ -306,7 +316,7 @@ mod tests {
             [("a", "1"), ("b", "2")]
         );
         assert_eq!(metadata.annotations.iter().count(), 1);
+        assert!(metadata.is_being_deleted());
         assert_eq!(metadata.controller.unwrap().kind, "Shop");
-        assert!(metadata.deleting);
     }
 }

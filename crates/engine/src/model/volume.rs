@@ -46,7 +46,7 @@ impl Volume {
     #[must_use]
     pub(crate) fn is_spent(&self) -> bool {
         let phase = self.status.phase.as_str();
-        self.metadata.deleting || matches!(phase, "Released" | "Failed")
+        self.metadata.is_being_deleted() || matches!(phase, "Released" | "Failed")
     }
 
     /// The claim that its `claimRef` names, unless it is spent.

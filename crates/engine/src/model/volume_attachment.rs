@@ -1,52 +1,96 @@
 //! VolumeAttachments.
 
 use serde::Deserialize;
+use serde::de::Deserializer;
 
 use super::Text;
 use super::de::nullable;
 use super::metadata::Metadata;
 
-/// A `storage.k8s.io` VolumeAttachment: a volume, a node, and whether it is attached.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+/// A `storage.k8s.io` VolumeAttachment: a volume that is attached to a node, or being attached or
+/// detached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeAttachment {
     /// Name and the guard's annotations.
-    #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// The volume and the node.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: VolumeAttachmentSpec,
-    /// The status.
-    #[serde(deserialize_with = "nullable")]
-    pub status: VolumeAttachmentStatus,
-}
-
-/// The volume and the node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct VolumeAttachmentSpec {
-    /// The node.
-    #[serde(deserialize_with = "nullable")]
-    pub node_name: Text,
-    /// The volume.
-    #[serde(deserialize_with = "nullable")]
-    pub source: VolumeAttachmentSource,
-}
-
-/// The volume of an attachment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct VolumeAttachmentSource {
     /// The persistent volume's name; empty for an inline volume of a pod.
-    #[serde(deserialize_with = "nullable")]
-    pub persistent_volume_name: Text,
+    pub volume: Text,
+    /// The node.
+    pub node: Text,
+    /// Whether it is attached, according to the driver.
+    pub attached: bool,
+    /// The driver's last error on attaching it.
+    pub attach_error: Option<String>,
+    /// The driver's last error on detaching it.
+    pub detach_error: Option<String>,
 }
 
-/// The status of an attachment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct VolumeAttachmentStatus {
-    /// Whether the volume is attached.
-    #[serde(deserialize_with = "nullable")]
-    pub attached: bool,
+impl VolumeAttachment {
+    /// Whether the volume is attached and not about to be detached. One that is about to be is no
+    /// longer mounted, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.attached && !self.metadata.is_being_deleted()
+    }
+}
+
+impl<'de> Deserialize<'de> for VolumeAttachment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wire {
+            #[serde(deserialize_with = "nullable")]
+            metadata: Metadata,
+            #[serde(deserialize_with = "nullable")]
+            spec: Spec,
+            #[serde(deserialize_with = "nullable")]
+            status: Status,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Spec {
+            #[serde(deserialize_with = "nullable")]
+            node_name: Text,
+            #[serde(deserialize_with = "nullable")]
+            source: Source,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Source {
+            #[serde(deserialize_with = "nullable")]
+            persistent_volume_name: Text,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Status {
+            #[serde(deserialize_with = "nullable")]
+            attached: bool,
+            attach_error: Option<Fault>,
+            detach_error: Option<Fault>,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Fault {
+            #[serde(deserialize_with = "nullable")]
+            message: String,
+        }
+
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = Wire::deserialize(deserializer)?;
+        Ok(Self {
+            metadata,
+            volume: spec.source.persistent_volume_name,
+            node: spec.node_name,
+            attached: status.attached,
+            attach_error: status.attach_error.map(|it| it.message),
+            detach_error: status.detach_error.map(|it| it.message),
+        })
+    }
 }

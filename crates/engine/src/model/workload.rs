@@ -260,7 +260,7 @@ impl Workload {
     /// Whether the workload has, or will have, any pods.
     #[must_use]
     pub fn has_pods(&self) -> bool {
-        self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.deleting
+        self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.is_being_deleted()
     }
 
     /// Whether the pods run to completion, so that other pods that wait for their volumes do not

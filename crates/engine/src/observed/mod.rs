@@ -6,15 +6,16 @@ mod pod;
 
 pub use pod::Pod;
 
+pub use crate::model::volume_attachment::VolumeAttachment;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
 use crate::model::Text;
 use crate::model::de::nullable;
-use crate::model::labels::Labels;
 use crate::model::lease::Lease;
-use crate::model::metadata::Metadata;
+use crate::model::metadata::{Metadata, time};
 use crate::model::node::{NodeStatus, Taint};
 use crate::model::uid::Uid;
 
@@ -81,45 +82,6 @@ impl Unread {
     }
 }
 
-/// Reads a timestamp; `None` for anything else.
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-    let text = Option::<Text>::deserialize(deserializer)?;
-    Ok(text.and_then(|text| text.parse().ok()))
-}
-
-/// The metadata of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Meta {
-    /// Its name.
-    pub name: Text,
-    /// Its namespace; empty for objects that have none.
-    #[serde(deserialize_with = "nullable")]
-    pub namespace: Text,
-    /// Its uid.
-    #[serde(deserialize_with = "nullable")]
-    pub uid: Uid,
-    /// Its labels.
-    #[serde(deserialize_with = "nullable")]
-    pub labels: Labels,
-    /// When it was created.
-    #[serde(rename = "creationTimestamp", deserialize_with = "time")]
-    pub made: Option<Timestamp>,
-    /// When the grace period of a terminating pod is over, or when another object was deleted.
-    #[serde(rename = "deletionTimestamp", deserialize_with = "time")]
-    pub deleted: Option<Timestamp>,
-    #[serde(rename = "ownerReferences", deserialize_with = "nullable")]
-    owners: Vec<Owner>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Owner {
-    kind: Text,
-    name: Text,
-    controller: Option<bool>,
-}
-
 /// The kind of claims in Events.
 const CLAIM: &str = "PersistentVolumeClaim";
 
@@ -127,7 +89,7 @@ const CLAIM: &str = "PersistentVolumeClaim";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Event {
-    metadata: Meta,
+    metadata: Metadata,
     /// The pod or claim it is about.
     pub involved_object: Involved,
     /// `Normal` or `Warning`.
@@ -188,7 +150,7 @@ impl Event {
             self.series.last_observed_time,
             self.last_timestamp,
             self.event_time,
-            self.metadata.made,
+            self.metadata.created(),
         ];
         times.into_iter().flatten().max()
     }
@@ -228,7 +190,7 @@ impl<'de> Deserialize<'de> for Disk {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Wire {
-            metadata: Meta,
+            metadata: Metadata,
             #[serde(deserialize_with = "nullable")]
             spec: Spec,
         }
@@ -258,84 +220,6 @@ impl<'de> Deserialize<'de> for Disk {
     }
 }
 
-/// A volume that is attached to a node, or being attached or detached.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeAttachment {
-    /// Its metadata.
-    pub meta: Meta,
-    /// The persistent volume.
-    pub volume: Text,
-    /// The node.
-    pub node: Text,
-    /// Whether it is attached, according to the driver.
-    pub attached: bool,
-    /// The driver's last error on attaching it.
-    pub attach_error: Option<String>,
-    /// The driver's last error on detaching it.
-    pub detach_error: Option<String>,
-}
-
-impl VolumeAttachment {
-    /// Whether the volume is attached and not about to be detached. One that is about to be is no
-    /// longer mounted, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
-    #[must_use]
-    pub const fn is_settled(&self) -> bool {
-        self.attached && self.meta.deleted.is_none()
-    }
-}
-
-impl<'de> Deserialize<'de> for VolumeAttachment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Wire {
-            metadata: Meta,
-            spec: Spec,
-            #[serde(deserialize_with = "nullable")]
-            status: Status,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            node_name: Text,
-            source: Source,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Source {
-            #[serde(deserialize_with = "nullable")]
-            persistent_volume_name: Text,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Status {
-            attached: bool,
-            attach_error: Option<Fault>,
-            detach_error: Option<Fault>,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Fault {
-            #[serde(deserialize_with = "nullable")]
-            message: String,
-        }
-
-        let wire = Wire::deserialize(deserializer)?;
-        Ok(Self {
-            meta: wire.metadata,
-            volume: wire.spec.source.persistent_volume_name,
-            node: wire.spec.node_name,
-            attached: wire.status.attached,
-            attach_error: wire.status.attach_error.map(|it| it.message),
-            detach_error: wire.status.detach_error.map(|it| it.message),
-        })
-    }
-}
-
 /// The health of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
@@ -354,7 +238,7 @@ impl<'de> Deserialize<'de> for NodeState {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Wire {
-            metadata: Meta,
+            metadata: Metadata,
             #[serde(deserialize_with = "nullable")]
             spec: Spec,
             #[serde(deserialize_with = "nullable")]

@@ -4,16 +4,16 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use super::{Meta, time};
 use crate::model::Text;
 use crate::model::de::nullable;
+use crate::model::metadata::{Metadata, time};
 use crate::model::node::{OUT_OF_SERVICE, Taint, Toleration};
 
 /// A pod and its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: Metadata,
     /// The node it is bound to.
     pub node: Option<Text>,
     /// The claims it uses, including those of generic ephemeral volumes.
@@ -52,15 +52,14 @@ impl Pod {
     /// Whether it is terminating.
     #[must_use]
     pub const fn is_ending(&self) -> bool {
-        self.meta.deleted.is_some()
+        self.meta.is_being_deleted()
     }
 
     /// The kind and the name of the object that a user changes to change the pod: the Deployment
     /// rather than its ReplicaSet, or the pod itself if it has no controller.
     #[must_use]
     pub fn workload(&self) -> (Text, Text) {
-        let mut owners = self.meta.owners.iter();
-        let Some(controller) = owners.find(|owner| owner.controller == Some(true)) else {
+        let Some(controller) = &self.meta.controller else {
             return ("Pod".into(), self.meta.name.clone());
         };
         let hash = self.meta.labels.get("pod-template-hash");
@@ -89,8 +88,8 @@ impl Pod {
     #[must_use]
     pub fn waits_since(&self) -> Option<Timestamp> {
         match self.node {
-            Some(_) => self.scheduled_at.or(self.meta.made),
-            None => self.meta.made,
+            Some(_) => self.scheduled_at.or_else(|| self.meta.created()),
+            None => self.meta.created(),
         }
     }
 }
@@ -146,7 +145,7 @@ impl<'de> Deserialize<'de> for Pod {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PodWire {
-    metadata: Meta,
+    metadata: Metadata,
     #[serde(deserialize_with = "nullable")]
     spec: PodSpec,
     #[serde(deserialize_with = "nullable")]

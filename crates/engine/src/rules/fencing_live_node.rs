@@ -184,10 +184,10 @@ fn attached_to(node: &Node) -> Vec<Text> {
 
 /// The volume of an attachment, unless it is not attached or nodes may share it.
 fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
-    if !attachment.status.attached {
+    if !attachment.attached {
         return Vec::new();
     }
-    let name = &attachment.spec.source.persistent_volume_name;
+    let name = &attachment.volume;
     if name.is_empty() {
         return vec![attachment.metadata.name.clone()];
     }

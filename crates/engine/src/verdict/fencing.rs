@@ -40,7 +40,7 @@ impl Evaluation<'_> {
         if !self.review.document.deletes() {
             return Verdict::default();
         }
-        let name = &attachment.spec.node_name;
+        let name = &attachment.node;
         self.fencing(
             &attachment.metadata,
             name,

@@ -41,8 +41,8 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 /// Whether so much time has passed since anything changed that it is a delay no more. A pod
 /// that ends has its grace period.
 pub(super) fn is_over(stuck: &WaitingPod<'_>) -> bool {
-    let attachments = stuck.shown_attachments().map(|it| &it.meta);
-    let changed = attachments.flat_map(|it| [it.made, it.deleted]);
+    let attachments = stuck.shown_attachments().map(|it| &it.metadata);
+    let changed = attachments.flat_map(|it| [it.created(), it.deleted]);
     let ends = stuck.holders.iter().map(|it| it.meta.deleted);
     let all = [stuck.pod.waits_since()].into_iter().chain(changed);
     let last = all.chain(ends).flatten().max();
@@ -83,7 +83,7 @@ fn reason(stuck: &WaitingPod<'_>) -> String {
     }
     let Some(attachment) = stuck.foreign_attachments().next() else {
         return match stuck.own_attachment() {
-            Some(own) if own.meta.deleted.is_some() => format!(
+            Some(own) if own.metadata.is_being_deleted() => format!(
                 "The driver is detaching the volume from node {}, where an earlier pod had it, and attaches it again for this one.",
                 own.node
             ),
@@ -100,7 +100,7 @@ fn reason(stuck: &WaitingPod<'_>) -> String {
         };
     };
     let node = &attachment.node;
-    match attachment.meta.deleted {
+    match attachment.metadata.deleted {
         Some(since) => format!(
             "No pod uses the volume on node {node} any more, and the driver has been detaching it for {}.",
             span(now - since.as_second())

@@ -94,7 +94,7 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
             .find_map(attach)
             .filter(|_| stuck.holders.is_empty())
     };
-    let leaving = own.filter(|it| it.meta.deleted.is_some());
+    let leaving = own.filter(|it| it.metadata.is_being_deleted());
     let mut detached = stuck.foreign_attachments().chain(leaving);
     detached
         .find_map(detach)
@@ -159,7 +159,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             stuck.kubectl(&[
                 "get",
                 "volumeattachment",
-                &attachment.meta.name,
+                &attachment.metadata.name,
                 "-o",
                 "yaml",
             ]),
@@ -208,7 +208,7 @@ fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction
     let command = stuck.kubectl(&[
         "patch",
         "volumeattachment",
-        &attachment.meta.name,
+        &attachment.metadata.name,
         "--type=json",
         "-p",
         r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,

@@ -31,8 +31,9 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let mut staying = stuck.staying();
     let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
     if is_let_go
-        && attachments
-            .any(|it| it.node == *name && it.meta.deleted.is_some() && it.detach_error.is_some())
+        && attachments.any(|it| {
+            it.node == *name && it.metadata.is_being_deleted() && it.detach_error.is_some()
+        })
     {
         return None;
     }

@@ -90,11 +90,11 @@ fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     }
     let now = stuck.index.facts.now.as_second();
     let silent = |attachment: &'a VolumeAttachment| {
-        let meta = &attachment.meta;
+        let meta = &attachment.metadata;
         let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
         let since = match (meta.deleted, attachment.attached) {
             (Some(deleted), _) => deleted,
-            (None, false) => meta.made?,
+            (None, false) => meta.created()?,
             (None, true) => return None,
         };
         let for_seconds = now - since.as_second();
@@ -160,7 +160,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         Stalled::Driver { attachment, .. } => (
             SuggestedAction::new(
                 Purpose::Check,
-                stuck.kubectl(&["get", "volumeattachment", &attachment.meta.name, "-o", "yaml"]),
+                stuck.kubectl(&["get", "volumeattachment", &attachment.metadata.name, "-o", "yaml"]),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),

@@ -33,7 +33,9 @@ enum Lack<'a> {
 fn lack<'a>(stuck: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     let view = stuck.index.facts.objects.view;
     let claim = view.claim(&stuck.pod.meta.namespace, stuck.claim);
-    let is_ending = stuck.found_claim().is_some_and(|it| it.metadata.deleting);
+    let is_ending = stuck
+        .found_claim()
+        .is_some_and(|it| it.metadata.is_being_deleted());
     if is_ending && stuck.is_said(CLAIM_ENDS) {
         return Some(Lack::Ends);
     }
