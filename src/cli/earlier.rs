@@ -224,6 +224,7 @@ mod tests {
             volumes: volumes.iter().map(|it| (*it).into()).collect(),
             message: String::new(),
             brief: String::new(),
+            step: String::new(),
             denial: String::new(),
             remedies: Vec::new(),
             suppressed: (action == Action::Ignore).then(|| Suppressed {

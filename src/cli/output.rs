@@ -27,6 +27,10 @@ pub struct ReportArgs {
     #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
 
+    /// Print all that is known of each finding, as `--format wide`
+    #[arg(long, short, conflicts_with = "summary")]
+    pub verbose: bool,
+
     /// Print only the counts, in the formats for people
     #[arg(long)]
     pub summary: bool,
@@ -51,6 +55,18 @@ impl ReportArgs {
         self.compare.as_deref().map(Earlier::read).transpose()
     }
 
+    /// How text is written, to a terminal or elsewhere.
+    pub(super) fn style(&self, terminal: bool) -> Style {
+        // https://no-color.org
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Style {
+            colour: terminal && !unwanted,
+            width: if terminal { width() } else { WIDEST },
+            summary: self.summary,
+            verbose: self.verbose,
+        }
+    }
+
     /// Whether the numbers make the command fail.
     pub(super) const fn fails(&self, summary: &Summary) -> bool {
         let failing = match self.fail_on {
@@ -61,37 +77,37 @@ impl ReportArgs {
     }
 }
 
-/// Writes a report to standard output, in full or only its numbers.
-pub(super) fn print_report(report: &Report, format: Format, summary: bool) -> io::Result<()> {
+/// Writes a report to standard output.
+pub(super) fn print_report(report: &Report, options: &ReportArgs) -> io::Result<()> {
     let out = io::stdout();
-    let terminal = out.is_terminal();
-    write_report(
-        report,
-        format,
-        summary,
-        terminal,
-        &mut io::BufWriter::new(out.lock()),
-    )
+    let style = options.style(out.is_terminal());
+    let mut out = io::BufWriter::new(out.lock());
+    write_report(report, options.format, style, &mut out)
 }
 
-/// Writes a report to `out`, which may be a terminal.
+/// Writes a report to `out`.
 pub(super) fn write_report(
     report: &Report,
     format: Format,
-    summary: bool,
-    terminal: bool,
+    style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    // https://no-color.org
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let style = Style {
-        colour: terminal && !unwanted,
-        width: 110,
-        summary,
-    };
     report::write(report, format, style, out)?;
     out.flush()
 }
+
+/// The width of the terminal, between what text needs and what is easy to read.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDEST, |(width, _)| {
+        usize::from(width.0).clamp(NARROWEST, WIDEST)
+    })
+}
+
+/// Longer lines are hard to read.
+const WIDEST: usize = 110;
+
+/// Names and fields need so much.
+const NARROWEST: usize = 40;
 
 /// Says on standard error what went wrong, safe to print: it may name files and objects.
 pub(super) fn complain(what: &impl Display) {

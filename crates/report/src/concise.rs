@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use super::{Place, Report, Style, safe, words};
+use super::{Located, Place, Report, Severity, safe, words};
 
-pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if !style.summary {
+pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::Result<()> {
+    if !summary {
         for stuck in report.stuck_now() {
             let case = &stuck.case;
             writeln!(
@@ -18,16 +18,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
             )?;
         }
         for (severity, located) in report.reported() {
-            let finding = &located.finding;
-            writeln!(
-                out,
-                "{}{}[{}] {}: {}",
-                at(located.place.as_ref()),
-                severity.name(),
-                finding.rule,
-                finding.object,
-                finding.brief
-            )?;
+            writeln!(out, "{}", line(severity, located))?;
         }
         for (reason, located) in report.suppressed() {
             let finding = &located.finding;
@@ -41,19 +32,32 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
-            writeln!(out, "{place}warning {}", notice.sentence())?;
+            writeln!(out, "{place}note {}", notice.sentence())?;
         }
         for it in &report.overrides {
             writeln!(out, "override {it}")?;
         }
         for open in &report.open {
-            writeln!(out, "warning {open}")?;
+            writeln!(out, "note {open}")?;
         }
         for sentence in words::unopened(report) {
             writeln!(out, "{sentence}")?;
         }
     }
     writeln!(out, "{}", words::summary(&report.summary))
+}
+
+/// A finding on one line.
+pub(super) fn line(severity: Severity, located: &Located) -> String {
+    let finding = &located.finding;
+    format!(
+        "{}{}[{}] {}: {}",
+        at(located.place.as_ref()),
+        severity.name(),
+        finding.rule,
+        finding.object,
+        finding.brief
+    )
 }
 
 fn at(place: Option<&Place>) -> String {

@@ -34,7 +34,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let mut properties = Properties::default();
         properties.place(notice.place.as_ref());
         properties.add("title", &"multi-attach-guard");
-        properties.write("warning", &notice.sentence(), out)?;
+        properties.write("notice", &notice.sentence(), out)?;
     }
     for sentence in words::unopened(report) {
         let mut properties = Properties::default();

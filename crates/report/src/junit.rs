@@ -40,10 +40,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             Some(object) => object.to_string(),
             None => "policy".to_owned(),
         };
-        let name = format!("{about}: notice");
+        let name = format!("{about}: note");
         let mut case = case(name, file, TestCaseStatus::success());
         case.set_system_out(format!(
-            "{}warning: {}",
+            "{}note: {}",
             at(notice.place.as_ref()),
             notice.text
         ));

@@ -36,8 +36,10 @@ use live::{Origin, Override, Owner, Stuck};
 /// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A block for each object, with the lines at fault.
+    /// A picture of the lines at fault for each object; of a cluster, a table.
     Text,
+    /// The same with all that is known: the long text and what remedies cost.
+    Wide,
     /// A line for each finding, as editors and compilers write them.
     Concise,
     /// One JSON object with `findings` and `summary`.
@@ -58,8 +60,9 @@ pub enum Format {
 
 impl Format {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Text,
+        Self::Wide,
         Self::Concise,
         Self::Json,
         Self::Sarif,
@@ -74,7 +77,11 @@ impl Format {
     #[must_use]
     pub const fn documented(self) -> (&'static str, &'static str) {
         match self {
-            Self::Text => ("text", "For people, with the lines at fault"),
+            Self::Text => (
+                "text",
+                "For people: the lines at fault; of a cluster, a table",
+            ),
+            Self::Wide => ("wide", "For people, with all that is known of each finding"),
             Self::Concise => ("concise", "For people and editors, a line for each finding"),
             Self::Json => ("json", "One JSON object with `findings` and `summary`"),
             Self::Sarif => ("sarif", "SARIF 2.1.0, for code scanning"),
@@ -136,6 +143,10 @@ pub struct Located {
     /// What the first remedy changes in the file; `None` where it cannot be
     /// written there.
     pub fix: Option<Fix>,
+    /// The lines at fault, and those they speak of. Only text needs them.
+    pub excerpts: Vec<Excerpt>,
+    /// What `--fix` does about it, or why it leaves it alone: the end of a sentence.
+    pub by_fix: Option<String>,
     /// The workloads that use the volumes at risk. Only the page needs them.
     pub users: Vec<User>,
     /// The command that applies the first remedy to a live object.
@@ -159,6 +170,8 @@ impl Located {
             place,
             also: Vec::new(),
             fix: None,
+            excerpts: Vec::new(),
+            by_fix: None,
             users: Vec::new(),
             command: None,
             owner: None,
@@ -180,6 +193,34 @@ pub struct Fix {
     pub removed: Vec<String>,
     /// The added lines, each with its line break.
     pub added: Vec<String>,
+}
+
+/// Lines of a file, and what there is to say about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The file as the user named it.
+    pub file: String,
+    /// In the order of their lines; at least one.
+    pub marks: Vec<Mark>,
+}
+
+/// A stretch of a line, and what there is to say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The first column, in characters, counted from 1.
+    pub column: usize,
+    /// The column after the last one.
+    pub end_column: usize,
+    /// The line's text.
+    pub text: String,
+    /// The text of the line before it.
+    pub before: String,
+    /// A few words.
+    pub label: String,
+    /// Whether it is the line at fault.
+    pub is_fault: bool,
 }
 
 /// A workload that uses a volume at risk.
@@ -421,6 +462,8 @@ pub struct Style {
     pub width: usize,
     /// Whether findings are counted instead of listed.
     pub summary: bool,
+    /// Whether all that is known is printed.
+    pub verbose: bool,
 }
 
 /// Writes `report` in `format`; `style` counts for those made for people.
@@ -431,7 +474,11 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
     let safe = || report.made_safe();
     match format {
         Format::Text => text::write(&safe(), style, out),
-        Format::Concise => concise::write(&safe(), style, out),
+        Format::Wide => {
+            let verbose = true;
+            text::write(&safe(), Style { verbose, ..style }, out)
+        }
+        Format::Concise => concise::write(&safe(), style.summary, out),
         Format::Json => json::write(report, out),
         Format::Sarif => sarif::write(report, out),
         Format::Junit => junit::write(&safe(), out),

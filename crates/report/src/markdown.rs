@@ -40,9 +40,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         format!("\n**error** {}: {}\n", code(&place), prose(&unread.message))
     });
     let notices =
-        (report.notices.iter()).map(|it| format!("\n**notice** {}\n", prose(&it.sentence())));
+        (report.notices.iter()).map(|it| format!("\n**note** {}\n", prose(&it.sentence())));
     let unopened = words::unopened(report).into_iter();
-    let unopened = unopened.map(|it| format!("\n**notice** {}\n", prose(&it)));
+    let unopened = unopened.map(|it| format!("\n**note** {}\n", prose(&it)));
     let mut left_out = 0;
     let entries = stuck.chain(findings).chain(unread).chain(notices);
     for entry in entries.chain(unopened).chain(overrides).chain(open) {

@@ -225,11 +225,21 @@ fn clean_finding(located: &mut Located) {
     clean(&mut finding.field_path);
     clean(&mut finding.message);
     clean(&mut finding.brief);
+    clean(&mut finding.step);
     finding.volumes.iter_mut().for_each(clean_text);
     for reason in [&mut finding.suppressed, &mut finding.lowered] {
         reason.iter_mut().for_each(|it| clean(&mut it.reason));
     }
     located.place.iter_mut().for_each(clean_place);
+    for excerpt in &mut located.excerpts {
+        clean(&mut excerpt.file);
+        for mark in &mut excerpt.marks {
+            mark.text = source(&mark.text);
+            mark.before = source(&mark.before);
+            clean(&mut mark.label);
+        }
+    }
+    located.by_fix.iter_mut().for_each(clean);
     located.owner.iter_mut().for_each(clean_owner);
     located.command.iter_mut().for_each(clean);
     for user in &mut located.users {

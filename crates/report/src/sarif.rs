@@ -156,7 +156,7 @@ fn physical(place: &Place) -> Option<Value> {
 }
 
 fn notice(notice: &Notice) -> Value {
-    let mut notification = json!({"level": "warning", "message": {"text": notice.sentence()}});
+    let mut notification = json!({"level": "note", "message": {"text": notice.sentence()}});
     if let Some(physical) = notice.place.as_ref().and_then(physical) {
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }

@@ -34,6 +34,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         volumes: vec!["data".into()],
         message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Fix it."),
         brief: "wrong & <odd>".to_owned(),
+        step: "Fix it.".to_owned(),
         denial: String::new(),
         remedies: Vec::new(),
         suppressed: None,
@@ -225,6 +226,7 @@ fn written(report: &Report, format: Format) -> String {
         colour: false,
         width: 80,
         summary: false,
+        verbose: false,
     };
     let mut out = Vec::new();
     write(report, format, style, &mut out).unwrap();
@@ -273,6 +275,7 @@ fn colours_come_only_when_asked_for() {
         colour: true,
         width: 80,
         summary: false,
+        verbose: false,
     };
     write(&report(), Format::Text, style, &mut out).unwrap();
     assert!(out.contains(&0x1b));
@@ -427,6 +430,7 @@ fn a_summary_counts_and_names_nothing() {
         colour: false,
         width: 80,
         summary: true,
+        verbose: false,
     };
     for format in [Format::Text, Format::Concise] {
         let mut out = Vec::new();

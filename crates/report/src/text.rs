@@ -1,21 +1,31 @@
 //! Reports for people.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Message, Origin, Renderer, Snippet,
+};
 
 use super::live::{Owner, Stuck};
-use super::{Located, Place, Report, Severity, Style, words};
+use super::{Excerpt, Located, Place, Report, Severity, Style, concise, words};
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
+/// So many objects at fault by one rule are pictured; the others take a line each.
+const MOST_PICTURES: usize = 10;
+
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if !style.summary {
+    if report.summary.cluster && !style.verbose && !style.summary {
+        table(report, out)?;
+    } else if !style.summary {
         blocks(report, style, out)?;
-        remedies(report, style, out)?;
+        if style.verbose {
+            remedies(report, style, out)?;
+        }
     }
     let rules = words::by_rule(report);
-    if report.reported().count() > 1 || (style.summary && !rules.is_empty()) {
+    if rules.len() > 1 || (style.summary && !rules.is_empty()) {
         writeln!(out, "By rule:")?;
         for (rule, errors, warnings) in rules {
             writeln!(out, "  {rule}: {}", words::severities(errors, warnings))?;
@@ -24,12 +34,27 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     }
     live(report, style, out)?;
     for hint in &report.hints {
-        writeln!(out, "{hint}")?;
+        writeln!(out, "{}", wrapped(hint, style.width))?;
     }
     if !report.hints.is_empty() {
         writeln!(out)?;
     }
-    writeln!(out, "{}", words::summary(&report.summary))
+    writeln!(
+        out,
+        "{}",
+        wrapped(&words::summary(&report.summary), style.width)
+    )
+}
+
+/// What of a report is printed already, and is not repeated.
+#[derive(Default)]
+struct Said<'r> {
+    /// Whether it was said what would settle an assumption.
+    settled: bool,
+    /// For each rule, the objects that were pictured.
+    pictures: HashMap<&'r str, usize>,
+    /// What helps, with the rule.
+    helps: Vec<(&'r str, String)>,
 }
 
 /// A block for each volume that is stuck and each object with findings, then suppressions
@@ -41,40 +66,261 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         Renderer::plain()
     }
     .term_width(style.width);
-    let mut said = false;
+    let mut said = Said::default();
+    let print = |group: Group<'_>, out: &mut dyn Write| {
+        writeln!(out, "{}\n", without_empty_frame(&renderer.render(&[group])))
+    };
+    let mut in_lines = 0;
     for section in words::sections(report) {
         if let Some(counts) = section.counts {
             writeln!(out, "Namespace {counts}\n")?;
         }
         for stuck in section.stuck {
-            writeln!(out, "{}\n", renderer.render(&[stuck_now(stuck, style)]))?;
+            print(stuck_now(stuck, style), out)?;
         }
         for together in section.objects {
-            writeln!(
-                out,
-                "{}\n",
-                renderer.render(&[block(&together, style, &mut said)])
-            )?;
+            let pictures = said.pictures.entry(together[0].1.finding.rule).or_default();
+            *pictures += 1;
+            if style.verbose {
+                print(block(&together, style, &mut said), out)?;
+            } else if *pictures <= MOST_PICTURES {
+                print(picture(&together, style, &mut said), out)?;
+            } else {
+                for (severity, located) in &together {
+                    writeln!(out, "{}", concise::line(*severity, located))?;
+                    in_lines += 1;
+                }
+            }
         }
     }
-    let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
+    if in_lines > 0 {
+        writeln!(out)?;
+    }
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
         let title = format!("{}: {}: {reason}", finding.object, finding.rule);
         let group = Level::INFO.with_name("suppressed").primary_title(title);
-        print(Group::with_title(group).elements(located.place.as_ref().map(origin)))?;
+        let group = Group::with_title(group).elements(located.place.as_ref().map(origin));
+        print(group, out)?;
     }
     for notice in &report.notices {
-        let group = Group::with_title(Level::WARNING.primary_title(notice.sentence()));
-        print(group.elements(notice.place.as_ref().map(origin)))?;
+        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
+        print(group.elements(notice.place.as_ref().map(origin)), out)?;
     }
-    for sentence in words::unopened(report) {
-        writeln!(out, "{sentence}")?;
+    let unopened = words::unopened(report);
+    for sentence in &unopened {
+        writeln!(out, "{}", wrapped(sentence, style.width))?;
     }
-    if !report.unopened.is_empty() {
+    if !unopened.is_empty() {
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// A rendered block without the lines that hold nothing but its frame.
+fn without_empty_frame(rendered: &str) -> String {
+    let lines = rendered.lines().filter(|line| {
+        let mut text = String::with_capacity(line.len());
+        let mut is_escape = false;
+        for letter in line.chars() {
+            match letter {
+                '\x1b' => is_escape = true,
+                'm' if is_escape => is_escape = false,
+                _ if is_escape => {}
+                _ => text.push(letter),
+            }
+        }
+        text.trim() != "|"
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What is wrong in a cluster, a row for each object, with one command.
+fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for section in words::sections(report) {
+        rows.extend(section.stuck.into_iter().map(|stuck| {
+            let case = &stuck.case;
+            let name = if case.passes { "waits" } else { "stuck" };
+            let command = stuck.way_out().map(|(command, _)| command.to_owned());
+            [
+                case.volume.namespace.to_string(),
+                format!("PersistentVolumeClaim {}", case.volume.claim),
+                format!("{name}: {}", case.cause),
+                command.unwrap_or_else(|| diagnose(&case.volume.namespace)),
+            ]
+        }));
+        rows.extend(section.objects.iter().map(|together| {
+            let (severity, first) = together[0];
+            let object = &first.finding.object;
+            let mut rules: Vec<&str> = together.iter().map(|(_, it)| it.finding.rule).collect();
+            rules.dedup();
+            let command = together.iter().find_map(|(_, it)| it.command.clone());
+            [
+                object.namespace.as_deref().unwrap_or_default().to_owned(),
+                format!("{} {}", object.kind, object.name),
+                format!("{}: {}", severity.name(), rules.join(", ")),
+                command.unwrap_or_else(|| more(rules[0])),
+            ]
+        }));
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let titles = ["NAMESPACE", "OBJECT", "WHAT", "COMMAND"].map(str::to_owned);
+    rows.insert(0, titles);
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or_default()
+    };
+    let widths = [width(0), width(1), width(2)];
+    for [namespace, object, what, command] in &rows {
+        let [first, second, third] = widths;
+        writeln!(
+            out,
+            "{namespace:first$}  {object:second$}  {what:third$}  {command}"
+        )?;
+    }
+    writeln!(out)
+}
+
+/// The command that says more of what waits.
+fn diagnose(namespace: &str) -> String {
+    format!("multi-attach-guard diagnose -n {namespace}")
+}
+
+/// The command that says more of a rule.
+fn more(rule: &str) -> String {
+    format!("multi-attach-guard rules {rule}")
+}
+
+/// The lines at fault, the one change, and where to read more.
+fn picture<'r>(
+    together: &[(Severity, &'r Located)],
+    style: Style,
+    said: &mut Said<'r>,
+) -> Group<'r> {
+    let (severity, first) = together[0];
+    let finding = &first.finding;
+    let rule = finding.rule;
+    let is_known = said.helps.iter().any(|(known, _)| *known == rule);
+    let title = format!("{}: {}", finding.object, consequence(first));
+    let mut group = level(severity)
+        .primary_title(title)
+        .id(rule)
+        .elements(snippets(first, !is_known));
+    let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
+    group = rendered_from(group, first.place.as_ref());
+    group = group.elements(elsewhere(first).as_deref().map(note));
+    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+        let is_same = |(as_grave, earlier): &(Severity, &Located)| {
+            as_grave == severity && say_the_same(earlier, other)
+        };
+        let text = if together[..number].iter().any(is_same) {
+            again(other)
+        } else {
+            let (severity, rule) = (severity.name(), other.finding.rule);
+            format!("{severity}[{rule}] too: {}", consequence(other))
+        };
+        group = group.element(note(&text));
+    }
+    let Some(help) = help(first) else {
+        return group.elements((!is_known).then(|| more_of(rule)));
+    };
+    if said.helps.contains(&(rule, help.clone())) {
+        return group;
+    }
+    group = group.element(Level::HELP.message(wrapped(&help, style.width)));
+    said.helps.push((rule, help));
+    group.elements((!is_known).then(|| more_of(rule)))
+}
+
+fn more_of(rule: &str) -> Message<'static> {
+    Level::NOTE.with_name("more").message(more(rule))
+}
+
+/// What happens, without the part that says what to do.
+fn consequence(located: &Located) -> &str {
+    let brief = located.finding.brief.as_str();
+    brief.split_once(';').map_or(brief, |(before, _)| before)
+}
+
+/// The one change that helps, and whether `--fix` makes it.
+fn help(located: &Located) -> Option<String> {
+    let finding = &located.finding;
+    let change = match finding.remedies.first() {
+        Some(proposal) => proposal.remedy.change.to_owned(),
+        None => {
+            let step = finding.step.trim_end_matches('.');
+            let mut letters = step.chars();
+            let first = letters.next()?;
+            format!("{}{}", first.to_lowercase(), letters.as_str())
+        }
+    };
+    Some(match &located.by_fix {
+        Some(by_fix) => format!("{change}; {by_fix}"),
+        None => change,
+    })
+}
+
+/// The lines at fault: with `context`, also those they speak of.
+fn snippets(located: &Located, context: bool) -> Vec<Element<'_>> {
+    let excerpts = located
+        .excerpts
+        .iter()
+        .filter_map(|it| excerpt(it, context));
+    let snippets: Vec<Element<'_>> = excerpts.map(Element::from).collect();
+    match &located.place {
+        Some(place) if snippets.is_empty() => vec![snippet(place).into()],
+        _ => snippets,
+    }
+}
+
+/// The marked lines; those between them are folded.
+fn excerpt(excerpt: &Excerpt, context: bool) -> Option<Snippet<'_, Annotation<'_>>> {
+    let marks = excerpt.marks.iter().filter(|it| context || it.is_fault);
+    let mut source = String::new();
+    let mut annotations = Vec::new();
+    let first = marks.clone().next()?.line;
+    let (mut line, mut start) = (first, 0);
+    for mark in marks {
+        if annotations.is_empty() {
+            source.push_str(&mark.text);
+        } else if mark.line > line {
+            for _ in line + 1..mark.line {
+                source.push('\n');
+                // A single line between two is shown.
+                if mark.line == line + 2 {
+                    source.push_str(&mark.before);
+                }
+            }
+            source.push('\n');
+            (line, start) = (mark.line, source.len());
+            source.push_str(&mark.text);
+        }
+        let at = |column: usize| start + byte_of(&mark.text, column);
+        let kind = if mark.is_fault {
+            AnnotationKind::Primary
+        } else {
+            AnnotationKind::Context
+        };
+        let span = at(mark.column)..at(mark.end_column);
+        annotations.push(kind.span(span).label(mark.label.as_str()));
+    }
+    Some(
+        Snippet::source(source)
+            .line_start(first)
+            .path(excerpt.file.as_str())
+            .annotations(annotations),
+    )
+}
+
+/// The byte at which the character number `column` of a line begins, counted from 1.
+fn byte_of(line: &str, column: usize) -> usize {
+    let mut letters = line.char_indices();
+    letters
+        .nth(column.saturating_sub(1))
+        .map_or(line.len(), |(at, _)| at)
 }
 
 /// Who waits for a volume, why, and the command that ends it.
@@ -133,15 +379,16 @@ fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The findings on one object: at least one.
-fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut bool) -> Group<'r> {
+/// The findings on one object, at least one, with all that is known of them.
+fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said<'r>) -> Group<'r> {
+    let settled = &mut said.settled;
     let (severity, first) = together[0];
     let finding = &first.finding;
     let title = format!("{}: {}", finding.object, finding.brief);
     let mut group = level(severity)
         .primary_title(title)
         .id(finding.rule)
-        .elements(first.place.as_ref().map(snippet));
+        .elements(snippets(first, true));
     group = rendered_from(group, first.place.as_ref());
     if let Some(note) = elsewhere(first) {
         group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
@@ -165,10 +412,13 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut b
     group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));
     if names.is_empty() {
-        return group;
+        return group.element(more_of(finding.rule));
     }
     let help = format!("remedies: {}", names.join(", "));
     group = group.element(Level::HELP.message(help));
+    let by_fix = first.by_fix.as_deref();
+    group = group.elements(by_fix.map(|it| Level::HELP.message(wrapped(it, style.width))));
+    group = group.element(more_of(finding.rule));
     let command = first.command.as_ref();
     group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
 }
@@ -266,14 +516,8 @@ const fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
-    let at = |column: usize| {
-        place
-            .text
-            .char_indices()
-            .nth(column - 1)
-            .map_or(place.text.len(), |(at, _)| at)
-    };
+fn snippet(place: &Place) -> Snippet<'_, Annotation<'_>> {
+    let at = |column: usize| byte_of(&place.text, column);
     let span = at(place.column)..at(place.end_column);
     Snippet::source(place.text.as_str())
         .line_start(place.line)

@@ -36,7 +36,7 @@ pub(super) fn summary(summary: &Summary) -> String {
         text += &format!("; {} suppressed", summary.suppressed);
     }
     if summary.notices > 0 {
-        text += &format!("; {}", amount(summary.notices, "notice"));
+        text += &format!("; {}", amount(summary.notices, "note"));
     }
     let judged = amount(summary.judged, "object");
     text += &format!(". {judged} checked in {}", origin(summary));

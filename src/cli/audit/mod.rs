@@ -34,7 +34,7 @@ use engine::snapshot::Lookup;
 use engine::verdict::EffectivePolicy;
 use objects::{Audited, Commands};
 use report::live::{Origin, Override, Stuck};
-use report::{Notice, Report, by_namespace};
+use report::{Format, Notice, Report, by_namespace};
 use source::one_shot::OneShot;
 
 /// The options of `audit`.
@@ -135,8 +135,11 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
         earlier.compare(&mut report);
     }
     report.sort_by_namespace();
-    report.hints = hints(&report);
-    print_report(&report, options.report.format, options.report.summary)?;
+    let mut printed = options.report.clone();
+    // Whoever names an object wants to know all of it.
+    printed.verbose |= asked.is_some();
+    report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
+    print_report(&report, &printed)?;
     let fails = options.report.fails(&report.summary);
     let blind = facts::is_blind(&one_shot.observed);
     Ok(if fails {
@@ -263,10 +266,10 @@ fn waits(case: &CaseEntry) -> Option<(ObjectKind, ObjectRef)> {
 }
 
 /// What a reader may want to know next.
-fn hints(report: &Report) -> Vec<String> {
-    let Some(located) = report.findings.iter().find(|it| it.is_new != Some(false)) else {
+fn hints(report: &Report, is_table: bool) -> Vec<String> {
+    if !report.findings.iter().any(|it| it.is_new != Some(false)) {
         return Vec::new();
-    };
+    }
     let mut hints = Vec::new();
     let counted: Vec<String> = by_namespace(report)
         .iter()
@@ -278,10 +281,11 @@ fn hints(report: &Report) -> Vec<String> {
             counted.join("; ")
         ));
     }
-    let rule = located.finding.rule;
-    hints.push(format!(
-        "`multi-attach-guard rules {rule}` explains a rule."
-    ));
+    if is_table {
+        hints.push(
+            "`audit -o wide` says why and what it costs; `audit NAME` of one object.".to_owned(),
+        );
+    }
     hints
 }
 

@@ -92,7 +92,7 @@ fn the_worst_namespace_comes_first() {
         ]
     );
     assert_eq!(
-        hints(&report)[0],
+        hints(&report, true)[0],
         "By namespace, worst first: c: 3 errors; b: 1 error."
     );
     assert_eq!((report.summary.judged, report.summary.facts), (7, 3));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::CheckOptions;
-use engine::policy::{Action, keys};
+use engine::policy::Action;
 use engine::rules::{Certainty, Outcome};
 use report::{Located, Report};
 
@@ -15,22 +15,16 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
         .filter(|located| located.finding.action != Action::Ignore)
         .filter(|located| located.is_new != Some(false))
         .collect();
-    let Some(first) = reported.first() else {
-        return Vec::new();
-    };
     let mut ways = Vec::new();
     let fixable: BTreeSet<String> = reported
         .iter()
         .filter(|located| is_fixable(located))
         .map(|located| located.finding.object.to_string())
         .collect();
-    if !fixable.is_empty() && !options.fix && !options.diff {
-        let objects = match fixable.len() {
-            1 => "1 object".to_owned(),
-            more => format!("{more} objects"),
-        };
+    if fixable.len() > 1 && !options.fix && !options.diff {
+        let objects = fixable.len();
         ways.push(format!(
-            "`check --fix` repairs {objects}; `check --diff` shows how."
+            "`check --fix` repairs {objects} objects; `check --diff` shows how."
         ));
     }
     let unknown = reported
@@ -47,17 +41,50 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
             more => format!("{more} findings are guesses"),
         };
         ways.push(format!(
-            "{findings}, because the checked files do not say what the storage can do. To be certain, pass --cluster, or --facts with a file from `multi-attach-guard snapshot`."
+            "{findings}: pass --cluster, or --facts with a file from `multi-attach-guard snapshot`."
         ));
     }
-    let rule = first.finding.rule;
-    ways.push(format!(
-        "`multi-attach-guard rules {rule}` explains the rule. To silence it, annotate the object with {}: \"{rule}\" and give the reason in {}.",
-        keys::IGNORE,
-        keys::REASON
-    ));
     ways
 }
+
+/// Says of each finding what `--fix` does about it, or why it leaves it alone.
+pub(super) fn explain_fix(report: &mut Report, options: &CheckOptions) {
+    let found = report.findings.iter_mut();
+    for located in found.filter(|it| it.finding.action != Action::Ignore) {
+        let by_fix = match left_alone(located, options) {
+            None if options.diff => "`--fix` does it".to_owned(),
+            None if options.fix => "`--fix` could not edit the file".to_owned(),
+            None => "`check --fix` does it".to_owned(),
+            Some(why) => why,
+        };
+        located.by_fix = Some(by_fix);
+    }
+}
+
+/// Why `--fix` does not change what is at fault.
+fn left_alone(located: &Located, options: &CheckOptions) -> Option<String> {
+    let finding = &located.finding;
+    let place = located.place.as_ref();
+    let template = place.and_then(|it| it.template.as_deref());
+    let first = finding.remedies.first().map(|it| it.remedy.name);
+    Some(match (first, template) {
+        (None, _) => "`--fix` has no remedy for it".to_owned(),
+        _ if finding.action == Action::Warn => "`--fix` changes only what is an error".to_owned(),
+        (Some(COLOCATE), _) if options.remedy.is_none() => {
+            format!("`--fix --remedy {COLOCATE}` does it")
+        }
+        (_, Some(template)) if located.fix.is_none() => {
+            format!("`--fix` prints a patch, as it is rendered from {template}")
+        }
+        _ if place.is_none_or(|it| it.path.is_none()) => {
+            "`--fix` prints a patch, as it was piped".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// The remedy that nobody gets who does not ask for it.
+const COLOCATE: &str = "colocate";
 
 /// Whether the file can be edited, be it that a kustomization takes the object from
 /// it, and the remedy is one that nobody has to ask for.
@@ -72,5 +99,5 @@ fn is_fixable(located: &Located) -> bool {
         && matches!(located.finding.action, Action::Deny | Action::Fix)
         && remedies
             .first()
-            .is_some_and(|proposal| proposal.remedy.name != "colocate")
+            .is_some_and(|proposal| proposal.remedy.name != COLOCATE)
 }

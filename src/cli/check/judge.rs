@@ -13,7 +13,7 @@ use super::unused_suppressions;
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::policy::Action;
-use engine::rules::{Certainty, Outcome, codes};
+use engine::rules::{Outcome, codes};
 use engine::snapshot::{Overlay, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use manifest::field_index::FieldIndex;
@@ -213,28 +213,20 @@ fn qualify(
     for assumed in context.assumed_of(number, namespace) {
         let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
         if is_about_it && finding.volumes.contains(&assumed.claim) {
-            assume(finding);
+            finding.assume("likely");
             notices.push((assumed.text.clone(), document.spot("")));
         }
     }
     let release = parsed.text(known).release();
     if let Some(unknown) = release.and_then(|it| it.unknown.first()) {
-        assume(finding);
+        finding.assume("unless the release changes it");
         finding.message += &format!(" {} may change this.", without_user(unknown));
     }
     if let Some(doubt) = context.doubt(parsed, known) {
-        assume(finding);
+        finding.assume("unless the kustomization changes it");
         finding.message += &format!(" {doubt}, which was not rendered, may change this.");
     }
     notices
-}
-
-/// Makes the finding an assumption, which is no more than warned of.
-fn assume(finding: &mut Finding) {
-    finding.certainty = Certainty::Assumed;
-    if matches!(finding.action, Action::Deny | Action::Fix) {
-        finding.action = Action::Warn;
-    }
 }
 
 /// What a finding is reported as where nobody needs to do anything about it.

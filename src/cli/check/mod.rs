@@ -15,6 +15,7 @@
 
 mod deliver;
 mod discover;
+mod excerpts;
 mod fetch;
 mod files;
 mod fold;
@@ -55,6 +56,7 @@ use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Mode};
+use excerpts::Claims;
 use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::{Exclude, ExcludeError};
@@ -245,6 +247,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);
     }
+    hints::explain_fix(&mut report, options);
     report.hints = hints::of(&report, options);
     finish(options, &report)
 }
@@ -259,7 +262,8 @@ fn judged(
     let scopes = Scopes::of(parsed);
     let groups = scopes.groups().into_par_iter();
     let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
-    let placed = judged.map(|group| report::place(parsed, repository, format, group));
+    let claims = Claims::of(parsed);
+    let placed = judged.map(|group| report::place(parsed, repository, format, &claims, group));
     report::report(parsed, placed.collect(), format)
 }
 
@@ -302,7 +306,7 @@ fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), Chec
 
 /// Whether a report in that format may stand beside other text.
 const fn is_for_people(format: Format) -> bool {
-    matches!(format, Format::Text | Format::Concise)
+    matches!(format, Format::Text | Format::Wide | Format::Concise)
 }
 
 fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
@@ -316,15 +320,10 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
     let aside = is_for_people(options.report.format) && (options.fix || options.diff);
     if aside {
         let (format, terminal) = (options.report.format, io::stderr().is_terminal());
-        write_report(
-            report,
-            format,
-            options.report.summary,
-            terminal,
-            &mut io::stderr().lock(),
-        )?;
+        let style = options.report.style(terminal);
+        write_report(report, format, style, &mut io::stderr().lock())?;
     } else {
-        print_report(report, options.report.format, options.report.summary)?;
+        print_report(report, &options.report)?;
     }
     if report.summary.judged == 0 {
         complain(&nothing(options, report));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
+use super::excerpts::{self, Claims};
 use super::fold;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
@@ -64,6 +65,7 @@ pub(super) fn place(
     parsed: &Parsed,
     repository: &Repository,
     format: Format,
+    claims: &Claims,
     group: JudgedGroup<'_>,
 ) -> Placed {
     let origin = parsed.text(&parsed.objects[group.objects[0].number]);
@@ -93,6 +95,10 @@ pub(super) fn place(
         for (finding, spot) in found {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = is_unrendered;
+            if shows_excerpts(format) && root.is_none() && release.is_none() {
+                located.excerpts =
+                    excerpts::of(parsed, claims, known, &located, &text, &file.lines);
+            }
             if format == Format::Html {
                 let metadata = known.object.metadata();
                 let namespace = metadata.map_or("", |metadata| &metadata.namespace);
@@ -193,8 +199,13 @@ const fn shows_fixes(format: Format) -> bool {
     matches!(format, Format::Sarif | Format::Html | Format::Markdown)
 }
 
+/// Whether the format shows the lines at fault.
+const fn shows_excerpts(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Wide)
+}
+
 /// The line that the byte `at` is on, without its end.
-fn line_around(text: &str, at: usize) -> Range<usize> {
+pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let at = at.min(bytes.len());
     let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');

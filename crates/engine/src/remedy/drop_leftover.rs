@@ -10,6 +10,7 @@ use crate::rules::codes;
 pub(super) const REMEDY: Remedy = Remedy {
     name: "drop-leftover",
     cost: "None: the API server would refuse the object otherwise.",
+    change: "drop the rollingUpdate block",
     effect: "the rollingUpdate block left beside strategy Recreate was dropped",
     cures: &[codes::LEFTOVER_ROLLING_UPDATE],
     kinds: &[WorkloadKind::Deployment],

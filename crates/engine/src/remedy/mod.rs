@@ -28,6 +28,8 @@ pub struct Remedy {
     pub name: &'static str,
     /// What it costs: a sentence, shown wherever the remedy is offered.
     pub cost: &'static str,
+    /// What to do by hand, to its effect: the start of a sentence.
+    pub change: &'static str,
     /// What it sets: the end of a sentence, shown when the remedy was applied.
     pub effect: &'static str,
     /// The rules whose hazards it may cure.
@@ -51,6 +53,12 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Remedy {
+    /// Whether the remedy may cure a hazard of `rule` on some kind of workload.
+    #[must_use]
+    pub fn cures(&self, rule: &str) -> bool {
+        self.cures.contains(&rule)
+    }
+
     /// Whether the remedy may cure a hazard of `rule` on that kind of workload.
     #[must_use]
     pub fn suits(&self, rule: &str, kind: WorkloadKind) -> bool {

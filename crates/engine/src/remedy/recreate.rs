@@ -17,6 +17,7 @@ pub(super) fn suits(kind: WorkloadKind) -> bool {
 pub(super) const REMEDY: Remedy = Remedy {
     name: "recreate",
     cost: "Each rollout has a short downtime, and a new pod on another node waits a moment until the volume is detached from the old one.",
+    change: "set spec.strategy to {type: Recreate}",
     effect: "spec.strategy was set to Recreate",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,

@@ -42,6 +42,7 @@ use crate::model::claim::Claim;
 
 pub(super) const RULE: Rule = Rule {
     code: "access-mode-change",
+    at_fault: "the API server refuses to change this",
     source: include_str!("access_mode_change.rs"),
     on: &[On::Claim(judge)],
 };

@@ -48,6 +48,7 @@ use crate::model::workload::Workload;
 
 pub(super) const RULE: Rule = Rule {
     code: "autoscaler-exceeds-volume",
+    at_fault: "the volume does not serve so many pods",
     source: include_str!("autoscaler_exceeds_volume.rs"),
     on: &[On::Scaled(judge), On::Workload(judge_workload)],
 };

@@ -61,6 +61,7 @@ use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
+    at_fault: "this keeps apart pods that have to be together",
     source: include_str!("co_location_impossible.rs"),
     on: &[On::Workload(judge)],
 };

@@ -71,6 +71,7 @@ use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
     code: "fencing-live-node",
+    at_fault: "the node is alive and may still write",
     source: include_str!("fencing_live_node.rs"),
     on: &[On::Fencing(judge)],
 };

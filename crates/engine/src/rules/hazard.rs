@@ -29,7 +29,20 @@ pub struct Hazard {
     pub brief: String,
 }
 
+/// The brief text with a condition under which it is true, before the part that says what to do.
+pub(crate) fn supposed(brief: &str, condition: &str) -> String {
+    match brief.split_once(';') {
+        Some((consequence, step)) => format!("{consequence} ({condition});{step}"),
+        None => format!("{brief} ({condition})"),
+    }
+}
+
 impl Hazard {
+    /// Says in the first words that it holds only under a condition.
+    pub(super) fn suppose(&mut self, condition: &str) {
+        self.brief = supposed(&self.brief, condition);
+    }
+
     fn volumes_are_among(&self, old: &[Text]) -> bool {
         // Nearly always they are the same; if not, there may be thousands.
         if self.volumes == old {

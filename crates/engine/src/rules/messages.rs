@@ -154,6 +154,18 @@ pub(super) fn is_placeholder(name: &str) -> bool {
     !is_name(name)
 }
 
+/// The condition of a guess, in a few words; `None` for what is known.
+pub(super) fn condition(grounds: &Grounds) -> Option<String> {
+    Some(match grounds {
+        Grounds::Known | Grounds::NoCsiDriver => return None,
+        Grounds::ClassName(_) => "likely".to_owned(),
+        Grounds::UnknownClass(class) if is_placeholder(class) => "if its class attaches".to_owned(),
+        Grounds::UnknownClass(class) => format!("if class \"{class}\" attaches"),
+        Grounds::UnknownDefaultClass => "if the default class attaches".to_owned(),
+        Grounds::FlexVolume | Grounds::UnknownDriver => "if its driver attaches".to_owned(),
+    })
+}
+
 /// A sentence that says what would settle what is not sure, or an empty text.
 pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     let sight = |what: &str| {

@@ -27,6 +27,7 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
+pub(crate) use hazard::supposed;
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
@@ -45,6 +46,8 @@ use crate::model::volume_attachment::VolumeAttachment;
 pub struct Rule {
     /// The public name, which never changes.
     pub code: &'static str,
+    /// What is wrong with the field at fault, for a label at its line.
+    pub at_fault: &'static str,
     /// The source of the rule's own file, where its documentation stands.
     source: &'static str,
     /// What the rule applies to, and how it judges that.
@@ -226,6 +229,11 @@ fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
         let surest = concerned.min_by_key(|(weight, _)| *weight);
         if let Some((_, grounds)) = surest {
             hazard.certainty = grounds.certainty().max(hazard.certainty);
+            if let Some(condition) = messages::condition(grounds)
+                && hazard.rule != codes::UNRESOLVED_CLAIM
+            {
+                hazard.suppose(&condition);
+            }
             hazard
                 .advice
                 .push_str(&messages::what_would_settle(grounds));

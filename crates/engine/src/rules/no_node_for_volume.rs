@@ -70,6 +70,7 @@ use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
     code: "no-node-for-volume",
+    at_fault: "the pod may not go where the volume is",
     source: include_str!("no_node_for_volume.rs"),
     on: &[On::Workload(judge)],
 };

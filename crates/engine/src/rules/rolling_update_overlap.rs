@@ -81,6 +81,7 @@ use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "rolling-update-overlap",
+    at_fault: "the new pod starts before the old one is gone",
     source: include_str!("rolling_update_overlap.rs"),
     on: &[On::Workload(judge)],
 };

@@ -57,6 +57,7 @@ use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",
+    at_fault: "what this is decides what happens",
     source: include_str!("unresolved_claim.rs"),
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };

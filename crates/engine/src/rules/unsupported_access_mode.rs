@@ -53,6 +53,7 @@ use crate::storage::{ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-access-mode",
+    at_fault: "the class does not give this",
     source: include_str!("unsupported_access_mode.rs"),
     on: &[On::Claim(judge_claim), On::Workload(judge_templates)],
 };

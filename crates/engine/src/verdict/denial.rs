@@ -49,7 +49,7 @@ fn without_asides(text: &str) -> String {
 }
 
 /// The first thing that an advice says to do, as a sentence; others may follow it.
-fn first_step(advice: &str) -> String {
+pub(super) fn first_step(advice: &str) -> String {
     let ends = [", or ", "; or ", ". "];
     let end = ends.iter().filter_map(|end| advice.find(end)).min();
     let step = end.map_or(advice, |end| &advice[..end]);

@@ -11,7 +11,7 @@ use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::{Action, Directive, SuppressedBy, Suppression};
 use crate::remedy::Remedy;
-use crate::rules::{Certainty, Hazard, Outcome};
+use crate::rules::{Certainty, Hazard, Outcome, supposed};
 
 /// Warnings are cut to this many characters, as the Kubernetes documentation
 /// on admission webhooks recommends.
@@ -41,6 +41,8 @@ pub struct Finding {
     pub message: String,
     /// The same in a few words.
     pub brief: String,
+    /// One thing to do, the first of its advice: a sentence.
+    pub step: String,
     /// The text of a denial: the cause, one thing to do, and where to read more. Empty if the
     /// action is not to deny.
     pub denial: String,
@@ -116,6 +118,7 @@ impl Finding {
             volumes: hazard.volumes.clone(),
             message: [&object.to_string(), ": ", &hazard.what, " ", &hazard.advice].concat(),
             brief: hazard.brief.clone(),
+            step: denial::first_step(&hazard.advice),
             denial: match action {
                 Action::Deny => denial::text(object, hazard, &[]),
                 _ => String::new(),
@@ -152,6 +155,16 @@ impl Finding {
             brief: format!("fixed with {}: {}", remedy.name, remedy.effect),
             remedies: vec![proposal],
             ..Self::new(hazard, object, Action::Fix)
+        }
+    }
+
+    /// Makes the finding an assumption, which is no more than warned of and says in its first
+    /// words what it depends on.
+    pub fn assume(&mut self, condition: &str) {
+        self.certainty = Certainty::Assumed;
+        self.brief = supposed(&self.brief, condition);
+        if matches!(self.action, Action::Deny | Action::Fix) {
+            self.action = Action::Warn;
         }
     }
 

@@ -1,0 +1,226 @@
+//! The lines that a finding speaks of: the field at fault, the claim's name in the pod template,
+//! and the claim's access modes where they stand in another file.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::parse::Parsed;
+use super::parsed_object::ParsedObject;
+use super::report::line_around;
+use engine::model::Text;
+use engine::model::claim::Claim;
+use engine::model::object::Object;
+use engine::rules::RULES;
+use manifest::locate::Spot;
+use manifest::position::Lines;
+use report::{Excerpt, Located, Mark, Place};
+
+/// So many claims of a finding are marked.
+const MOST_CLAIMS: usize = 3;
+
+/// Lines that are further apart stand in excerpts of their own.
+const FAR: usize = 1000;
+
+/// The claims among the checked objects, by namespace and name.
+#[derive(Default)]
+pub(super) struct Claims(HashMap<(Text, Text), Vec<usize>>);
+
+impl Claims {
+    pub(super) fn of(parsed: &Parsed) -> Self {
+        let mut claims: HashMap<_, Vec<usize>> = HashMap::new();
+        for (number, known) in parsed.objects.iter().enumerate() {
+            if let Object::Claim(claim) = &known.object {
+                let metadata = &claim.metadata;
+                let key = (metadata.namespace.clone(), metadata.name.clone());
+                claims.entry(key).or_default().push(number);
+            }
+        }
+        Self(claims)
+    }
+
+    /// The claim of that name that an object of `source` means: the only one, or the only one
+    /// in its own source.
+    fn find<'p>(
+        &self,
+        parsed: &'p Parsed,
+        source: usize,
+        namespace: &Text,
+        name: &Text,
+    ) -> Option<(&'p ParsedObject, &'p Claim)> {
+        let all = self.0.get(&(namespace.clone(), name.clone()))?;
+        let mut own = all
+            .iter()
+            .filter(|number| parsed.objects[**number].place.source == source);
+        let number = match (&all[..], own.next(), own.next()) {
+            ([only], ..) => only,
+            (_, Some(first), None) => first,
+            _ => return None,
+        };
+        let known = &parsed.objects[*number];
+        match &known.object {
+            Object::Claim(claim) => Some((known, claim)),
+            _ => None,
+        }
+    }
+}
+
+/// The lines of `text`, the file of the object, and of the claims' own files.
+pub(super) fn of(
+    parsed: &Parsed,
+    claims: &Claims,
+    known: &ParsedObject,
+    located: &Located,
+    text: &str,
+    lines: &Lines<'_>,
+) -> Vec<Excerpt> {
+    let finding = &located.finding;
+    let Some(place) = &located.place else {
+        return Vec::new();
+    };
+    let document = known.outline.document();
+    let mut marks = vec![at_fault(
+        place,
+        text,
+        finding.rule,
+        &document,
+        &finding.field_path,
+    )];
+    let mut elsewhere = Vec::new();
+    if let Object::Workload(workload) = &known.object {
+        let volumes = format!("{}.volumes", workload.kind.pod_spec_path());
+        for name in finding.volumes.iter().take(MOST_CLAIMS) {
+            let Some(path) = claim_name(&document, &volumes, name) else {
+                continue;
+            };
+            let namespace = &workload.metadata.namespace;
+            let source = known.place.source;
+            let claim = claims.find(parsed, source, namespace, name);
+            let label = match claim {
+                Some((there, claim)) if there.place.source != source => {
+                    let (excerpt, at) = definition(parsed, there, claim);
+                    elsewhere.push(excerpt);
+                    format!("defined in {at}")
+                }
+                Some((_, claim)) => described(claim),
+                None => "defined elsewhere".to_owned(),
+            };
+            let spot = known.outline.locate(&document, &path);
+            // The line at fault has its own label.
+            if path != finding.field_path {
+                marks.push(mark(text, lines, spot, label));
+            }
+        }
+    }
+    marks.sort_by_key(|mark| (mark.line, mark.column));
+    let mut excerpts: Vec<Excerpt> = Vec::new();
+    for mark in marks {
+        match excerpts.last_mut() {
+            Some(last)
+                if last
+                    .marks
+                    .last()
+                    .is_some_and(|it| mark.line - it.line < FAR) =>
+            {
+                last.marks.push(mark);
+            }
+            _ => excerpts.push(Excerpt {
+                file: place.file.clone(),
+                marks: vec![mark],
+            }),
+        }
+    }
+    excerpts.sort_by_key(|excerpt| !excerpt.marks.iter().any(|mark| mark.is_fault));
+    excerpts.extend(elsewhere);
+    excerpts
+}
+
+/// The field at fault, or what stands around it where the field is missing.
+fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str) -> Mark {
+    let rule = RULES.iter().find(|it| it.code == rule);
+    let wrong = rule.map_or("", |rule| rule.at_fault);
+    let label = match missing(document, field) {
+        Some(name) => format!("no {name}: {wrong}"),
+        None => wrong.to_owned(),
+    };
+    Mark {
+        line: place.line,
+        column: place.column,
+        end_column: place.end_column,
+        text: place.text.clone(),
+        before: line_before(text, place.line),
+        label,
+        is_fault: true,
+    }
+}
+
+/// The last word of the field's path, where the field is not written.
+fn missing<'f>(document: &Value, field: &'f str) -> Option<&'f str> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
+    if field.is_empty() || !field.chars().all(is_plain) {
+        return None;
+    }
+    let pointer = format!("/{}", field.replace('.', "/"));
+    match document.pointer(&pointer) {
+        Some(_) => None,
+        None => field.rsplit('.').next(),
+    }
+}
+
+/// The path of the field with which a volume of the pod names the claim.
+fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
+    let list = document.pointer(&format!("/{}", volumes.replace('.', "/")))?;
+    let number = list.as_array()?.iter().position(|volume| {
+        volume["persistentVolumeClaim"]["claimName"].as_str() == Some(name.as_str())
+    })?;
+    Some(format!(
+        "{volumes}[{number}].persistentVolumeClaim.claimName"
+    ))
+}
+
+/// What a claim asks for, in its own file.
+fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt, String) {
+    let source = parsed.source(there);
+    let text = source.text().unwrap_or_default();
+    let document = there.outline.document();
+    let spot = there.outline.locate(&document, "spec.accessModes");
+    let mark = mark(&text, &Lines::of(&text), spot, described(claim));
+    let at = format!("{}:{}", source.name, mark.line);
+    let excerpt = Excerpt {
+        file: source.name.clone(),
+        marks: vec![mark],
+    };
+    (excerpt, at)
+}
+
+/// `ReadWriteOnce, class "gp3"`.
+fn described(claim: &Claim) -> String {
+    let modes = claim.spec.access_modes;
+    match claim.class() {
+        Some("") => format!("{modes}, without a class"),
+        Some(class) => format!("{modes}, class \"{class}\""),
+        None => format!("{modes}, the default class"),
+    }
+}
+
+fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
+    let (line, column) = lines.line_and_column(spot.start);
+    let (_, end_column) = lines.line_and_column(spot.end);
+    let own = text.get(line_around(text, spot.start));
+    Mark {
+        line,
+        column,
+        end_column: end_column.max(column + 1),
+        // Somebody may have changed the file in the meantime.
+        text: own.unwrap_or_default().to_owned(),
+        before: line_before(text, line),
+        label,
+        is_fault: false,
+    }
+}
+
+/// The text of the line before that one.
+fn line_before(text: &str, line: usize) -> String {
+    let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
+    before.unwrap_or_default().to_owned()
+}
