@@ -116,33 +116,54 @@ fn diff(fix: &Fix) -> String {
 
 /// Text as code: nothing in it means anything.
 fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
     format!("`{}`", text.replace('`', "'"))
 }
 
-/// Sentences, with what stands between backticks as code and all else as it is written.
+/// Sentences as they are written. Commands in them keep their backticks as characters: which of
+/// them pair up would be for the names between them to say.
 fn prose(text: &str) -> String {
     let mut markdown = String::with_capacity(text.len() + 16);
-    let is_balanced = text.matches('`').count().is_multiple_of(2);
-    let mut is_code = false;
-    for letter in text.chars() {
-        if letter == '`' && is_balanced {
-            is_code = !is_code;
-            markdown.push(letter);
-            continue;
-        }
-        match letter {
-            _ if is_code => {}
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '!' | '|' | '~' | '&'
-            | '$' | ':' => markdown.push('\\'),
-            _ => {}
+    for (at, letter) in text.char_indices() {
+        if matches!(
+            letter,
+            '\\' | '`'
+                | '*'
+                | '_'
+                | '{'
+                | '}'
+                | '['
+                | ']'
+                | '<'
+                | '>'
+                | '!'
+                | '|'
+                | '~'
+                | '&'
+                | '$'
+                | ':'
+        ) {
+            markdown.push('\\');
         }
         markdown.push(letter);
-        // Or somebody is called, and an issue is referred to.
-        if !is_code && matches!(letter, '@' | '#') {
+        // Or somebody is called, an issue is referred to, an address becomes a link.
+        if matches!(letter, '@' | '#') || begins_address(&text[at..]) {
             markdown.push_str("<!-- -->");
         }
     }
     markdown
+}
+
+/// Whether a bare address may begin here.
+fn begins_address(text: &str) -> bool {
+    ["www.", "http", "ftp", "mailto", "xmpp"]
+        .iter()
+        .any(|start| {
+            let begin = text.as_bytes().get(..start.len());
+            begin.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
+        })
 }
 
 #[cfg(test)]
@@ -155,10 +176,15 @@ mod tests {
             ("claim \"data\" of 100 %", "claim \"data\" of 100 %"),
             (
                 "run `kubectl get -o a|b` now",
-                "run `kubectl get -o a|b` now",
+                "run \\`kubectl get -o a\\|b\\` now",
             ),
-            ("![x](http://e)<img>", "\\!\\[x\\](http\\://e)\\<img\\>"),
+            (
+                "![x](http://e)<img>",
+                "\\!\\[x\\](h<!-- -->ttp\\://e)\\<img\\>",
+            ),
             ("@team #1 ` *b*", "@<!-- -->team #<!-- -->1 \\` \\*b\\*"),
+            ("a``b` `c`", "a\\`\\`b\\` \\`c\\`"),
+            ("WWW.e.org", "W<!-- -->WW.e.org"),
         ] {
             assert_eq!(prose(text), markdown);
         }

@@ -238,9 +238,114 @@ fn text_shows_the_line_at_fault() {
     insta::assert_snapshot!(written(&report(), Format::Text));
 }
 
+/// A mark of a line of a long manifest.
+fn mark(line: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
+    let column = text.len() - text.trim_start().len() + 1;
+    super::Mark {
+        line,
+        column,
+        end_column: text.chars().count() + 1,
+        text: text.to_owned(),
+        before: "  # between".to_owned(),
+        label: label.to_owned(),
+        is_fault,
+    }
+}
+
+/// So many objects at fault alike, each with a claim in another file.
+fn pictures(number: usize) -> Report {
+    let mut report = Report::default();
+    let excerpt = |file: &str, marks: Vec<super::Mark>| super::Excerpt {
+        file: file.to_owned(),
+        marks,
+    };
+    for at in 0..number {
+        let mut located = report_of(at);
+        located.by_fix = Some("`check --fix` does it".to_owned());
+        located.excerpts = vec![
+            excerpt(
+                "web.yaml",
+                vec![
+                    mark(9, "  strategy: {type: RollingUpdate}", "one by one", true),
+                    mark(11, "  replicas: 1", "a single line is between", false),
+                    mark(
+                        40,
+                        "            claimName: data",
+                        "defined in pvc.yaml:7",
+                        false,
+                    ),
+                ],
+            ),
+            excerpt(
+                "pvc.yaml",
+                vec![mark(
+                    7,
+                    "  accessModes: [ReadWriteOnce]",
+                    "ReadWriteOnce",
+                    false,
+                )],
+            ),
+        ];
+        report.summary.count(&located.finding);
+        report.findings.push(located);
+    }
+    report
+}
+
+fn report_of(number: usize) -> Located {
+    let mut located = report().findings.swap_remove(0);
+    located.finding.object.name = format!("web-{number}").into();
+    located
+}
+
+#[test]
+fn a_picture_has_the_lines_at_fault_and_those_they_speak_of() {
+    insta::assert_snapshot!("picture", written(&pictures(1), Format::Text));
+}
+
+/// What is known already is not repeated.
+#[test]
+fn ten_findings_fit_on_two_screens_and_hundreds_take_a_line_each() {
+    let ten = written(&pictures(10), Format::Text);
+    assert!(ten.lines().count() <= 80, "{ten}");
+    assert_eq!(ten.matches("= more: ").count(), 1, "{ten}");
+    assert_eq!(ten.matches("web.yaml:9:3").count(), 10, "{ten}");
+    let hundreds = written(&pictures(300), Format::Text);
+    assert!(hundreds.lines().count() <= 360, "{hundreds}");
+    assert!(hundreds.contains("web-299"), "{hundreds}");
+}
+
+/// Long lines are cut around what is at fault, tabs and wide letters keep their place.
+#[test]
+fn narrow_terminals_and_long_lines_show_what_is_at_fault() {
+    let mut report = pictures(1);
+    let long = format!("{}claimName: data{}", " ".repeat(2500), "x".repeat(2500));
+    report.findings[0].excerpts[0].marks[2] = super::Mark {
+        column: 2501,
+        end_column: 2516,
+        text: long,
+        ..mark(40, "", "here", false)
+    };
+    report.findings[0].excerpts[0].marks[0].text = "\tstrategy: {type: \"数é\"}".to_owned();
+    report.findings[0].finding.object.name = "n".repeat(253).into();
+    let mut out = Vec::new();
+    let style = Style {
+        colour: false,
+        width: 60,
+        summary: false,
+        verbose: false,
+    };
+    write(&report, Format::Text, style, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("claimName: data"), "{text}");
+    let longest = text.lines().skip(1).map(|line| line.chars().count()).max();
+    assert!(longest.unwrap() <= 120, "{text}");
+}
+
 #[test]
 fn a_report_of_a_cluster_begins_with_what_is_stuck() {
     insta::assert_snapshot!("cluster_text", written(&of_cluster(), Format::Text));
+    insta::assert_snapshot!("cluster_wide", written(&of_cluster(), Format::Wide));
     insta::assert_snapshot!("cluster_concise", written(&of_cluster(), Format::Concise));
     let json: Value = serde_json::from_str(&written(&of_cluster(), Format::Json)).unwrap();
     assert_eq!(
@@ -404,7 +509,7 @@ fn github_commands_are_escaped() {
          ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once: it is wrong. Fix it.\n\
          ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Fix it.\n\
          ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
-         ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
+         ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
          ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
     );
     let mut comma = report();
@@ -453,7 +558,14 @@ fn findings_on_one_object_are_reported_together() {
         text.contains("error[replicas-share-volume] too: "),
         "{text}"
     );
+    assert_eq!(
+        text.matches("= help: set spec.strategy").count(),
+        1,
+        "{text}"
+    );
+    let text = written(&report, Format::Wide);
     assert_eq!(text.matches("remedies: recreate").count(), 1, "{text}");
+    let text = written(&report, Format::Text);
     assert_eq!(
         text.matches(report.findings[0].finding.remedies[0].remedy.cost)
             .count(),

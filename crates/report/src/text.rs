@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Message, Origin, Renderer, Snippet,
@@ -34,16 +35,12 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     }
     live(report, style, out)?;
     for hint in &report.hints {
-        writeln!(out, "{}", wrapped(hint, style.width))?;
+        writeln!(out, "{hint}")?;
     }
     if !report.hints.is_empty() {
         writeln!(out)?;
     }
-    writeln!(
-        out,
-        "{}",
-        wrapped(&words::summary(&report.summary), style.width)
-    )
+    writeln!(out, "{}", words::summary(&report.summary))
 }
 
 /// What of a report is printed already, and is not repeated.
@@ -109,7 +106,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     }
     let unopened = words::unopened(report);
     for sentence in &unopened {
-        writeln!(out, "{}", wrapped(sentence, style.width))?;
+        writeln!(out, "{sentence}")?;
     }
     if !unopened.is_empty() {
         writeln!(out)?;
@@ -208,7 +205,7 @@ fn picture<'r>(
     let mut group = level(severity)
         .primary_title(title)
         .id(rule)
-        .elements(snippets(first, !is_known));
+        .elements(snippets(first, !is_known, style.width));
     let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
     group = rendered_from(group, first.place.as_ref());
     group = group.elements(elsewhere(first).as_deref().map(note));
@@ -264,55 +261,91 @@ fn help(located: &Located) -> Option<String> {
 }
 
 /// The lines at fault: with `context`, also those they speak of.
-fn snippets(located: &Located, context: bool) -> Vec<Element<'_>> {
-    let excerpts = located
-        .excerpts
-        .iter()
-        .filter_map(|it| excerpt(it, context));
-    let snippets: Vec<Element<'_>> = excerpts.map(Element::from).collect();
+fn snippets(located: &Located, context: bool, width: usize) -> Vec<Element<'_>> {
+    let excerpts = located.excerpts.iter();
+    let snippets = excerpts.filter_map(|it| excerpt(it, context, width));
+    let snippets: Vec<Element<'_>> = snippets.map(Element::from).collect();
     match &located.place {
-        Some(place) if snippets.is_empty() => vec![snippet(place).into()],
+        Some(place) if snippets.is_empty() => vec![snippet(place, width).into()],
         _ => snippets,
     }
 }
 
 /// The marked lines; those between them are folded.
-fn excerpt(excerpt: &Excerpt, context: bool) -> Option<Snippet<'_, Annotation<'_>>> {
+fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_, Annotation<'_>>> {
     let marks = excerpt.marks.iter().filter(|it| context || it.is_fault);
     let mut source = String::new();
     let mut annotations = Vec::new();
-    let first = marks.clone().next()?.line;
-    let (mut line, mut start) = (first, 0);
+    let first = marks.clone().next()?;
+    let mut window = Window::around(&first.text, first.column, width);
+    source.push_str(&window.text);
+    let (mut line, mut start) = (first.line, 0);
     for mark in marks {
-        if annotations.is_empty() {
-            source.push_str(&mark.text);
-        } else if mark.line > line {
+        if mark.line > line {
             for _ in line + 1..mark.line {
                 source.push('\n');
                 // A single line between two is shown.
                 if mark.line == line + 2 {
-                    source.push_str(&mark.before);
+                    source.push_str(&Window::around(&mark.before, 1, width).text);
                 }
             }
             source.push('\n');
             (line, start) = (mark.line, source.len());
-            source.push_str(&mark.text);
+            window = Window::around(&mark.text, mark.column, width);
+            source.push_str(&window.text);
         }
-        let at = |column: usize| start + byte_of(&mark.text, column);
+        let Some(span) = window.span(mark.column, mark.end_column) else {
+            continue;
+        };
         let kind = if mark.is_fault {
             AnnotationKind::Primary
         } else {
             AnnotationKind::Context
         };
-        let span = at(mark.column)..at(mark.end_column);
+        let span = start + span.start..start + span.end;
         annotations.push(kind.span(span).label(mark.label.as_str()));
     }
     Some(
         Snippet::source(source)
-            .line_start(first)
+            .line_start(first.line)
             .path(excerpt.file.as_str())
             .annotations(annotations),
     )
+}
+
+/// The part of a line that fits the reader's window.
+struct Window {
+    text: String,
+    /// The characters that were cut off before it, less the sign that stands for them.
+    cut: usize,
+}
+
+impl Window {
+    /// The part of `line` around the character number `column`, counted from 1.
+    fn around(line: &str, column: usize, width: usize) -> Self {
+        const BEFORE: usize = 20;
+        let cut = match column.saturating_sub(1) {
+            at if at + BEFORE > width => at.saturating_sub(BEFORE),
+            _ => 0,
+        };
+        let mut rest = line.chars().skip(cut);
+        let mut text = String::from(if cut > 0 { "…" } else { "" });
+        text.extend(rest.by_ref().take(width));
+        if rest.next().is_some() {
+            text.push('…');
+        }
+        Self {
+            text,
+            cut: cut.saturating_sub(1),
+        }
+    }
+
+    /// The bytes between two columns of the line; `None` where they were cut off.
+    fn span(&self, column: usize, end_column: usize) -> Option<Range<usize>> {
+        let start = column.checked_sub(self.cut)?;
+        let span = byte_of(&self.text, start)..byte_of(&self.text, end_column - self.cut);
+        (span.start < self.text.len()).then_some(span)
+    }
 }
 
 /// The byte at which the character number `column` of a line begins, counted from 1.
@@ -388,7 +421,7 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     let mut group = level(severity)
         .primary_title(title)
         .id(finding.rule)
-        .elements(snippets(first, true));
+        .elements(snippets(first, true, style.width));
     group = rendered_from(group, first.place.as_ref());
     if let Some(note) = elsewhere(first) {
         group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
@@ -516,13 +549,13 @@ const fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-fn snippet(place: &Place) -> Snippet<'_, Annotation<'_>> {
-    let at = |column: usize| byte_of(&place.text, column);
-    let span = at(place.column)..at(place.end_column);
-    Snippet::source(place.text.as_str())
+fn snippet(place: &Place, width: usize) -> Snippet<'_, Annotation<'_>> {
+    let window = Window::around(&place.text, place.column, width);
+    let span = window.span(place.column, place.end_column);
+    Snippet::source(window.text)
         .line_start(place.line)
         .path(place.file.as_str())
-        .annotation(AnnotationKind::Primary.span(span))
+        .annotations(span.map(|it| AnnotationKind::Primary.span(it)))
 }
 
 fn origin(place: &Place) -> Origin<'_> {

@@ -56,6 +56,17 @@ fn hostile(texts: &[String]) -> Report {
         finding.volumes = vec![next().into()];
         finding.message = next();
         finding.brief = next();
+        finding.step = next();
+        located.by_fix = Some(next());
+        located.excerpts = vec![crate::Excerpt {
+            file: next(),
+            marks: vec![crate::Mark {
+                text: next(),
+                before: next(),
+                label: next(),
+                ..mark(1, "a", "", true)
+            }],
+        }];
         if let Some(suppressed) = &mut finding.suppressed {
             suppressed.reason = next();
         }
@@ -158,5 +169,110 @@ proptest! {
         prop_assert_eq!(json["findings"][0]["message"].as_str(), Some(&*report.findings[0].finding.message));
         let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
         prop_assert_eq!(sarif["runs"][0]["results"][0]["message"]["text"].as_str(), Some(&*report.findings[0].finding.message));
+    }
+}
+
+/// Names that made links, images, mentions or HTML of a comment, and what they are made of.
+const MARKUP: [&str; 34] = [
+    "```![x](http://e)<b>@org/team",
+    "`![x](http://e)`",
+    "``<img src=x>``",
+    "`a` @team `b",
+    "www.example.com",
+    "https://example.com/a?b=c",
+    "http://example.com",
+    "ftp://example.com",
+    "a@example.com",
+    "mailto:a@example.com",
+    "xmpp:a@example.com",
+    "<https://example.com>",
+    "<a@example.com>",
+    "[a](b)",
+    "[a]: http://e\n[a]",
+    "![a][b]",
+    "<b>",
+    "</details>",
+    "<!-- x -->",
+    "<?x?>",
+    "&lt;b&gt;&#64;team",
+    "@team",
+    "org/repo#1",
+    "\\`<b>\\`",
+    "\\",
+    "`",
+    "``",
+    "[",
+    "](x)",
+    "!",
+    "<",
+    "@",
+    " ",
+    "W",
+];
+
+/// Renders the comment as GitHub does and fails on what only markup makes.
+fn assert_only_text(comment: &str) {
+    use comrak::nodes::NodeValue;
+    let mut options = comrak::Options::default();
+    options.extension.autolink = true;
+    options.extension.table = true;
+    options.extension.strikethrough = true;
+    options.extension.tasklist = true;
+    options.extension.footnotes = true;
+    let arena = comrak::Arena::new();
+    let ours = [
+        "<!-- -->",
+        "<!-- multi-attach-guard -->",
+        "<details><summary>Why, and what helps</summary>",
+        "</details>",
+    ];
+    let mentions = |text: &str| {
+        let mut after = text.split('@').skip(1);
+        after.any(|it| it.starts_with(|letter: char| letter.is_ascii_alphanumeric()))
+    };
+    let root = comrak::parse_document(&arena, comment, &options);
+    for node in root.descendants() {
+        match &node.data().value {
+            NodeValue::Link(link) => panic!("a link to {}: {comment}", link.url),
+            NodeValue::Image(image) => panic!("an image of {}: {comment}", image.url),
+            NodeValue::FootnoteDefinition(_) => panic!("a footnote: {comment}"),
+            NodeValue::HtmlInline(html) => {
+                assert!(ours.contains(&html.trim()), "{html:?}: {comment}");
+            }
+            NodeValue::HtmlBlock(block) => {
+                let html = block.literal.trim();
+                assert!(ours.contains(&html), "{html:?}: {comment}");
+            }
+            NodeValue::Text(text) => assert!(!mentions(text), "{text:?}: {comment}"),
+            _ => {}
+        }
+    }
+}
+
+/// A name in sentences as the rules make them, with a command between backticks.
+fn sentences(name: &str) -> String {
+    format!("claim \"{name}\" is held. Run `kubectl -n {name} delete pod {name}`, or ask {name}.")
+}
+
+#[test]
+fn a_comment_shows_no_links_images_mentions_or_html_of_hostile_names() {
+    for name in MARKUP {
+        for texts in [vec![name.to_owned()], vec![sentences(name)]] {
+            assert_only_text(&written(&hostile(&texts), Format::Markdown));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_comment_shows_no_links_images_mentions_or_html(
+        names in prop::collection::vec(
+            prop::collection::vec(select(&MARKUP[..]), 0..6).prop_map(|parts| parts.concat()),
+            1..20,
+        )
+    ) {
+        let texts: Vec<String> = names.iter().flat_map(|it| [it.clone(), sentences(it)]).collect();
+        assert_only_text(&written(&hostile(&texts), Format::Markdown));
     }
 }
