@@ -223,7 +223,7 @@ fn qualify(
         finding.message += &format!(" {} may change this.", without_user(unknown));
     }
     if let Some(doubt) = context.doubt(parsed, known) {
-        finding.assume("unless the kustomization changes it");
+        finding.assume("unless rendering changes it");
         finding.message += &format!(" {doubt}, which was not rendered, may change this.");
     }
     notices

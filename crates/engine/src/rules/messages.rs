@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::impossible_name::is_impossible;
 use crate::analysis::Basis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
@@ -149,9 +150,10 @@ pub(crate) fn described(volume: &UsedVolume) -> String {
 /// of its message.
 pub const SETTLE: &str = "To settle it,";
 
-/// Whether somebody is still to put a name in place of this one: no name has such letters.
+/// Whether somebody is still to put a name in place of this one: no name has such letters, and
+/// nobody wrote it as one.
 pub(super) fn is_placeholder(name: &str) -> bool {
-    !is_name(name)
+    !is_name(name) && !is_impossible(name)
 }
 
 /// The condition of a guess, in a few words; `None` for what is known.
@@ -182,6 +184,9 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
         Grounds::UnknownClass(class) if is_placeholder(class) => {
             format!(" Most storage is attached to one node at a time. {SETTLE} fill in the name of the StorageClass.")
         }
+        Grounds::UnknownClass(class) if is_impossible(class) => format!(
+            " Most storage is attached to one node at a time. {SETTLE} write a name that a StorageClass can have."
+        ),
         Grounds::UnknownClass(class) => format!(
             " StorageClass \"{class}\" is not known from the checked files, and most storage is attached to one node at a time.{}",
             sight("it")

@@ -9,6 +9,7 @@ mod co_location_impossible;
 mod documentation;
 mod fencing_live_node;
 mod hazard;
+mod impossible_name;
 mod leftover_rolling_update;
 mod messages;
 mod mislabelled_volume;
@@ -157,6 +158,7 @@ rules! {
     ACCESS_MODE_CHANGE: access_mode_change,
     LEFTOVER_ROLLING_UPDATE: leftover_rolling_update,
     UNSUPPORTED_STRATEGY: unsupported_strategy,
+    IMPOSSIBLE_NAME: impossible_name,
     NO_NODE_FOR_VOLUME: no_node_for_volume,
     UNGUARDED_VOLUME: unguarded_volume,
     MISLABELLED_VOLUME: mislabelled_volume,

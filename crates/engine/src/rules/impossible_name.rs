@@ -1,0 +1,141 @@
+//! A claim or a pod names something by a name that no object can have.
+//!
+//! # Fires on
+//!
+//! In files: a PersistentVolumeClaim whose `storageClassName`, or a workload whose `claimName`,
+//! is no DNS-1123 subdomain, because a letter in it is upper case or an underscore for example.
+//! The outcome is `refused`.
+//!
+//! # Why
+//!
+//! The name of an object has at most 253 lowercase letters, digits, `-` and `.`, and each part
+//! between dots begins and ends with a letter or a digit. The API server refuses a claim with
+//! another class name. It takes a pod with another claim name, which then waits for good.
+//! Examples on the web have such names, as `azureDisk`.
+//!
+//! # Example
+//!
+//! ```yaml
+//! kind: PersistentVolumeClaim
+//! spec:
+//!   storageClassName: azureDisk
+//! ```
+//!
+//! # What to do
+//!
+//! Write the name of a StorageClass as `kubectl get storageclass` lists it, or that of the claim.
+//!
+//! # Silent on
+//!
+//! Names that a tool is still to fill in: `${CLASS}`, `<class>`, `STORAGE_CLASS`. Objects of a
+//! live cluster, where the API server has looked at all names.
+
+use super::hazard::Hazard;
+use super::{Certainty, ClaimReview, On, Outcome, Rule};
+use crate::analysis::Analysis;
+use crate::model::Text;
+use crate::model::metadata::is_name;
+
+pub(super) const RULE: Rule = Rule {
+    code: "impossible-name",
+    at_fault: "no object can have this name",
+    source: include_str!("impossible_name.rs"),
+    on: &[On::Workload(judge), On::Claim(judge_claim)],
+};
+
+fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
+    if review.old.is_some() || !review.facts.view.is_partial() {
+        return;
+    }
+    if let Some(class) = review.claim.class().filter(|it| is_impossible(it)) {
+        found.push(hazard(
+            "StorageClass",
+            class,
+            "spec.storageClassName".to_owned(),
+            review.claim.metadata.name.clone(),
+        ));
+    }
+}
+
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if !analysis.facts.view.is_partial() {
+        return;
+    }
+    let claims = analysis.volumes.iter();
+    let claims = claims.filter_map(|it| Some((it, it.claim.as_deref()?)));
+    found.extend(
+        claims
+            .filter(|(_, claim)| is_impossible(claim))
+            .map(|(volume, claim)| {
+                let path = analysis.volume_path(volume);
+                hazard("claim", claim, path, volume.shown_name().clone())
+            }),
+    );
+}
+
+/// Whether somebody wrote it as a name, and no object can have it. A word in capitals is one
+/// that a tool replaces.
+pub(super) fn is_impossible(name: &str) -> bool {
+    let is_written = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let has_small = name.chars().any(|it| it.is_ascii_lowercase());
+    has_small && name.chars().all(is_written) && !is_name(name) && !name.starts_with("__")
+}
+
+/// What in a name keeps it from being one.
+fn fault(name: &str) -> &'static str {
+    if name.chars().any(|it| it.is_ascii_uppercase()) {
+        "upper case"
+    } else if name.contains('_') {
+        "an underscore"
+    } else if name.len() > 253 {
+        "more than 253 letters"
+    } else {
+        "a part that begins or ends with a sign"
+    }
+}
+
+fn hazard(kind: &str, name: &str, field_path: String, volume: Text) -> Hazard {
+    let fault = fault(name);
+    Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Refused,
+        certainty: Certainty::Verified,
+        field_path,
+        volumes: vec![volume],
+        excess: 0,
+        what: format!(
+            "it names {kind} \"{name}\", and a name cannot have {fault}: it has at most 253 lowercase letters, digits, \"-\" and \".\", and begins and ends with a letter or a digit (a DNS-1123 subdomain)."
+        ),
+        advice: match kind {
+            "StorageClass" => {
+                "Write the name of a StorageClass as `kubectl get storageclass` lists it."
+            }
+            _ => "Write the name of the claim as its manifest has it.",
+        }
+        .to_owned(),
+        brief: format!("no {kind} can be called \"{name}\": a name cannot have {fault}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_impossible;
+
+    #[test]
+    fn names_that_a_tool_fills_in_are_none() {
+        for name in ["azureDisk", "my_data", "Data", "data-", "a..b"] {
+            assert!(is_impossible(name), "{name}");
+        }
+        for name in [
+            "",
+            "gp3",
+            "a.b-c",
+            "${CLASS}",
+            "<class>",
+            "STORAGE_CLASS",
+            "__name__",
+        ] {
+            assert!(!is_impossible(name), "{name}");
+        }
+    }
+}
