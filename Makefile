@@ -212,8 +212,9 @@ bench: ## Measure the ratios that must stay low
 	$(CARGO) bench --locked
 
 .PHONY: rules
-rules: ## Write docs/rules.md from the rules' documentation
+rules: ## Write docs/rules.md and docs/storage.md from what the program knows
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
+	$(CARGO) run --locked --quiet -- capabilities --markdown > docs/storage.md
 
 .PHONY: site
 site: ## Build the documentation as pages in target/site/html and check them in a browser

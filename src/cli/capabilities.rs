@@ -1,5 +1,7 @@
 //! `capabilities`: the access modes each StorageClass can really give.
 
+mod products;
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,15 +16,28 @@ use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
-use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
+use engine::storage::{Catalog, CatalogError, ClassModes, ClassSummary, ModeSummary};
+use products::Product;
 use report::safe;
 use source::facts::{self, FactsError};
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
 pub struct CapabilitiesOptions {
-    /// Read the classes from the cluster, which is the default
-    #[arg(long, hide = true)]
+    /// Driver, StorageClass or product, as ebs.csi.aws.com, gp3 or "azure disk"; needs no cluster
+    #[arg(value_name = "DRIVER|CLASS|PRODUCT")]
+    pub name: Option<String>,
+
+    /// Print all that the catalog knows; needs no cluster
+    #[arg(long, conflicts_with_all = ["name", "cluster", "ClusterArgs", "facts"])]
+    pub all: bool,
+
+    /// Print the catalog as one Markdown page
+    #[arg(long, hide = true, conflicts_with_all = ["name", "all", "cluster", "ClusterArgs", "facts"])]
+    pub markdown: bool,
+
+    /// Read the classes from the cluster, which is the default without a name
+    #[arg(long)]
     pub cluster: bool,
 
     /// Which cluster, and as whom.
@@ -64,6 +79,14 @@ enum CapabilitiesError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Snapshot(#[from] ClusterError),
+    /// Nothing has such a name.
+    #[error(
+        "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
+    )]
+    Unknown(String),
+    /// The catalog cannot be read: a build that went wrong.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// They cannot be put as JSON.
     #[error("The capabilities could not be written: {0}.")]
     Json(#[from] serde_json::Error),
@@ -72,6 +95,11 @@ enum CapabilitiesError {
 #[derive(Serialize)]
 struct Json {
     classes: Vec<ClassSummary>,
+}
+
+#[derive(Serialize)]
+struct JsonOfProducts {
+    products: Vec<Product>,
 }
 
 pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
@@ -86,6 +114,18 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
 
 fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
     let effective = policy_file::effective(options.config.as_deref())?;
+    let catalog = effective.catalog();
+    if options.markdown {
+        return Ok(products::page(&products::all(catalog)?));
+    }
+    let reads_classes = options.cluster || options.access.is_given() || !options.facts.is_empty();
+    if options.all || (options.name.is_some() && !reads_classes) {
+        let products = match &options.name {
+            Some(name) => products::named(name, catalog)?,
+            None => products::all(catalog)?,
+        };
+        return of_products(products, options);
+    }
     let cluster = if options.facts.is_empty() {
         options
             .access
@@ -96,10 +136,40 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
     };
     let mut classes = summaries(&cluster, effective.catalog());
     classes.sort_by(|a, b| a.class.cmp(&b.class));
+    if let Some(name) = &options.name {
+        classes.retain(|it| {
+            let title = it.title.as_deref().unwrap_or_default();
+            products::is_called(name, &[&it.class, &it.provisioner, title])
+        });
+        if classes.is_empty() {
+            return Err(CapabilitiesError::Unknown(name.clone()));
+        }
+    }
     Ok(match options.format {
         TableFormat::Json => safe::json(&Json { classes })?,
         TableFormat::Text if classes.is_empty() => "There is no StorageClass.\n".to_owned(),
-        TableFormat::Text => classes.iter().map(text).collect(),
+        TableFormat::Text => classes.iter().map(|it| text(it, &[])).collect(),
+    })
+}
+
+/// More products than these are listed by name.
+const MOST_PRODUCTS: usize = 10;
+
+fn of_products(
+    products: Vec<Product>,
+    options: &CapabilitiesOptions,
+) -> Result<String, CapabilitiesError> {
+    if products.is_empty() {
+        let name = options.name.clone().unwrap_or_default();
+        return Err(CapabilitiesError::Unknown(name));
+    }
+    Ok(match options.format {
+        TableFormat::Json => safe::json(&JsonOfProducts { products })?,
+        TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(&products),
+        TableFormat::Text => products
+            .iter()
+            .map(|it| text(&it.summary, &it.details()))
+            .collect(),
     })
 }
 
@@ -124,12 +194,16 @@ fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> Class
     summary
 }
 
-fn text(class: &ClassSummary) -> String {
+fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     let title = match &class.title {
         Some(title) => format!("{}, {title}", class.provisioner),
         None => format!("{}, in no catalog", class.provisioner),
     };
-    let mut text = safe::line(&format!("{} ({title})", class.class)).into_owned();
+    let title = match class.class.is_empty() {
+        true => title,
+        false => format!("{} ({title})", class.class),
+    };
+    let mut text = safe::line(&title).into_owned();
     text.push('\n');
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
@@ -149,6 +223,9 @@ fn text(class: &ClassSummary) -> String {
     line("Node-local", class.node_local);
     for note in &class.notes {
         line("Note", note);
+    }
+    for (name, value) in details {
+        line(name, value);
     }
     text.push('\n');
     text

@@ -15,7 +15,8 @@ use crate::model::storage_class::StorageClass;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassSummary {
-    /// The class's name.
+    /// The class's name; empty for a product without any.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub class: Text,
     /// Its provisioner.
     pub provisioner: Text,

@@ -1,0 +1,99 @@
+//! The catalog for readers: every provisioner in the order of the file, with its part of it, what
+//! sharing takes and where the facts come from. No judgement reads this.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::catalog::{CatalogError, EMBEDDED};
+use crate::model::Text;
+
+/// A provisioner of the catalog, as readers look it up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name, or a pattern with `*`.
+    pub name: Text,
+    /// What people call the product.
+    pub title: Text,
+    /// The part of the catalog: a cloud, or a kind of storage.
+    pub part: Text,
+    /// Whether clusters of today make volumes with it.
+    pub is_current: bool,
+    /// What it takes to share a volume, besides the access mode.
+    pub sharing: Option<Text>,
+    /// Where the facts come from.
+    pub sources: Vec<Text>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    title: Text,
+    kind: Text,
+    #[serde(default)]
+    replaced_by: Option<Text>,
+    #[serde(default)]
+    sharing: Option<Text>,
+    #[serde(default)]
+    sources: Vec<Text>,
+}
+
+/// Every provisioner of the embedded catalog.
+///
+/// # Errors
+/// The embedded file cannot be read: a build that went wrong, which a test rules out.
+pub fn listing() -> Result<Vec<Listed>, CatalogError> {
+    #[derive(Deserialize)]
+    struct File {
+        provisioners: HashMap<Text, Raw>,
+    }
+    let mut file: File = serde_saphyr::from_str(EMBEDDED)?;
+    let mut listed = Vec::with_capacity(file.provisioners.len());
+    let mut part = "";
+    for line in EMBEDDED.lines() {
+        if let Some(title) = line.strip_prefix("  # ") {
+            part = title;
+        }
+        let key = line.strip_prefix("  ").and_then(|it| it.strip_suffix(':'));
+        let name = key.unwrap_or_default().trim_matches('"');
+        if let Some((name, raw)) = file.provisioners.remove_entry(name) {
+            listed.push(Listed {
+                is_current: !part.starts_with("In-tree")
+                    && !part.starts_with("Retired")
+                    && raw.kind != "in-tree"
+                    && raw.replaced_by.is_none(),
+                name,
+                title: raw.title,
+                part: part.into(),
+                sharing: raw.sharing,
+                sources: raw.sources,
+            });
+        }
+    }
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Catalog;
+
+    #[test]
+    fn every_entry_is_listed_under_a_part() {
+        let listed = listing().unwrap();
+        let entries = EMBEDDED.matches("\n    title: ").count();
+        assert_eq!(listed.len(), entries);
+        for it in &listed {
+            assert!(!it.part.is_empty() && !it.sources.is_empty(), "{}", it.name);
+            assert!(
+                Catalog::embedded().unwrap().get(&it.name).is_some(),
+                "{}",
+                it.name
+            );
+        }
+        let first = &listed[0];
+        assert_eq!(
+            (first.name.as_str(), first.part.as_str(), first.is_current),
+            ("ebs.csi.aws.com", "Amazon Web Services", true)
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! What the catalog knows of drivers, of classes by the names that installations give them, and of
+//! products, without any cluster.
+
+use serde::Serialize;
+
+use engine::model::Text;
+use engine::model::access_mode::AccessMode;
+use engine::model::storage_class::StorageClass;
+use engine::snapshot::Lookup;
+use engine::storage::{
+    Catalog, CatalogError, ClassModes, ClassSummary, Listed, ModeSummary, likely_classes, listing,
+};
+
+/// A product, or a class as an installation makes it.
+#[derive(Serialize)]
+pub(super) struct Product {
+    #[serde(flatten)]
+    pub(super) summary: ClassSummary,
+    /// The part of the catalog: a cloud, or a kind of storage.
+    part: Text,
+    /// What it takes to share a volume, besides the access mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing: Option<Text>,
+    /// Where the facts come from.
+    sources: Vec<Text>,
+    #[serde(skip)]
+    is_current: bool,
+}
+
+impl Product {
+    fn new(catalog: &Catalog, listed: Listed, class: &StorageClass) -> Self {
+        let attach = catalog.attach(class.driver(), |_| Lookup::Absent);
+        Self {
+            summary: ClassSummary::new(catalog, class, ClassModes::default(), attach),
+            part: listed.part,
+            sharing: listed.sharing,
+            sources: listed.sources,
+            is_current: listed.is_current,
+        }
+    }
+
+    /// What to print besides the summary, each with its name.
+    pub(super) fn details(&self) -> Vec<(&'static str, &str)> {
+        let sharing = self.sharing.iter().map(|it| ("Sharing", it.as_str()));
+        let sources = self.sources.iter().map(|it| ("Source", it.as_str()));
+        sharing.chain(sources).collect()
+    }
+}
+
+/// All that is in the catalog, in its order.
+pub(super) fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
+    let listed = listing()?.into_iter();
+    let products = listed.map(|it| {
+        let class = StorageClass {
+            provisioner: it.name.clone(),
+            ..StorageClass::default()
+        };
+        Product::new(catalog, it, &class)
+    });
+    Ok(products.collect())
+}
+
+/// What is called so: the driver of that name, else the classes that installations give that name,
+/// else the products whose names have all its words.
+pub(super) fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
+    let driver = catalog.get(name).map(|entry| entry.name.clone());
+    let mut products = Vec::new();
+    for listed in listing()? {
+        let mut classes = Vec::new();
+        match &driver {
+            Some(driver) if *driver == listed.name => classes.push(StorageClass {
+                provisioner: name.into(),
+                ..StorageClass::default()
+            }),
+            Some(_) => {}
+            None => {
+                let of_it = likely_classes(name).iter();
+                classes.extend(of_it.filter(|it| it.provisioner == listed.name).cloned());
+            }
+        }
+        for class in &classes {
+            products.push(Product::new(catalog, listed.clone(), class));
+        }
+    }
+    if products.is_empty() {
+        products = all(catalog)?;
+        products.retain(|it| {
+            let title = it.summary.title.as_deref().unwrap_or_default();
+            is_called(name, &[&it.summary.provisioner, title])
+        });
+        // Of a product that is there in several generations, those of today.
+        if products.iter().any(|it| it.is_current) {
+            products.retain(|it| it.is_current);
+        }
+    }
+    Ok(products)
+}
+
+/// Whether each word of `name` begins a word of one of these.
+pub(super) fn is_called(name: &str, known: &[&str]) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let lower = text.to_lowercase();
+        let words = lower.split(|letter: char| !letter.is_alphanumeric());
+        words
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let known: Vec<String> = known.iter().flat_map(|it| words(it)).collect();
+    let wanted = words(name);
+    let is_known = |word: &String| known.iter().any(|it| it.starts_with(word.as_str()));
+    !wanted.is_empty() && wanted.iter().all(is_known)
+}
+
+/// A line for each product.
+pub(super) fn list(products: &[Product]) -> String {
+    let width = products.iter().map(|it| it.summary.provisioner.len()).max();
+    let width = width.unwrap_or_default();
+    let line = |it: &Product| {
+        let summary = &it.summary;
+        format!(
+            "{:width$}  {:14}  {:14}  {}\n",
+            summary.provisioner,
+            format!("files: {}", shares(&summary.filesystem)),
+            format!("blocks: {}", shares(&summary.block)),
+            summary.title.as_deref().unwrap_or_default()
+        )
+    };
+    format!(
+        "Which storage pods on several nodes can write to (ReadWriteMany):\n\n{}",
+        products.iter().map(line).collect::<String>()
+    )
+}
+
+/// Whether pods on several nodes can write to a volume.
+fn shares(modes: &ModeSummary) -> &'static str {
+    let shared = AccessMode::ReadWriteMany;
+    match modes.modes {
+        None => "unknown",
+        Some(granted) if granted.contains(shared) => "yes",
+        _ if modes.conditional.iter().any(|it| it.modes.contains(shared)) => "maybe",
+        Some(_) => "no",
+    }
+}
+
+/// The page `docs/storage.md`.
+pub(super) fn page(products: &[Product]) -> String {
+    let mut page = "# Which storage can be shared\n\n\
+        Whether pods on several nodes can write to one volume (ReadWriteMany), by cloud and product. \
+        *maybe* means: on the condition in the column *takes*. This page is made from the catalog: \
+        `multi-attach-guard capabilities --markdown`. \
+        `multi-attach-guard capabilities PRODUCT` says more of one product, with its sources and \
+        without a cluster; `multi-attach-guard capabilities` says it of the classes of a cluster.\n\n\
+        *Attached* storage is refused on a second node by Kubernetes: ReadWriteOnce volumes of it hang in \
+        a rolling update. [Choose storage](choose-storage.md) helps to decide.\n"
+        .to_owned();
+    let current: Vec<&Product> = products.iter().filter(|it| it.is_current).collect();
+    for part in current.chunk_by(|a, b| a.part == b.part) {
+        page += &format!(
+            "\n## {}\n\n| product | driver | files | blocks | attached | takes | sure |\n|---|---|---|---|---|---|---|\n",
+            part[0].part
+        );
+        for product in part {
+            page += &row(product);
+        }
+    }
+    page
+}
+
+fn row(product: &Product) -> String {
+    let summary = &product.summary;
+    let attached = match summary.attach {
+        it if it.starts_with("not attached") => "no",
+        it if it.starts_with("attached (assumed)") => "assumed",
+        it if it.starts_with("attached") => "yes",
+        _ => "unknown",
+    };
+    let attached = match summary.node_local {
+        "no" => attached,
+        _ => "on its node",
+    };
+    let mut takes: Vec<String> = product.sharing.iter().map(ToString::to_string).collect();
+    for (what, modes) in [("files", &summary.filesystem), ("blocks", &summary.block)] {
+        let shared = modes.conditional.iter();
+        let shared = shared.filter(|it| it.modes.contains(AccessMode::ReadWriteMany));
+        takes.extend(shared.map(|it| {
+            let condition = it.condition.trim_start_matches("possible only when ");
+            format!("{what}: {condition}")
+        }));
+    }
+    let sure = match summary.filesystem.confidence.or(summary.block.confidence) {
+        Some(words) if words.starts_with("verified") => "verified",
+        Some(words) if words.starts_with("the vendor") => "vendor",
+        _ => "believed",
+    };
+    format!(
+        "| {} | `{}` | {} | {} | {attached} | {} | {sure} |\n",
+        summary
+            .title
+            .as_deref()
+            .unwrap_or_default()
+            .replace('|', "\\|"),
+        summary.provisioner,
+        shares(&summary.filesystem),
+        shares(&summary.block),
+        takes.join("; ").replace('|', "\\|"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str) -> Vec<String> {
+        let products = named(name, Catalog::embedded().unwrap()).unwrap();
+        let names = products.into_iter().map(|it| it.summary.provisioner);
+        names.map(|it| it.to_string()).collect()
+    }
+
+    #[test]
+    fn drivers_classes_and_products_are_found_by_name() {
+        for (name, expected) in [
+            ("ebs.csi.aws.com", &["ebs.csi.aws.com"][..]),
+            ("gp3", &["ebs.csi.aws.com"]),
+            (
+                "ebs",
+                &[
+                    "ebs.csi.aws.com",
+                    "ebs.csi.eks.amazonaws.com",
+                    "csi.block.xsky.com",
+                ],
+            ),
+            ("Azure Disk", &["disk.csi.azure.com"]),
+            ("longhorn", &["driver.longhorn.io"]),
+            ("rook.rbd.csi.ceph.com", &["rook.rbd.csi.ceph.com"]),
+            ("no such storage", &[]),
+            ("", &[]),
+            ("*", &[]),
+        ] {
+            assert_eq!(found(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_unlocks_sharing_is_said() {
+        let products = named("ebs", Catalog::embedded().unwrap()).unwrap();
+        let summary = &products[0].summary;
+        assert_eq!(
+            (shares(&summary.filesystem), shares(&summary.block)),
+            ("no", "maybe")
+        );
+        assert!(row(&products[0]).contains("io2"), "{}", row(&products[0]));
+        let products = named("longhorn", Catalog::embedded().unwrap()).unwrap();
+        assert_eq!(shares(&products[0].summary.filesystem), "yes");
+        assert!(
+            row(&products[0]).contains("NFS client"),
+            "{}",
+            row(&products[0])
+        );
+    }
+
+    #[test]
+    fn the_page_in_docs_is_up_to_date() {
+        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/storage.md");
+        let page = page(&all(Catalog::embedded().unwrap()).unwrap());
+        assert!(
+            page == std::fs::read_to_string(FILE).unwrap(),
+            "docs/storage.md is stale. Run make rules."
+        );
+    }
+}
