@@ -265,3 +265,61 @@ fn the_first_example_of_the_reference_does_what_it_says() {
         }
     }
 }
+
+/// The keys that an error lists: "Known are a, b and c".
+fn known_keys(text: &str) -> Vec<String> {
+    let error = Policy::parse(text, "policy.yaml").unwrap_err().to_string();
+    let (_, keys) = error.rsplit_once("nown are ").unwrap();
+    let keys = keys.replace(" and ", ", ");
+    let mut keys: Vec<String> = keys.split(", ").map(str::to_owned).collect();
+    keys.sort();
+    keys
+}
+
+/// Editors complete by this schema, and the chart refuses what its own does not know.
+#[test]
+fn the_schemas_know_the_keys_that_the_policy_has() {
+    let parse = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+    let schema = parse(include_str!("../../../../../docs/policy.schema.json"));
+    let chart = parse(include_str!(
+        "../../../../../manifests/chart/values.schema.json"
+    ));
+    assert_eq!(schema["definitions"], chart["definitions"]);
+    assert_eq!(
+        schema["properties"],
+        chart["properties"]["policy"]["properties"]
+    );
+    let section = "/definitions/section";
+    let matched = "/definitions/section/properties/match";
+    let selector = "/definitions/section/properties/match/properties/selector";
+    for (at, text, but) in [
+        ("", "zzz: 1", ""),
+        (section, "defaults: {zzz: 1}", "match"),
+        (section, "namespaces: [{match: {names: [a]}, zzz: 1}]", ""),
+        (matched, "namespaces: [{match: {zzz: 1}}]", ""),
+        (selector, "namespaces: [{match: {selector: {zzz: 1}}}]", ""),
+        ("/properties/exemptions/items", "exemptions: [{zzz: 1}]", ""),
+        (
+            "/properties/provisioners/items",
+            "provisioners: [{zzz: 1}]",
+            "",
+        ),
+        ("/properties/fencing", "fencing: {zzz: 1}", ""),
+    ] {
+        let properties = schema.pointer(&format!("{at}/properties")).unwrap();
+        let mut keys: Vec<String> = properties.as_object().unwrap().keys().cloned().collect();
+        keys.retain(|key| key != but);
+        keys.sort();
+        assert_eq!(keys, known_keys(text), "{text}");
+    }
+    for (key, known) in [
+        ("outcomes", "defaults: {outcomes: {zzz: deny}}"),
+        ("certainty", "defaults: {certainty: {zzz: deny}}"),
+    ] {
+        let properties = &schema["definitions"]["section"]["properties"][key]["properties"];
+        let mut keys: Vec<String> = properties.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        assert_eq!(keys, known_keys(known), "{key}");
+    }
+    assert!(EXAMPLE.starts_with("# yaml-language-server: $schema="));
+}
