@@ -264,7 +264,7 @@ impl Stage {
 
     fn diagnose_with(&self, kubeconfig: PathBuf, arguments: &[&str]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(["diagnose", "-n", &self.namespace])
+            .args(["diagnose", "--all-ways", "-n", &self.namespace])
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
             .output()

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
 use super::format;
 use super::output::exit_code;
-use ::report::diagnosis::{self as report, Diagnosis, Format};
+use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 pub(super) use asked::{Asked, AskedError};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
@@ -50,6 +50,10 @@ pub struct DiagnoseOptions {
     /// Output format
     #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
+
+    /// Print all that is known and all ways out, not the safest alone
+    #[arg(long)]
+    pub all_ways: bool,
 
     /// Look again every few seconds until nothing waits
     #[arg(long)]
@@ -129,7 +133,12 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
             if shown.is_some() {
                 writeln!(out)?;
             }
-            report::write(&diagnosis, options.format, &mut out)?;
+            let ways = if options.all_ways {
+                Ways::All
+            } else {
+                Ways::Safest
+            };
+            report::write(&diagnosis, options.format, ways, &mut out)?;
             out.flush()?;
             shown = Some(essence);
         }

@@ -103,13 +103,27 @@ impl Diagnosis {
     }
 }
 
-/// Writes `diagnosis` in `format`.
+/// How much people see of each case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// The cause, who holds the volume, and the safest way out with what comes before it.
+    Safest,
+    /// All that is known, and all ways.
+    All,
+}
+
+/// Writes `diagnosis` in `format`; `ways` counts for people.
 ///
 /// # Errors
 /// Whatever writing to `out` says.
-pub fn write(diagnosis: &Diagnosis, format: Format, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    diagnosis: &Diagnosis,
+    format: Format,
+    ways: Ways,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match format {
-        Format::Text => text::write(diagnosis, out),
+        Format::Text => text::write(diagnosis, ways, out),
         Format::Json => json::write(diagnosis, out),
     }
 }

@@ -165,7 +165,7 @@ fn text(diagnosis: &Diagnosis) -> String {
 
 fn written(diagnosis: &Diagnosis, format: Format) -> String {
     let mut out = Vec::new();
-    write(diagnosis, format, &mut out).unwrap();
+    write(diagnosis, format, Ways::All, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -958,6 +958,29 @@ fn programs_and_people_are_told_the_same() {
                 text.contains(&one_line(said)),
                 "{cause}: {said}\nnot in\n{text}"
             );
+        }
+    }
+}
+
+/// Whoever looks for the way out reads one screen.
+#[test]
+fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
+    for (cause, world) in every_cause() {
+        let mut diagnosis = world.diagnose();
+        diagnosis.cases.retain(|case| case.cause == cause);
+        diagnosis.cases.truncate(1);
+        let mut out = Vec::new();
+        write(&diagnosis, Format::Text, Ways::Safest, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let case = text.split("\nNot seen:").next().unwrap_or_default();
+        let case = case.split("\nTo be known:").next().unwrap_or_default();
+        assert!(case.lines().count() <= 20, "{cause}:\n{text}");
+        let steps = &diagnosis.cases[0].steps;
+        let way_out = steps
+            .iter()
+            .find(|it| it.purpose == doctor::diagnosis::Purpose::WayOut);
+        if let Some(command) = way_out.and_then(|it| it.command.as_ref()) {
+            assert!(text.contains(command.as_str()), "{cause}:\n{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::Diagnosis;
+use super::{Diagnosis, Ways};
 use doctor::diagnosis::{CaseEntry, Health, NodeEntry, Purpose, WaitingEntry, span};
 
 /// The width of the reader's window, in characters.
@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 /// Pods that are named; of more, their number.
 const NAMED: usize = 5;
 
-pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
     let in_full = diagnosis.in_full();
     let summarised = in_full.len() < diagnosis.cases.len();
     writeln!(out, "{}", diagnosis.summary())?;
@@ -35,7 +35,10 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     }
     for case in in_full {
         writeln!(out)?;
-        entry(case, out)?;
+        match ways {
+            Ways::Safest => brief(case, out)?,
+            Ways::All => entry(case, out)?,
+        }
     }
     for (title, sentences) in [
         ("Not seen", &diagnosis.open),
@@ -51,11 +54,87 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+/// The longest line of a driver's message that is shown in brief.
+const MESSAGE: usize = 160;
+
+/// The cause, who waits and who holds the volume, and one command with its cost.
+fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+    title(case, out)?;
+    if let Some(waiting) = case.waiting.first() {
+        let more = match case.waiting.len() - 1 {
+            0 => String::new(),
+            more => format!("; {} more", counted(more, "pod")),
+        };
+        row(out, "waits", &format!("{}{more}", waits(waiting)))?;
+        if let Some(message) = &waiting.message {
+            row(out, "", &format!("\"{}\"", shortened(message)))?;
+        }
+    }
+    row(out, "volume", &volume_in_words(case))?;
+    if let Some(holder) = case.holders.first() {
+        let node = holder.node.as_deref().unwrap_or("no node");
+        let more = match case.holders.len() - 1 {
+            0 => String::new(),
+            more => format!("; {} more", counted(more, "pod")),
+        };
+        let state = &holder.state;
+        let holder = format!(
+            "{}, {}, on {node}: {state}{more}",
+            holder.pod, holder.workload
+        );
+        row(out, "with", &holder)?;
+    }
+    writeln!(out)?;
+    paragraph(out, "  ", &case.because)?;
+    let is_shown = |at: usize| {
+        let step = &case.steps[at];
+        let earlier = case.steps[..at].iter();
+        match step.purpose {
+            // It keeps the way out from doing harm.
+            Purpose::Before => true,
+            Purpose::WayOut => earlier.clone().all(|it| it.purpose != Purpose::WayOut),
+            Purpose::Check | Purpose::Afterwards | Purpose::Note => false,
+        }
+    };
+    let shown: Vec<usize> = (0..case.steps.len()).filter(|at| is_shown(*at)).collect();
+    for at in &shown {
+        let step = &case.steps[*at];
+        writeln!(out)?;
+        match &step.command {
+            Some(command) => {
+                writeln!(out, "    {}", safe::line(command))?;
+                paragraph(out, "      ", &format!("Costs: {}", step.text))?;
+            }
+            None => paragraph(out, "    ", &step.text)?,
+        }
+    }
+    match case.steps.len() - shown.len() {
+        0 => Ok(()),
+        more => writeln!(
+            out,
+            "\n  {} with --all-ways: what to look at, other ways, what to do afterwards.",
+            counted(more, "more step")
+        ),
+    }
+}
+
+/// The beginning of a message.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn title(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let volume = &case.volume;
     let claim = format!("{}/{}", volume.namespace, volume.claim);
     let (claim, title, cause) = (safe::line(&claim), case.title, case.cause);
-    writeln!(out, "PersistentVolumeClaim {claim}: {title} ({cause})\n")?;
+    writeln!(out, "PersistentVolumeClaim {claim}: {title} ({cause})\n")
+}
+
+fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+    title(case, out)?;
     for waiting in case.waiting.iter().take(NAMED) {
         row(out, "waits", &waits(waiting))?;
         if let Some(message) = &waiting.message {
