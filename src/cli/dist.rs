@@ -1,4 +1,4 @@
-//! `dist`: completions for shells and manual pages, for packages.
+//! `completion`: a script for a shell. `dist`: those of all shells and manual pages, for packages.
 
 use std::fs;
 use std::io;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, ValueEnum};
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 
 use super::Cli;
-use super::output::complain;
+use super::output::{complain, print};
 
 /// The options of `dist`.
 #[derive(Args, Clone, Debug)]
@@ -38,15 +38,36 @@ fn write(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(&completions)?;
     fs::create_dir_all(&manual)?;
     for shell in Shell::value_variants() {
-        let mut command = Cli::command();
-        let name = command.get_name().to_owned();
-        let file = clap_complete::generate_to(*shell, &mut command, &name, &completions)?;
-        if *shell == Shell::Bash {
-            let script = fs::read_to_string(&file)?;
-            fs::write(&file, with_reachable_commands(&script, &name))?;
-        }
+        let file = shell.file_name(NAME);
+        fs::write(completions.join(file), script(*shell))?;
     }
     clap_mangen::generate_to(Cli::command(), &manual)
+}
+
+/// The options of `completion`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CompletionOptions {
+    /// Shell that the script is for
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+pub(super) fn print_completion(options: CompletionOptions) -> ExitCode {
+    print("completion", script(options.shell).as_bytes())
+}
+
+/// The program as shells call it.
+const NAME: &str = "multi-attach-guard";
+
+/// The script that completes commands in a shell.
+fn script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    match shell {
+        Shell::Bash => with_reachable_commands(&script, NAME),
+        _ => script,
+    }
 }
 
 /// The script for bash with the same label for a command where it is chosen and where it is

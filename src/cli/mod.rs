@@ -30,7 +30,7 @@ pub use check::{
 };
 pub use cluster::{ClusterArgs, ScopeArgs};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
-pub use dist::DistOptions;
+pub use dist::{CompletionOptions, DistOptions};
 pub use logging::{LogFormat, LogOptions};
 pub use output::{FailOn, ReportArgs};
 pub use policies::PoliciesOptions;
@@ -82,9 +82,10 @@ pub enum Command {
     ///
     /// Exit codes: 0 nothing waits; 1 something waits; 2 the cluster could not be read.
     Diagnose(DiagnoseOptions),
-    /// Print the access modes each StorageClass can really give
+    /// Print the access modes that storage can really give
     ///
-    /// For file systems and for block devices, with conditions and how sure the catalog is.
+    /// For file systems and for block devices, with conditions and how sure the catalog is: of each
+    /// StorageClass of a cluster, or of a driver, a class or a product by its name, without one.
     Capabilities(CapabilitiesOptions),
     /// Print what each rule means
     Rules(RulesOptions),
@@ -99,6 +100,10 @@ pub enum Command {
     /// The CustomResourceDefinition of their parameters, which `serve --admission-policies` writes,
     /// and the ValidatingAdmissionPolicies. docs/always-there.md says what they refuse.
     Policies(PoliciesOptions),
+    /// Print a script that completes commands in a shell
+    ///
+    /// For bash: `source <(multi-attach-guard completion bash)`.
+    Completion(CompletionOptions),
     /// Write shell completions and manual pages into a directory
     #[command(hide = true)]
     Dist(DistOptions),
@@ -141,6 +146,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),
         Command::Policies(options) => policies::run(*options),
+        Command::Completion(options) => dist::print_completion(*options),
         Command::Dist(options) => dist::run(options),
         Command::Confine(options) => check::confine::run(options),
     }

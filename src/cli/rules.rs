@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output::{complain, print};
+use engine::policy::keys;
+use engine::remedy::{REMEDIES, Remedy};
 use engine::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
@@ -24,7 +26,13 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
         None if options.markdown => markdown(),
         None => list(),
         Some(code) => match RULES.iter().find(|rule| rule.code == code) {
-            Some(rule) => format!("# {}\n\n{}", rule.code, nested(rule, "#")),
+            Some(rule) => format!(
+                "# {}\n\n{}\n{}{}",
+                rule.code,
+                nested(rule, "#"),
+                remedies(|it| it.cures(rule.code)),
+                silence(rule.code)
+            ),
             None => {
                 let known = codes::ALL.join(", ");
                 complain(&format!(
@@ -61,7 +69,31 @@ fn markdown() -> String {
     for rule in &RULES {
         page += &format!("\n## {}\n\n{}", rule.code, nested(rule, "##"));
     }
+    page += &format!("\n{}", remedies(|_| true).trim_end());
+    page.push('\n');
     page
+}
+
+/// What the remedies of a rule do and cost.
+fn remedies(is_meant: impl Fn(&Remedy) -> bool) -> String {
+    let meant: String = REMEDIES
+        .iter()
+        .filter(|it| is_meant(it))
+        .map(|it| format!("- `{}`: {}. {}\n", it.name, it.change, it.cost))
+        .collect();
+    if meant.is_empty() {
+        return meant;
+    }
+    format!("## Remedies\n\nWhat `check --fix` and the webhook can do, with the cost.\n\n{meant}\n")
+}
+
+/// How an object is spared the rule.
+fn silence(code: &str) -> String {
+    format!(
+        "## To silence it\n\nAnnotate the object with `{}: \"{code}\"`, and give the reason in `{}`.\n",
+        keys::IGNORE,
+        keys::REASON
+    )
 }
 
 /// A rule's documentation with its headings one level below `above`.
@@ -101,7 +133,8 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("## "))
             .collect();
-        assert_eq!(headings.len(), engine::rules::RULES.len());
+        // One more for the remedies.
+        assert_eq!(headings.len(), engine::rules::RULES.len() + 1);
         assert!(page.contains("\n  # no strategy: RollingUpdate, 25 %\n"));
         assert!(page.contains("\n### Fires on\n"));
     }
