@@ -144,9 +144,7 @@ fn files_with_names_that_are_no_text_are_checked_and_repaired() {
     fs::create_dir(&odd).unwrap();
     let all = odd.join("all.yaml");
     fs::write(&all, format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}")).unwrap();
-    for format in [
-        "text", "concise", "json", "sarif", "junit", "github", "html",
-    ] {
+    for (format, _) in report::Format::ALL.map(report::Format::documented) {
         let output = run(&folder, &["check", ".", "--format", format]);
         assert_eq!(code(&output), 1, "{format}: {output:?}");
     }

@@ -1,6 +1,7 @@
 //! What is found, where, and how it is reported.
 
 use super::*;
+use report::Format;
 
 #[test]
 fn facts_are_found_in_any_order_and_the_line_is_named() {
@@ -149,16 +150,91 @@ fn text_underlines_the_field() {
         "error[rolling-update-overlap]: Deployment web: ",
         "--> deploy/web.yaml:7:3",
         "7 |   strategy:   # we like it rolling",
-        "|   ^^^^^^^^",
-        "= help: remedies: recreate, zero-surge",
-        "Remedies:\n  recreate: Each rollout has a short downtime",
-        "`check --fix` repairs 1 object; `check --diff` shows how.",
-        "`multi-attach-guard rules rolling-update-overlap` explains the rule.",
+        "|   ^^^^^^^^ the new pod starts before the old one is gone",
+        "claimName: data",
+        "defined in deploy/z/claim.yaml:5",
+        "::: deploy/z/claim.yaml:5:3",
+        "ReadWriteOnce, class \"gp3\"",
+        "= help: set spec.strategy to {type: Recreate}; `check --fix` does it",
+        "= more: multi-attach-guard rules rolling-update-overlap",
         "1 error. 2 objects checked in 3 files.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
     assert!(!text.contains('\x1b'), "no colours outside of a terminal");
+    let picture = text.split("\n\n").next().unwrap();
+    let words = picture.split_whitespace().count();
+    assert!(picture.lines().count() <= 12 && words <= 90, "{picture}");
+    let wide = run(&shop(), &["check", "deploy", "--verbose"]);
+    for part in [
+        "RollingUpdate starts the new pod before the old one stops",
+        "= help: remedies: recreate, zero-surge",
+        "Remedies:\n  recreate: Each rollout has a short downtime",
+    ] {
+        assert!(out(&wide).contains(part), "{part:?}: {}", out(&wide));
+    }
+    assert_eq!(
+        out(&wide),
+        out(&run(&shop(), &["check", "deploy", "-o", "wide"]))
+    );
+}
+
+/// Why `--fix` leaves a finding alone stands in its help line, before and after.
+#[test]
+fn fix_says_what_it_leaves_alone_and_why() {
+    let several = DEPLOYMENT.replace("replicas: 1", "replicas: 2");
+    let unknown = DEPLOYMENT.replace("claimName: data", "claimName: elsewhere");
+    let unnamed = CLAIM.replace("storageClassName: gp3", "storageClassName: mine");
+    for (claim, web, why) in [
+        (CLAIM, several.as_str(), "`--fix --remedy colocate` does it"),
+        (CLAIM, unknown.as_str(), "`--fix` has no remedy for it"),
+        (
+            unnamed.as_str(),
+            DEPLOYMENT,
+            "`--fix` changes only what is an error",
+        ),
+    ] {
+        let folder = repository(&[("a.yaml", CLASS), ("b.yaml", claim), ("c.yaml", web)]);
+        let before = run(&folder, &["check", "."]);
+        assert!(out(&before).contains(why), "{why}: {}", out(&before));
+        let after = run(&folder, &["check", ".", "--fix"]);
+        assert!(err(&after).contains(why), "{why}: {}", err(&after));
+    }
+    let piped = format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}");
+    let output = run_with(shop().path(), &["check", "-"], &piped);
+    let why = "`--fix` prints a patch, as it was piped";
+    assert!(out(&output).contains(why), "{}", out(&output));
+}
+
+/// Files as other systems write them, and as generators do.
+#[test]
+fn the_lines_at_fault_are_shown_whatever_the_file_is_like() {
+    let all = format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}");
+    let utf16: Vec<u8> = "\u{feff}"
+        .encode_utf16()
+        .chain(all.encode_utf16())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let documents: Vec<Value> = [CLASS, CLAIM, DEPLOYMENT]
+        .iter()
+        .map(|it| serde_norway::from_str(it).unwrap())
+        .collect();
+    let mut list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
+    list["items"][2]["metadata"]["annotations"] = json!({"long": "x".repeat(5000)});
+    for (name, bytes) in [
+        ("crlf.yaml", all.replace('\n', "\r\n").into_bytes()),
+        ("utf16.yaml", utf16),
+        ("line.json", list.to_string().into_bytes()),
+    ] {
+        let folder = repository(&[]);
+        fs::write(folder.path().join(name), bytes).unwrap();
+        let output = run(&folder, &["check", "."]);
+        let text = out(&output);
+        assert!(text.contains("the new pod starts before"), "{name}: {text}");
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest.unwrap() < 400, "{name}: {text}");
+        assert!(!text.contains('\r'), "{name}: {text:?}");
+    }
 }
 
 #[test]
@@ -422,9 +498,10 @@ fn silence_that_silences_nothing_is_reported_in_every_format() {
         ("deploy/web.yaml", DEPLOYMENT),
     ];
     let folder = repository(&files);
-    for format in [
-        "text", "concise", "json", "sarif", "junit", "github", "html",
-    ] {
+    // Those for people in charge and for the cluster have findings only.
+    let formats = Format::ALL.into_iter();
+    for format in formats.filter(|it| *it != Format::Openreports) {
+        let (format, _) = format.documented();
         let output = run(&folder, &["check", ".", "--format", format]);
         let text = out(&output);
         for (reason, is_reported) in [("left", true), ("moves", false)] {

@@ -43,6 +43,81 @@ fn capabilities_are_listed_by_class() {
 }
 
 #[test]
+fn capabilities_of_a_product_need_no_cluster() {
+    let folder = repository(&[]);
+    for (name, part) in [
+        ("ebs", "\"type\" is \"io2\""),
+        (
+            "ebs.csi.aws.com",
+            "ebs.csi.aws.com, AWS Elastic Block Store (CSI)\n",
+        ),
+        ("gp3", "gp3 (ebs.csi.aws.com, "),
+        ("azure disk", "maxShares"),
+        ("longhorn", "Every node needs an NFS client"),
+    ] {
+        let output = run(&folder, &["capabilities", name]);
+        assert_eq!(code(&output), 0, "{name}: {}", err(&output));
+        assert!(out(&output).contains(part), "{name}: {}", out(&output));
+        assert!(out(&output).contains("  Source      "), "{}", out(&output));
+    }
+    let json = run(&folder, &["capabilities", "--all", "--format", "json"]);
+    let json: Value = serde_json::from_str(out(&json)).unwrap();
+    assert!(json["products"].as_array().unwrap().len() > 240);
+    let unknown = run(&folder, &["capabilities", "no such storage"]);
+    assert_eq!(code(&unknown), 2);
+    assert!(err(&unknown).contains("`multi-attach-guard capabilities --all`"));
+    // With facts, a name is one of a class there.
+    let one = run(&shop(), &["capabilities", "gp3", "--facts", "deploy"]);
+    assert_eq!(out(&one).matches("Filesystem").count(), 1);
+}
+
+#[test]
+fn shells_get_their_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&repository(&[]), &["completion", shell]);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).contains("capabilities"), "{shell}");
+    }
+}
+
+/// The very class name that the first page about this error has.
+#[test]
+fn a_name_that_no_object_can_have_is_an_error_that_says_why() {
+    let claim = CLAIM.replace("gp3", "azureDisk");
+    let folder = repository(&[("claim.yaml", &claim), ("web.yaml", DEPLOYMENT)]);
+    let output = run(&folder, &["check", "."]);
+    assert_eq!(code(&output), 1, "{}", out(&output));
+    for part in [
+        "error[impossible-name]: PersistentVolumeClaim data: no StorageClass can be called \"azureDisk\"",
+        "  storageClassName: azureDisk",
+        "no object can have this name",
+    ] {
+        assert!(out(&output).contains(part), "{part:?}: {}", out(&output));
+    }
+    let rule = run(&folder, &["rules", "impossible-name"]);
+    assert!(out(&rule).contains("DNS-1123"), "{}", out(&rule));
+}
+
+/// What `check --format concise` prints is what the problem matcher reads.
+#[test]
+fn the_problem_matcher_reads_concise_lines() {
+    let matcher = include_str!("../../problem-matcher.json");
+    let matcher: Value = serde_json::from_str(matcher).unwrap();
+    let pattern = &matcher["problemMatcher"][0]["pattern"][0];
+    assert_eq!(
+        pattern["regexp"],
+        r"^(.+?):(\d+):(\d+): (error|warning)\[([a-z-]+)\] (.+)$"
+    );
+    let output = run(&shop(), &["check", "deploy", "--format", "concise"]);
+    let line = out(&output).lines().next().unwrap();
+    let (place, rest) = line.split_once(": ").unwrap();
+    let (rule, message) = rest.split_once("] ").unwrap();
+    assert_eq!(place, "deploy/web.yaml:7:3");
+    assert_eq!(rule, "error[rolling-update-overlap");
+    assert!(message.starts_with("Deployment web: "), "{line}");
+}
+
+#[test]
 fn packages_get_completions_and_manual_pages() {
     let folder = shop();
     assert_eq!(code(&run(&folder, &["dist", "dist"])), 0);

@@ -40,12 +40,21 @@ fn what_would_settle_an_assumption_is_said_once() {
         .replace("web", "api")
         .replace("claimName: data", "claimName: more");
     let more = claim.replace("name: data", "name: more");
-    let text = text_of(&[
+    let folder = repository(&[
         ("a.yaml", &format!("{claim}---\n{DEPLOYMENT}")),
         ("b.yaml", &format!("{more}---\n{other}")),
     ]);
+    let wide = run(&folder, &["check", ".", "--format", "wide"]);
+    let text = out(&wide);
     assert_eq!(text.matches("warning[").count(), 2, "{text}");
     assert_eq!(text.matches("To settle it").count(), 1, "{text}");
+    let brief = run(&folder, &["check", "."]);
+    let text = out(&brief);
+    assert_eq!(
+        text.matches("(if class \"somewhere\" attaches)").count(),
+        2,
+        "{text}"
+    );
 }
 
 #[test]
@@ -82,9 +91,18 @@ fn volumes_that_two_workloads_share_are_one_finding() {
         1,
         "{text}"
     );
+    for claim in ["data", "more"] {
+        let mark = format!("claimName: {claim}");
+        assert!(text.contains(&mark), "{text}");
+    }
+    let json = run(
+        &repository(&[("all.yaml", &all)]),
+        &["check", ".", "--format", "json"],
+    );
     assert!(
-        text.contains("The same holds for claim \"more\"."),
-        "{text}"
+        out(&json).contains("The same holds for claim \\\"more\\\"."),
+        "{}",
+        out(&json)
     );
 }
 

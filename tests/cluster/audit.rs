@@ -373,7 +373,14 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         assert_eq!(stuck[field], case[field], "{field}");
         assert!(!stuck[field].is_null(), "{field}");
     }
-    let text = world.run(&["audit", "-n", &namespace]);
+    let table = world.run(&["audit", "-n", &namespace]);
+    let row = out(&table).lines().nth(1).unwrap_or_default();
+    assert!(
+        row.contains("PersistentVolumeClaim data  stuck: "),
+        "{}",
+        out(&table)
+    );
+    let text = world.run(&["audit", "-n", &namespace, "-o", "wide"]);
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
     assert!(text.starts_with(&heading), "{text}");

@@ -5,6 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use report::Format;
+
 const HOSTILE: &str =
     r"a\n::stop-commands::x\r::error::y\e[2J##[add-mask]z##vso[task.complete]\u202e\uFFFE";
 
@@ -57,17 +59,7 @@ fn no_pull_request_commands_the_pipeline() {
         "::debug::\n::set-output name=x::.yaml",
         "apiVersion: v1\nkind: Pod\nspec: *nowhere\n",
     );
-    for format in [
-        "text",
-        "concise",
-        "json",
-        "sarif",
-        "junit",
-        "github",
-        "markdown",
-        "html",
-        "openreports",
-    ] {
+    for (format, _) in Format::ALL.map(Format::documented) {
         let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
             .args(["check", "--format", format, "."])
             .current_dir(folder.path())

@@ -198,9 +198,17 @@ fn described(claim: &Claim) -> String {
     let modes = claim.spec.access_modes;
     match claim.class() {
         Some("") => format!("{modes}, without a class"),
+        Some(class) if !class.chars().all(is_in_names) => {
+            format!("{modes}, its class is still to be filled in")
+        }
         Some(class) => format!("{modes}, class \"{class}\""),
         None => format!("{modes}, the default class"),
     }
+}
+
+/// Whether people put the letter into names, be it allowed there or not.
+fn is_in_names(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
 fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {

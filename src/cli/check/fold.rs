@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
-use report::{Located, Notice};
+use report::{Excerpt, Located, Notice};
 
 /// What makes the findings of several overlays one finding.
 #[derive(PartialEq, Eq, Hash)]
@@ -59,6 +59,7 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
                 let is_new = |it: &Text| !first.finding.volumes.contains(it);
                 if located.finding.volumes.iter().all(is_new) {
                     first.finding.volumes.extend(located.finding.volumes);
+                    mark_as_well(&mut first.excerpts, located.excerpts);
                     more.push(volume);
                 }
             }
@@ -76,6 +77,22 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
         located
     };
     folded.into_iter().map(with_volumes).collect()
+}
+
+/// So many lines that a finding speaks of are shown besides the one at fault.
+const MOST_MARKS: usize = 3;
+
+/// Marks what another finding speaks of in the lines of the first.
+fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
+    for other in others {
+        let Some(own) = excerpts.iter_mut().find(|it| it.file == other.file) else {
+            continue;
+        };
+        let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
+        let room = (MOST_MARKS + 1).saturating_sub(own.marks.len());
+        own.marks.extend(new.take(room));
+        own.marks.sort_by_key(|mark| (mark.line, mark.column));
+    }
 }
 
 /// The findings; those on one line, which several charts or kustomizations take, are one.
