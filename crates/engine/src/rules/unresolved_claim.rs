@@ -85,7 +85,7 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
     let volume = analysis.volumes.iter().find(|volume| {
         let claim = volume.claim.as_deref();
         let claim = claim.and_then(|it| analysis.facts.view.claim(namespace, it).found());
-        claim.is_some_and(|claim| claim.metadata.deleting)
+        claim.is_some_and(|claim| claim.metadata.is_being_deleted())
     })?;
     let claim = messages::quoted(volume);
     Some(Hazard {

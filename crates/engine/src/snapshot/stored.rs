@@ -147,8 +147,8 @@ impl StoredObject {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
-            Self::VolumeAttachment(it) if it.status.attached => {
-                add(IndexKey::Attached(&it.spec.source.persistent_volume_name));
+            Self::VolumeAttachment(it) if it.attached => {
+                add(IndexKey::Attached(&it.volume));
             }
             Self::Claim(_)
             | Self::VolumeAttachment(_)

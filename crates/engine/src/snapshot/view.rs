@@ -185,9 +185,9 @@ impl<'a> View<'a> {
         let attached = self.dependencies(IndexKey::Attached(name));
         attached
             .filter(|it: &&VolumeAttachment| {
-                it.status.attached && it.spec.source.persistent_volume_name == name
+                it.attached && it.volume == name
             })
-            .map(|it| it.spec.node_name.clone())
+            .map(|it| it.node.clone())
             .collect()
     }
 
