@@ -180,7 +180,7 @@ fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
 
 /// What a claim asks for, in its own file.
 fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt, String) {
-    let source = parsed.source(there);
+    let source = &parsed.text(there).source;
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");

@@ -95,7 +95,7 @@ pub(super) fn place(
         for (finding, spot) in found {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = is_unrendered;
-            if shows_excerpts(format) && root.is_none() && release.is_none() {
+            if shows_excerpts(format) && !origin.is_rendered() {
                 located.excerpts =
                     excerpts::of(parsed, claims, known, &located, &text, &file.lines);
             }
