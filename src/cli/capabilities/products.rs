@@ -230,7 +230,10 @@ mod tests {
                     "csi.block.xsky.com",
                 ],
             ),
-            ("Azure Disk", &["disk.csi.azure.com"]),
+            (
+                "Azure Disk",
+                &["disk.csi.azure.com", "localdisk.csi.acstor.io"],
+            ),
             ("longhorn", &["driver.longhorn.io"]),
             ("rook.rbd.csi.ceph.com", &["rook.rbd.csi.ceph.com"]),
             ("no such storage", &[]),

@@ -53,6 +53,7 @@ use crate::analysis::attach_constraint::Missing;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
+use crate::model::metadata::is_name;
 use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
@@ -185,9 +186,10 @@ fn unresolved(
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
         })
-        // In files, a claim whose name is still to be filled in can be any.
+        // In files, a claim whose name is still to be filled in can be any; one that no claim can
+        // have is an error by itself.
         .filter(|(volume, missing)| {
-            let is_named = !messages::is_placeholder(volume.shown_name());
+            let is_named = is_name(volume.shown_name());
             is_named || !partial || !matches!(missing, Missing::Claim(_))
         })
         .collect();
