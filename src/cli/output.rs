@@ -27,7 +27,7 @@ pub struct ReportArgs {
     #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
 
-    /// Print all that is known of each finding, as `--format wide`
+    /// Print all that is known of each finding, as `--format wide`, and what confines rendering
     #[arg(long, short, conflicts_with = "summary")]
     pub verbose: bool,
 

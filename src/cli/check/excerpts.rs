@@ -97,7 +97,9 @@ pub(super) fn of(
             let source = known.place.source;
             let claim = claims.find(parsed, source, namespace, name);
             let label = match claim {
-                Some((there, claim)) if there.place.source != source => {
+                Some((there, claim))
+                    if there.place.source != source && !parsed.text(there).is_rendered() =>
+                {
                     let (excerpt, at) = definition(parsed, there, claim);
                     elsewhere.push(excerpt);
                     format!("defined in {at}")

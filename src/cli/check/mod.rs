@@ -193,15 +193,19 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let earlier = options.report.earlier()?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
     let namespace = options.namespace.as_deref();
+    let render = RenderOptions {
+        verbose: options.report.verbose,
+        ..options.render.clone()
+    };
     let reading = ReadOptions {
         exclude: &exclude,
         namespace,
-        render: &options.render,
+        render: &render,
         fetcher: &Fetcher::new(
             &options.fetch,
             Duration::from_secs(options.render.render_timeout),
         ),
-        rendering: &Rendering::new(&options.render, namespace, &repository),
+        rendering: &Rendering::new(&render, namespace, &repository),
         repository: &repository,
     };
     let facts = facts(options)?;

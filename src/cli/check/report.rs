@@ -95,7 +95,9 @@ pub(super) fn place(
         for (finding, spot) in found {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = is_unrendered;
-            if shows_excerpts(format) && !origin.is_rendered() {
+            // What is rendered or piped may stand in another file.
+            let is_here = |it: &Place| it.file == source.name;
+            if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
                 located.excerpts =
                     excerpts::of(parsed, claims, known, &located, &text, &file.lines);
             }

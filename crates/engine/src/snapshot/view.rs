@@ -184,9 +184,7 @@ impl<'a> View<'a> {
     pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
         let attached = self.dependencies(IndexKey::Attached(name));
         attached
-            .filter(|it: &&VolumeAttachment| {
-                it.attached && it.volume == name
-            })
+            .filter(|it: &&VolumeAttachment| it.attached && it.volume == name)
             .map(|it| it.node.clone())
             .collect()
     }

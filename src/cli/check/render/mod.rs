@@ -78,8 +78,8 @@ pub struct RenderOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub render_timeout: u64,
 
-    /// Say what confines the programs that render
-    #[arg(long, short)]
+    /// Whether to say what confines the programs that render: with `--verbose`.
+    #[arg(skip)]
     pub verbose: bool,
 }
 
