@@ -57,7 +57,7 @@ fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % 10 == 0
+        (state >> 33).is_multiple_of(10)
     });
     all
 }

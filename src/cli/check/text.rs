@@ -28,7 +28,7 @@ pub(super) enum Origin {
     Chart(Root),
     Kustomization(Root),
     Release {
-        release: Release,
+        release: Box<Release>,
         /// The numbers of the texts that hold the release.
         held_by: Vec<usize>,
     },
@@ -58,6 +58,7 @@ impl Text {
     pub(super) fn of_release(release: Release, text: String) -> Self {
         let source = Source::rendered(&release.shown(), text);
         let held_by = vec![release.owner.place.source];
+        let release = Box::new(release);
         Self::new(source, Origin::Release { release, held_by })
     }
 
@@ -90,7 +91,7 @@ impl Text {
         }
     }
 
-    pub(super) const fn release(&self) -> Option<&Release> {
+    pub(super) fn release(&self) -> Option<&Release> {
         match &self.origin {
             Origin::Release { release, .. } => Some(release),
             _ => None,

@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(rests_on("DaemonSet", &status(1), &two), Ok(true));
         assert_eq!(rests_on("DaemonSet", &status(2), &two), Ok(false));
         assert_eq!(
-            rests_on("DaemonSet", &status(1), &[current.clone()]),
+            rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)),
             Ok(false)
         );
         let three = [wanted, current, other];

@@ -89,7 +89,7 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
     };
     let method = refuse(|| RequestError::Method);
     Router::new()
-        .route("/mutate", post(mutate).fallback(method.clone()))
+        .route("/mutate", post(mutate).fallback(method))
         .route("/validate", post(validate).fallback(method))
         .fallback(refuse(|| RequestError::NotFound))
         .layer(layers)

@@ -84,7 +84,7 @@ impl Application<'_> {
         let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
         let mut release = Release::new(self.owner, &name, namespace, chart);
         if !release.chart.is_helm() {
-            return Ok(Some(Delivers::Release(release)));
+            return Ok(Some(Delivers::Release(Box::new(release))));
         }
         for file in items(source, &["helm", "valueFiles"]) {
             let file = file.as_str().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Application<'_> {
         for parameter in items(source, &["helm", "parameters"]) {
             release.sets.extend(set(parameter));
         }
-        Ok(Some(Delivers::Release(release)))
+        Ok(Some(Delivers::Release(Box::new(release))))
     }
 
     /// Where the chart is, or the files.

@@ -33,7 +33,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         unknown,
         ..Release::new(&owner, name, target, chart)
     };
-    Ok(vec![Delivers::Release(release)])
+    Ok(vec![Delivers::Release(Box::new(release))])
 }
 
 /// The folder that it takes, without links.

@@ -43,7 +43,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         };
         release.post_renderers.push(post_renderer(kustomize)?);
     }
-    Ok(vec![Delivers::Release(release)])
+    Ok(vec![Delivers::Release(Box::new(release))])
 }
 
 /// Where the chart and the values of a release are.

@@ -92,7 +92,7 @@ pub(super) enum Chart {
 /// What a controller does with a chart or a folder.
 enum Delivers {
     /// It makes objects of it.
-    Release(Release),
+    Release(Box<Release>),
     /// It applies the files as they stand, into a namespace.
     Files(Placed),
     /// It applies the folder, which is without links, as it stands.
@@ -207,10 +207,9 @@ pub(super) fn wanted(
     for (delivery, owner, read) in read {
         let around = &namespaces[owner.place.source - first];
         let done = read.and_then(|read| {
-            let each = read.into_iter();
-            each.map(|it| wanted.add(it, around, context)).collect()
+            let mut each = read.into_iter();
+            each.try_for_each(|it| wanted.add(it, around, context))
         });
-        let done: Result<(), Reason> = done;
         if let Err(reason) = done {
             let folders = folders_of(&delivery.document, context);
             wanted.refused.push(Refused::of(&owner, folders, reason));
@@ -235,7 +234,7 @@ impl Wanted {
                 let shown = folder.and_then(|it| context.fetcher.shown(it));
                 release.elsewhere = shown.map(|it| it.display().to_string());
                 let job = release.job(context)?;
-                self.rendered.push((release, job));
+                self.rendered.push((*release, job));
             }
         }
         Ok(())

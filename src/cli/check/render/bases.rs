@@ -29,14 +29,14 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
 /// The file of the repository that was put beside a kustomization; other files as they are.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     let all = root.fetched.iter().enumerate();
-    let found = all.filter_map(|(number, fetched)| match &fetched.base {
+    let mut found = all.filter_map(|(number, fetched)| match &fetched.base {
         Base::File(target) if target.starts_with(&root.top) => {
             let put = fetched.file.with_file_name(name_of(root, number, target));
             (put == file).then(|| target.clone())
         }
         _ => None,
     });
-    found.last().unwrap_or(file)
+    found.next_back().unwrap_or(file)
 }
 
 /// The name under which a file is put beside a kustomization, which may hold one of that name.

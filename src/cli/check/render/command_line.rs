@@ -246,14 +246,15 @@ mod tests {
 
     use super::{CommandLine, Field, Word};
 
-    /// Where a word of the field stands on a command line, and words that the program takes.
-    fn row(
-        field: Field,
-    ) -> (
+    /// A line, how a word gets into it, and words that the program takes.
+    type Row = (
         CommandLine,
         fn(CommandLine, &Word) -> CommandLine,
         &'static [&'static str],
-    ) {
+    );
+
+    /// Where a word of the field stands on a command line, and words that the program takes.
+    fn row(field: Field) -> Row {
         fn last(line: CommandLine, word: &Word) -> CommandLine {
             line.word(word)
         }
