@@ -1,5 +1,10 @@
 //! Proof that the harness the other tests stand on works.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test, the panic and its message are the report"
+)]
+
 mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -49,7 +49,9 @@ fn said(files: &[(&str, &str)], arguments: &[&str]) -> Option<Vec<String>> {
     std::fs::remove_file(folder.path().join("class.yaml")).unwrap();
     let all = [&[".", "--format", "json"], arguments].concat();
     let report = report(&check(&folder, tools.path(), &all));
-    let findings = report["findings"].as_array().unwrap();
+    let Some(findings) = report["findings"].as_array() else {
+        panic!("{report}");
+    };
     let mut said: Vec<String> = findings
         .iter()
         .map(|it| {
