@@ -91,11 +91,11 @@ fn every_kind_of_object_in_the_input_counts() {
             "deny rolling-update-overlap",
         ),
         (
-            "a driver that does not attach",
+            "a disk that nothing attaches, of which a second use is not known",
             DEPLOYMENT,
             CLAIM,
             "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: ebs.csi.aws.com}, spec: {attachRequired: false}}",
-            "",
+            "warn unresolved-claim",
         ),
         (
             "a ReadWriteMany volume",
