@@ -2,12 +2,11 @@
 //!
 //! # Fires on
 //!
-//! A HorizontalPodAutoscaler whose `maxReplicas`, a KEDA ScaledObject whose
-//! `maxReplicaCount` (100 where it does not say), or a request to scale whose
-//! `replicas`, is higher than the workload's own number and would bring about
-//! `replicas-share-volume` or the `stuck` of `single-pod-volume` or of
-//! `co-location-impossible`. It is reported on the autoscaler or the request; a
-//! workload that arrives after its autoscaler gets it itself.
+//! A HorizontalPodAutoscaler by its `maxReplicas`, a KEDA ScaledObject by its `maxReplicaCount`
+//! (100 where it does not say), or a request to scale by its `replicas`. The number is higher than
+//! the workload's own. It would bring about `replicas-share-volume`, or the `stuck` of
+//! `single-pod-volume` or of `co-location-impossible`. It is reported on the autoscaler or the
+//! request; a workload that arrives after its autoscaler gets it itself.
 //!
 //! # Why
 //!
@@ -34,10 +33,9 @@
 //!
 //! # Silent on
 //!
-//! Scaling down, workloads that are not there, workloads that have the same
-//! hazard without the autoscaler or have no replicas, which a
-//! HorizontalPodAutoscaler leaves alone, autoscalers that never scale up
-//! (`selectPolicy: Disabled`), and a ScaledObject that is paused.
+//! Scaling down. Workloads that are not there, that have the same hazard without the autoscaler,
+//! or that have no replicas, which a HorizontalPodAutoscaler leaves alone. Autoscalers that never
+//! scale up (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};

@@ -5,12 +5,11 @@
 //! Workloads with an exclusive volume, or with one that keeps its pods on one
 //! node, where
 //!
-//! * more than one pod is wanted, and something of the pods' own keeps them
-//!   apart: required anti-affinity to themselves, over host names or whatever
-//!   else all eligible nodes are labelled with; a hard topology spread,
-//!   `minDomains` included; a host port, which with `hostNetwork` every port of a
-//!   container is; or an inline disk that the scheduler gives to one pod a node:
-//!   `stuck`, or `delay` for pods that run to an end;
+//! * more than one pod is wanted, and something of the pods' own keeps them apart. It is
+//!   required anti-affinity to themselves, over host names or another label of all eligible nodes.
+//!   Or it is a hard topology spread, `minDomains` included. Or it is a host port, which with
+//!   `hostNetwork` every port of a container is. Or it is an inline disk that the scheduler gives
+//!   to one pod a node. `stuck`, or `delay` for pods that run to an end;
 //! * something keeps the pods of a Deployment on one node, and one of these
 //!   forbids one more there, so that the new pod of a rolling update may neither
 //!   stay nor go: `deadlock`. Required anti-affinity does so too where the update takes
@@ -48,10 +47,9 @@
 //!
 //! # Silent on
 //!
-//! Constraints that select other pods only, soft constraints, a spread that
-//! allows as many pods on one node as there are, a spread over domains when only
-//! one is eligible, and affinity and spread of pods that name their node,
-//! as those never meet the scheduler.
+//! Constraints that select other pods only, and soft constraints. A spread that allows as many
+//! pods on one node as there are, or that is over domains when only one is eligible. Affinity and
+//! spread of pods that name their node, as those never meet the scheduler.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages, strategies};

@@ -17,13 +17,12 @@
 //!
 //! # Why
 //!
-//! The attach-detach controller detaches a volume that is still mounted if its node has
-//! that taint, or six minutes after its Node object has gone; without a
-//! VolumeAttachment the CSI driver detaches at once
-//! (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It takes
-//! the administrator's word for it that the machine is off. If it is on, its pods go on
-//! writing while their replacements write to the same disk from another node. No file
-//! system that is made for one node survives that.
+//! The attach-detach controller detaches a volume that is still mounted if its node has that
+//! taint, or six minutes after its Node object has gone. Without a VolumeAttachment the CSI driver
+//! detaches at once (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It
+//! takes the administrator's word for it that the machine is off. If it is on, its pods go on
+//! writing while their replacements write to the same disk from another node. No file system that
+//! is made for one node survives that.
 //!
 //! # Example
 //!
@@ -54,12 +53,12 @@
 //!
 //! # Silent on
 //!
-//! Nodes without attached volumes, as after a drain; the deletion of nodes whose controller
-//! drains them before they are gone (the finalizer `karpenter.sh/termination`);
-//! attachments of volumes that are ReadWriteMany or ReadOnlyMany; nodes that have been
-//! silent for longer than their Lease holds; what is being deleted already; the
-//! attach-detach controller, which deletes the VolumeAttachment of what is unmounted; and
-//! the accounts that the policy names under `fencing.accounts`.
+//! Nodes without attached volumes, as after a drain, and nodes that have been silent for longer
+//! than their Lease holds. The deletion of nodes whose controller drains them before they are gone
+//! (the finalizer `karpenter.sh/termination`). Attachments of volumes that are ReadWriteMany or
+//! ReadOnlyMany. Objects that are being deleted already. The attach-detach controller, which
+//! deletes the VolumeAttachment of an unmounted volume, and the accounts that the policy names
+//! under `fencing.accounts`.
 
 use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};

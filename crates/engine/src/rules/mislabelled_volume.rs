@@ -3,9 +3,8 @@
 //! # Fires on
 //!
 //! * A PersistentVolume with ReadWriteMany or ReadOnlyMany whose driver cannot give it (an
-//!   EBS file system), where pods may be on two nodes: several replicas (`stuck`), a
-//!   rolling update that may not stop the old pod first (`deadlock`), two workloads
-//!   (`stuck`). Also on the claim, if it asks for that mode. Where the driver refuses to attach
+//!   EBS file system), where pods may be on two nodes. Several replicas and two workloads are
+//!   `stuck`; a rolling update that may not stop the old pod first is a `deadlock`. Also on the claim, if it asks for that mode. Where the driver refuses to attach
 //!   such a volume to the first node as well, as EBS does, any pod with it is `stuck`.
 //! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without
 //!   ReadWriteMany, whose driver attaches; and a claim that asks a class for both:

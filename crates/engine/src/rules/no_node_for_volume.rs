@@ -2,9 +2,9 @@
 //!
 //! # Fires on
 //!
-//! * A workload with pods whose bound volumes are limited to some nodes (a zone, a
-//!   host), where nodes that the pods choose are known and none of them reaches the
-//!   volumes: after a change of `nodeSelector`, affinity or tolerations, for example.
+//! * A workload with pods whose bound volumes are limited to some nodes (a zone, a host).
+//!   The nodes that the pods choose are known, and none of them reaches the volumes: after a change
+//!   of `nodeSelector`, affinity or tolerations, for example.
 //! * A workload with two volumes of which one cannot leave a zone and the other cannot leave
 //!   another one.
 //! * A StatefulSet with required anti-affinity between its pods, where the volumes made for them

@@ -2,13 +2,13 @@
 //!
 //! # Fires on
 //!
-//! Deployments, Rollouts, DeploymentConfigs, CloneSets, ReplicaSets,
-//! ReplicationControllers, StatefulSets (a claim in the pod template, not in
-//! `volumeClaimTemplates`), DaemonSets, Jobs (the smaller of parallelism and
-//! completions), CronJobs (their Job) and ScaledJobs (all Jobs that may run) with more than one pod on an exclusive
-//! volume, where the pods may be on different nodes. The outcome is `stuck`:
-//! every pod on a second node stays in `ContainerCreating` for good. The pods of
-//! Jobs, CronJobs and ScaledJobs run to an end, so theirs is `delay`.
+//! A workload with more than one pod on an exclusive volume, where the pods may be on different
+//! nodes: a Deployment, Rollout, DeploymentConfig, CloneSet, ReplicaSet, ReplicationController or
+//! DaemonSet. Also a StatefulSet with the claim in its pod template, not in
+//! `volumeClaimTemplates`. A Job counts as the smaller of parallelism and completions, a CronJob
+//! as its Job, a ScaledJob as all Jobs that may run. The outcome is `stuck`: every pod on a second
+//! node stays in `ContainerCreating` for good. The pods of Jobs, CronJobs and ScaledJobs run to an
+//! end, so theirs is `delay`.
 //!
 //! # Why
 //!
@@ -40,10 +40,10 @@
 //!
 //! # Silent on
 //!
-//! Pods that cannot be on two nodes, volumes that many nodes can use, claims a
-//! StatefulSet makes for each pod, generic ephemeral volumes, Jobs and CronJobs
-//! that are suspended, and runs of a CronJob that may overlap. Where an autoscaler
-//! allows fewer replicas than the manifest asks for, its number counts.
+//! Pods that cannot be on two nodes. Volumes that many nodes can use, claims that a StatefulSet
+//! makes for each pod, and generic ephemeral volumes. Suspended Jobs and CronJobs, and runs of a
+//! CronJob that may overlap. Where an autoscaler allows fewer replicas than the manifest asks for,
+//! its number counts.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};

@@ -9,10 +9,9 @@
 //! 0 and `maxSurge` to 1 or more; for several: unless all of them may be unavailable,
 //! as the last old one still keeps the volume), else `delay`.
 //!
-//! Likewise a Rollout of Argo Rollouts (`blueGreen`, and a canary with `trafficRouting`, start
-//! all new pods first; another canary has `maxSurge` and `maxUnavailable`), a
-//! DeploymentConfig of OpenShift with the strategy `Rolling`, and a CloneSet of OpenKruise
-//! (which has no surge by default).
+//! Likewise a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise
+//! (which has no surge by default), and a Rollout of Argo Rollouts. `blueGreen`, and a canary with
+//! `trafficRouting`, start all new pods first; another canary has `maxSurge` and `maxUnavailable`.
 //!
 //! A DeploymentConfig whose pre or post hook mounts the volume has the same fault: its hook pod
 //! comes while another pod has the volume.

@@ -2,12 +2,11 @@
 //!
 //! # Fires on
 //!
-//! Two workloads that use one claim with `seLinuxOptions` that cannot be one label, or one
-//! of them with `seLinuxChangePolicy: Recursive`, where the CSIDriver object says
-//! `seLinuxMount: true`, the labels are known (they have a level), and their pods may be on
-//! one node. The outcome is `stuck`, as a warning: whether nodes enforce
-//! SELinux, and whether the cluster mounts with labels (Kubernetes 1.37 does by default),
-//! no object shows.
+//! Two workloads that use one claim with `seLinuxOptions` that cannot be one label, or one of them
+//! with `seLinuxChangePolicy: Recursive`. The CSIDriver object says `seLinuxMount: true`, the
+//! labels are known (they have a level), and the pods may be on one node. The outcome is `stuck`,
+//! as a warning: whether nodes enforce SELinux, and whether the cluster mounts with labels
+//! (Kubernetes 1.37 does by default), no object shows.
 //!
 //! # Why
 //!
@@ -39,10 +38,10 @@
 //!
 //! # Silent on
 //!
-//! Pods without a label, which an admission plugin may add, and labels without a level,
-//! which the container runtime chooses; users that only one of the two names, and roles and
-//! types, which files do not get; containers of one pod with several labels, `Recursive` in
-//! both, drivers without `seLinuxMount`, and pods that are never on one node.
+//! Pods without a label, which an admission plugin may add, and labels without a level, which the
+//! container runtime chooses. Users that only one of the two names, and roles and types, which
+//! files do not get. Containers of one pod with several labels, and `Recursive` in both. Drivers
+//! without `seLinuxMount`, and pods that are never on one node.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};

@@ -2,11 +2,10 @@
 //!
 //! # Fires on
 //!
-//! Pods that use a claim with the access mode ReadWriteOncePod: a Deployment or
-//! DaemonSet whose rolling update may not stop the old pod first
-//! (`maxUnavailable` comes to 0 and `maxSurge` to 1 or more) is a `deadlock`;
-//! more than one replica is `stuck`, or `delay` for Jobs and CronJobs, whose pods
-//! run to an end.
+//! Pods that use a claim with the access mode ReadWriteOncePod. A Deployment or DaemonSet whose
+//! rolling update may not stop the old pod first (`maxUnavailable` comes to 0 and `maxSurge` to 1
+//! or more) is a `deadlock`. More than one replica is `stuck`, or `delay` for Jobs and CronJobs,
+//! whose pods run to an end.
 //!
 //! # Why
 //!

@@ -2,14 +2,14 @@
 //!
 //! # Fires on
 //!
-//! A workload that would be at fault if one of its volumes were exclusive, where
-//! that cannot even be assumed: there is no such claim; its volume is not there,
-//! or has to be created manually (class `""` or `kubernetes.io/no-provisioner`) and
-//! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
-//! in a live cluster, the class does not exist; or, among files, it is not there, and
-//! its name says NFS, which most drivers do not attach and some do; or its volume is a disk that
-//! nothing attaches, of a driver of which it is not known what it does with a second node. It is
-//! reported once for each workload. Also a workload with pods whose claim is being deleted. The outcome is `unknown`, and it is never denied by default. The same
+//! A workload that would be at fault if one of its volumes were exclusive, where that cannot even
+//! be assumed. There is no such claim. Or its volume is not there, or has to be created manually
+//! (class `""` or `kubernetes.io/no-provisioner`) and none fits. Or the class's provisioner is
+//! neither a CSI driver nor in the catalog. Or the class does not exist in the live cluster. Or
+//! the class is not among the files, and its name says NFS, which most drivers do not attach and
+//! some do. Or the volume is a disk that nothing attaches, and nobody knows what its driver does
+//! with a second node. It is reported once for each workload. Also a workload with pods whose
+//! claim is being deleted. The outcome is `unknown`, and it is never denied by default. The same
 //! is said of an object that has to do with so many others that the guard stopped judging it.
 //!
 //! # Why
@@ -37,11 +37,10 @@
 //!
 //! # Silent on
 //!
-//! Workloads for which the answer makes no difference: one pod that is never
-//! replaced while it runs, pods that cannot be on two nodes, no replicas. A class
-//! that is not among the checked files: its volumes are taken for what its name
-//! says for sure, or else for attached ones, and what follows is reported as likely or
-//! assumed under its own rule.
+//! Workloads for which the answer makes no difference: one pod that is never replaced while it
+//! runs, pods that cannot be on two nodes, no replicas. A class that is not among the checked
+//! files. Its volumes are taken for what its name says for sure, or else for attached ones. The
+//! findings that follow are likely or assumed, under their own rules.
 
 use std::collections::HashSet;
 

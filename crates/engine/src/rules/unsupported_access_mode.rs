@@ -2,14 +2,12 @@
 //!
 //! # Fires on
 //!
-//! A new PersistentVolumeClaim that asks for a mode its class's provisioner
-//! does not have for that volume mode, and a template of such claims: a
-//! StatefulSet's `volumeClaimTemplates` and generic ephemeral volumes. The outcome is `stuck` where it is
-//! verified, in the driver's code or its documentation, that the provisioner
-//! never gives it, or not with the class's parameters and the claim as they are, or where the
-//! claim names a free volume that has not all the modes it asks for;
-//! `unknown` where it takes something that no object shows, or where the catalog
-//! is not sure.
+//! A new PersistentVolumeClaim that asks for a mode its class's provisioner does not have for that
+//! volume mode, and a template of such claims: a StatefulSet's `volumeClaimTemplates` and generic
+//! ephemeral volumes. The outcome is `stuck` where the driver's code or its documentation verifies
+//! that the provisioner never gives it, or not with the class's parameters and the claim as they
+//! are. It is `stuck` as well where the claim names a free volume that lacks one of its modes. It
+//! is `unknown` where it takes something that no object shows, or where the catalog is not sure.
 //!
 //! # Why
 //!

@@ -2,32 +2,29 @@
 //!
 //! # Fires on
 //!
-//! A workload whose claim another workload with pods uses too, where the volume
-//! is exclusive and their pods may be on different nodes, or where it is
-//! ReadWriteOncePod; and a request to scale such a workload up from 0. The
-//! outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end and
-//! shares an exclusive volume only with others that also end it is `delay`. It is reported
-//! once for each claim, with the names of the others, on the object that comes
-//! later; in files, on the one that ends by itself. It is `stuck` as well where one follows the
-//! other and no node can run both: they use one host port, anti-affinity keeps them apart, no
-//! node has enough of a device for both, or taints and selectors let them on no common node.
-//! A Job or bare pod that goes to the node of the volume is a `delay`: while it runs, the
-//! other one can restart on that node only. A claim with the name that a
-//! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
-//! it exists yet or not, and one with the name of a pod and its generic ephemeral volume
-//! (`builder-sources`) is that pod's. Two PersistentVolumes with one driver and one
-//! `volumeHandle` are one volume. Bare pods and those of controllers that are not known
-//! here are users like any other; `serve` sees them with `--bare-pods`.
+//! A workload whose claim another workload with pods uses too. The volume is ReadWriteOncePod, or
+//! it is exclusive and their pods may be on different nodes. Also a request to scale such a
+//! workload up from 0. The outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end
+//! and shares an exclusive volume only with others that also end it is `delay`. It is reported
+//! once for each claim, with the names of the others, on the object that comes later; in files, on
+//! the one that ends by itself. It is `stuck` as well where one follows the other and no node can
+//! run both. They use one host port, or anti-affinity keeps them apart, or no node has enough of a
+//! device for both, or taints and selectors let them on no common node. A Job or bare pod that
+//! goes to the node of the volume is a `delay`: while it runs, the other one can restart on that
+//! node only. A claim with the name that a StatefulSet's template makes (`data-postgres-0`) is
+//! that StatefulSet's, whether it exists yet or not. A claim with the name of a pod and its
+//! generic ephemeral volume (`builder-sources`) is that pod's. Two PersistentVolumes with one
+//! driver and one `volumeHandle` are one volume. Bare pods and those of controllers that are not
+//! known here are users like any other; `serve` sees them with `--bare-pods`.
 //!
 //! # Why
 //!
-//! The classic is an application and its backup job: each is fine alone, but
-//! as soon as the job's pod lands on another node it waits for the volume for
-//! as long as the application runs. For ReadWriteOncePod even the same node
-//! does not help. Nor does affinity of the job that matches its own pods as well: while
-//! none of either is there, in a first installation or between two pods of the
-//! application, the job's pod goes to any node, and which of the two gets the volume is
-//! chance.
+//! The classic is an application and its backup job. Each is fine alone. Once the job's pod lands
+//! on another node, it waits for the volume for as long as the application runs. For
+//! ReadWriteOncePod even the same node does not help. Nor does affinity of the job that matches
+//! its own pods as well. While none of either is there, in a first installation or between two
+//! pods of the application, the job's pod goes to any node. Chance decides which of the two gets
+//! the volume.
 //!
 //! # Example
 //!
@@ -49,22 +46,21 @@
 //!
 //! # What to do
 //!
-//! Give the job required pod affinity to the application's pods, and neither to its
-//! own nor to those of anything else, on `kubernetes.io/hostname`, so that it runs where
-//! the volume is; on nodes with taints it needs the application's tolerations as well. A bare
-//! pod gets the same and `restartPolicy: Never`. Two that run forever are scaled to 0 one after
-//! the other and pinned to the same node with a `nodeSelector`; or back up from a snapshot; or
-//! use a ReadWriteMany volume.
+//! Give the job required pod affinity on `kubernetes.io/hostname` to the application's pods, and
+//! neither to its own nor to those of anything else. It then runs where the volume is. On nodes
+//! with taints it needs the application's tolerations as well. A bare pod gets the same and
+//! `restartPolicy: Never`. Two that run forever are scaled to 0 one after the other and pinned to
+//! the same node with a `nodeSelector`; or back up from a snapshot; or use a ReadWriteMany volume.
 //!
 //! # Silent on
 //!
-//! Workloads that are always on the same node: both pinned to it, a Job or
-//! CronJob that follows the other (or the very pod of a StatefulSet, by the label
-//! `statefulset.kubernetes.io/pod-name` or `apps.kubernetes.io/pod-index`) by affinity, two of
-//! those that follow the same, or both held by affinity that
-//! ties them in both directions. A Deployment that merely follows another one is
-//! not: the other may move while it stays. Pods that run to an end and wait for
-//! each other's ReadWriteOncePod volume.
+//! Workloads that are always on the same node. Both are pinned to it, or affinity
+//! ties them in both directions. Or one is a Job or CronJob that follows the other by affinity, or both
+//! are and follow a third one. The one that is followed may be a single pod of a
+//! StatefulSet, by the label `statefulset.kubernetes.io/pod-name` or
+//! `apps.kubernetes.io/pod-index`. A Deployment that merely follows another one is not: the other
+//! may move while it stays. Pods that run to an end and wait for each other's ReadWriteOncePod
+//! volume.
 
 use std::collections::HashSet;
 
