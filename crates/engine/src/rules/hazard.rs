@@ -29,8 +29,12 @@ pub struct Hazard {
     pub brief: String,
 }
 
-/// The brief text with a condition under which it is true, before the part that says what to do.
+/// The brief text with a condition under which it is true, once, before the part that says what
+/// to do.
 pub(crate) fn supposed(brief: &str, condition: &str) -> String {
+    if brief.contains(&format!(" ({condition})")) {
+        return brief.to_owned();
+    }
     match brief.split_once(';') {
         Some((consequence, step)) => format!("{consequence} ({condition});{step}"),
         None => format!("{brief} ({condition})"),

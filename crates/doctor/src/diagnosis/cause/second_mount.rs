@@ -15,7 +15,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     if !stuck.refuses_second_mount() {
         return None;
     }
-    let (node, said) = (stuck.pod.node.as_ref()?, stuck.said?);
+    let node = stuck.pod.node.as_ref()?;
     let mut users = stuck.users();
     let other = users.find(|it| it.node.as_ref() == Some(node));
     let other = match other {
@@ -25,8 +25,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let rollout = exclusive_use(stuck).and_then(|cause| cause.because(stuck));
     let rollout = rollout.map(|it| format!(" {it}"));
     Some(format!(
-        "The driver refuses to mount the volume on node {node} for a second pod, and {other}: \"{}\".{}",
-        said.trim().trim_end_matches('.'),
+        "The driver refuses to mount the volume on node {node} for a second pod, and {other}.{}",
         rollout.unwrap_or_default(),
     ))
 }
