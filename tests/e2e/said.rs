@@ -87,10 +87,11 @@ impl Said {
             };
             match warning.split_once(": ") {
                 Some((rule, rest)) if codes::find(rule).is_some() => {
-                    match rest
+                    // The object stands before it, where there is room.
+                    let fixed = rest
                         .strip_prefix("fixed with ")
-                        .and_then(|it| it.split_once(':'))
-                    {
+                        .or_else(|| Some(rest.split_once(": fixed with ")?.1));
+                    match fixed.and_then(|it| it.split_once(':')) {
                         Some((remedy, _)) => said.fixed.insert(format!("{rule} with {remedy}")),
                         None => said.warned.insert(rule.to_owned()),
                     };
