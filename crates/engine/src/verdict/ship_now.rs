@@ -52,7 +52,7 @@ impl ShipNow {
                 "Set strategy.type to Recreate{replicas} in the manifest or the chart's values."
             ),
             Stated::Unknown => format!(
-                "Set strategy.type to Recreate{replicas} in the manifest or the chart's values; if neither states it, run {command} and repeat your change."
+                "Set strategy.type to Recreate{replicas} in the manifest or values; if neither states it, run {command} and repeat."
             ),
         }
     }
