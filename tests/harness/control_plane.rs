@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::asking;
-use super::machine::patient;
+use super::machine::{patient, unhurried};
 use super::pki::Pki;
 use super::places::Place;
 use super::process::{Program, free_port, says_port_taken};
@@ -468,7 +468,7 @@ impl Launch<'_> {
     fn controller_manager(&self, kubeconfig: &Path, options: &Options) -> Result<Program, String> {
         let (program, _) = self.attempt("kube-controller-manager", |port, folder| {
             let mut flags = self.component_flags(kubeconfig, port, folder);
-            let grace = patient(NODE_GRACE).as_secs();
+            let grace = unhurried(NODE_GRACE).as_secs();
             flags.extend([
                 format!(
                     "--service-account-private-key-file={}",

@@ -27,6 +27,17 @@ pub(crate) fn patient(limit: Duration) -> Duration {
     limit * slowness() / 100
 }
 
+/// `pause`, as often as this machine is slower now, but at most twice. A limit is reached only
+/// by what fails; a pause is waited for in full each time.
+#[allow(dead_code, reason = "some test programs wait for nothing in full")]
+pub(crate) fn unhurried(pause: Duration) -> Duration {
+    slowness();
+    pause * NOW.load(Ordering::Relaxed).clamp(100, 200) / 100
+}
+
+/// How slow the machine was when it was last measured, in percent of an idle one.
+static NOW: AtomicU32 = AtomicU32::new(100);
+
 /// The slowest that this machine has been since the process began, in percent of an idle one.
 fn slowness() -> u32 {
     static SEEN: AtomicU32 = AtomicU32::new(100);
@@ -35,6 +46,7 @@ fn slowness() -> u32 {
         let percent = measure().as_millis() * 100 / IDLE.as_millis();
         let percent = u32::try_from(percent).unwrap_or(SLOWEST).min(SLOWEST);
         SEEN.fetch_max(percent, Ordering::Relaxed);
+        NOW.store(percent, Ordering::Relaxed);
     }
     BEGUN.call_once(|| {
         look();

@@ -54,7 +54,7 @@ pub(crate) use fake_nodes::{FakeNodes, NodeSpec};
 pub(crate) use guard::{Guard, GuardOptions};
 pub(crate) use hollow_nodes::HollowNodes;
 pub(crate) use kubectl::Output;
-pub(crate) use machine::patient;
+pub(crate) use machine::{patient, unhurried};
 pub(crate) use webhooks::WebhookOptions;
 
 /// How much of a control plane a test needs.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::harness::fake_nodes::ENDS_AFTER;
-use crate::harness::patient;
+use crate::harness::unhurried;
 use crate::observe::{NotYet, Observer};
 
 /// How a user's action ended, from harmless to worst.
@@ -77,7 +77,7 @@ pub(crate) fn rest(
     let mut last = Vec::new();
     let mut since = Instant::now();
     observer.wait(namespace, DEADLINE, || {
-        let quiet_for = patient(quiet_for);
+        let quiet_for = unhurried(quiet_for);
         let seen = Seen::now(observer, namespace, dead);
         let digest = seen.digest();
         if digest != last {
