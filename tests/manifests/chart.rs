@@ -59,13 +59,13 @@ fn values_reach_the_objects() {
         (
             0,
             "stale=deny",
-            "/spec/template/spec/containers/0/args/5",
+            "/spec/template/spec/containers/0/args/6",
             "\"--stale=deny\"",
         ),
         (
             0,
             "extraArgs={--drain-timeout=30s}",
-            "/spec/template/spec/containers/0/args/5",
+            "/spec/template/spec/containers/0/args/6",
             "\"--drain-timeout=30s\"",
         ),
         (
@@ -77,7 +77,7 @@ fn values_reach_the_objects() {
         (
             0,
             "certificates.clientCA=PEM",
-            "/spec/template/spec/containers/0/args/5",
+            "/spec/template/spec/containers/0/args/6",
             "\"--client-ca=/etc/multi-attach-guard/client-ca.crt\"",
         ),
         (
@@ -107,13 +107,13 @@ fn values_reach_the_objects() {
         (
             0,
             "webhookPort=9443",
-            "/spec/template/spec/containers/0/args/5",
+            "/spec/template/spec/containers/0/args/6",
             "\"--listen=0.0.0.0:9443\"",
         ),
         (
             0,
             "adminPort=9080",
-            "/spec/template/spec/containers/0/args/5",
+            "/spec/template/spec/containers/0/args/6",
             "\"--admin=0.0.0.0:9080\"",
         ),
         (
