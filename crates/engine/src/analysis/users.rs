@@ -269,10 +269,14 @@ pub(crate) fn visit<'w>(
 ) -> Option<(Visit, &'w Workload, &'w Workload)> {
     let (own, facts) = (situation.workload, situation.facts);
     let is_visitor = |it: &Workload| matches!(it.kind, WorkloadKind::Job | WorkloadKind::Pod);
+    let is_owned_pod =
+        |it: &Workload| it.kind == WorkloadKind::Pod && it.metadata.controller.is_some();
     let (visitor, host) = match () {
         () if is_visitor(own) && !other.ends() => (own, other),
-        // A bare pod that is there may stay for good.
-        () if is_visitor(other) && other.ends() && !own.ends() => (other, own),
+        // A pod that is there may stay for good, as one of a controller that nobody knows does.
+        () if is_visitor(other) && other.ends() && !is_owned_pod(other) && !own.ends() => {
+            (other, own)
+        }
         () => return None,
     };
     if visitor.kind == WorkloadKind::Pod && is_beside(situation, visitor, host) {
