@@ -9,7 +9,7 @@ use annotate_snippets::{
 };
 
 use super::live::{Owner, Stuck};
-use super::{Excerpt, Located, Place, Report, Severity, Style, concise, words};
+use super::{Excerpt, Located, Place, Report, Severity, Style, concise, safe, words};
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -19,6 +19,9 @@ const MOST_PICTURES: usize = 10;
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if report.summary.cluster && !style.verbose && !style.summary {
         table(report, out)?;
+        for notice in &report.notices {
+            writeln!(out, "note: {}\n", safe::line(&notice.sentence()))?;
+        }
     } else if !style.summary {
         blocks(report, style, out)?;
         if style.verbose {
