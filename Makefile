@@ -45,7 +45,7 @@ ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/
 # documentation last: cargo lets no other begin while it is written.
 WHOLE := e2e scenarios check explorer
 LONG := scenarios e2e diagnose oldest applying manifests faults admission_policies explorer
-REST := fmt clippy deny $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
+REST := fmt clippy deny $(LONG) kubernetes_sources $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

@@ -94,11 +94,13 @@ const PLACES: [(&str, &[&str]); 11] = [
 ];
 
 /// Texts that say nothing of why a pod waits for a volume.
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 5] = [
     "MountVolume.MarkDeviceAsMounted failed",
     "MountVolume.MarkVolumeAsMounted failed",
     "MountVolume.FindPluginBySpec failed",
     "MountVolume.MountOptionSupport check failed",
+    // The watch of the API server has ended, and the controller asks again.
+    "volume attachment watch channel had been closed",
 ];
 
 /// The texts in the line that follow one of the words, as an Event has them: with something in each
@@ -148,7 +150,12 @@ fn every_line_about_volumes_is_explained() {
             let text = fs::read_to_string(folder.join(file))
                 .unwrap_or_else(|error| panic!("{release} {file}: {error}"));
             let found: Vec<String> = text.lines().flat_map(|line| texts(line, words)).collect();
-            assert!(!found.is_empty(), "{release} {file} has none of {words:?}");
+            // The newest has a text in each place; an older one may have it in another file.
+            let is_newest = Some(release) == minors.lines().next();
+            assert!(
+                !is_newest || !found.is_empty(),
+                "{release} {file} has none of {words:?}"
+            );
             read += found.len();
             for text in found {
                 if explain(&text).is_none() && !OTHERS.iter().any(|it| text.starts_with(it)) {
