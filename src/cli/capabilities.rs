@@ -1,7 +1,5 @@
 //! `capabilities`: the access modes each StorageClass can really give.
 
-mod products;
-
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +15,7 @@ use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
 use engine::storage::{Catalog, CatalogError, ClassModes, ClassSummary, ModeSummary};
-use products::Product;
+use report::products::{self, Product};
 use report::safe;
 use source::facts::{self, FactsError};
 

@@ -14,6 +14,7 @@ pub mod live;
 mod markdown;
 pub mod openreports;
 mod page;
+pub mod products;
 pub mod safe;
 mod sarif;
 mod text;
@@ -487,6 +488,14 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
         Format::Html => html::write(&safe(), out),
         Format::Openreports => openreports::write(report, out),
     }
+}
+
+/// The summary and the content of [`Format::Html`], for a page that has its own heading.
+#[must_use]
+pub fn html_content(report: &Report) -> (String, String) {
+    let content = html::content(&report.made_safe()).into_string();
+    let summary = words::summary(&report.summary);
+    (summary, safe::lines(&content).into_owned())
 }
 
 impl Report {

@@ -19,13 +19,17 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         origin: origin.as_deref(),
         summary: &words::summary(&report.summary),
     };
-    let content = html! {
+    page::write(&heading, &content(report), out)
+}
+
+/// What stands between the heading and the foot of the page.
+pub(super) fn content(report: &Report) -> Markup {
+    html! {
         (counts(report))
         @for section in words::sections(report) { (self::section(&section)) }
         (overrides(report))
         (asides(report))
-    };
-    page::write(&heading, &content, out)
+    }
 }
 
 fn extent(report: &Report) -> String {

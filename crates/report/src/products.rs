@@ -13,9 +13,10 @@ use engine::storage::{
 
 /// A product, or a class as an installation makes it.
 #[derive(Serialize)]
-pub(super) struct Product {
+pub struct Product {
+    /// What it can do.
     #[serde(flatten)]
-    pub(super) summary: ClassSummary,
+    pub summary: ClassSummary,
     /// The part of the catalog: a cloud, or a kind of storage.
     part: Text,
     /// What it takes to share a volume, besides the access mode.
@@ -40,7 +41,8 @@ impl Product {
     }
 
     /// What to print besides the summary, each with its name.
-    pub(super) fn details(&self) -> Vec<(&'static str, &str)> {
+    #[must_use]
+    pub fn details(&self) -> Vec<(&'static str, &str)> {
         let sharing = self.sharing.iter().map(|it| ("Sharing", it.as_str()));
         let sources = self.sources.iter().map(|it| ("Source", it.as_str()));
         sharing.chain(sources).collect()
@@ -48,7 +50,10 @@ impl Product {
 }
 
 /// All that is in the catalog, in its order.
-pub(super) fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
+///
+/// # Errors
+/// The embedded catalog cannot be read: a build that went wrong.
+pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     let listed = listing()?.into_iter();
     let products = listed.map(|it| {
         let class = StorageClass {
@@ -62,7 +67,10 @@ pub(super) fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
 
 /// What is called so: the driver of that name, else the classes that installations give that name,
 /// else the products whose names have all its words.
-pub(super) fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
+///
+/// # Errors
+/// As [`all`].
+pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     let driver = catalog.get(name).map(|entry| entry.name.clone());
     let mut products = Vec::new();
     for listed in listing()? {
@@ -97,7 +105,8 @@ pub(super) fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, Catal
 }
 
 /// Whether each word of `name` begins a word of one of these.
-pub(super) fn is_called(name: &str, known: &[&str]) -> bool {
+#[must_use]
+pub fn is_called(name: &str, known: &[&str]) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|letter: char| !letter.is_alphanumeric());
@@ -113,7 +122,8 @@ pub(super) fn is_called(name: &str, known: &[&str]) -> bool {
 }
 
 /// A line for each product.
-pub(super) fn list(products: &[Product]) -> String {
+#[must_use]
+pub fn list(products: &[Product]) -> String {
     let width = products.iter().map(|it| it.summary.provisioner.len()).max();
     let width = width.unwrap_or_default();
     let line = |it: &Product| {
@@ -143,8 +153,21 @@ fn shares(modes: &ModeSummary) -> &'static str {
     }
 }
 
+/// The columns of [`table`].
+pub const COLUMNS: [&str; 7] = [
+    "product", "driver", "files", "blocks", "attached", "takes", "sure",
+];
+
+/// The products of today, a row each with the part of the catalog before its cells.
+#[must_use]
+pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
+    let current = products.iter().filter(|it| it.is_current);
+    current.map(|it| (it.part.as_str(), cells(it))).collect()
+}
+
 /// The page `docs/storage.md`.
-pub(super) fn page(products: &[Product]) -> String {
+#[must_use]
+pub fn page(products: &[Product]) -> String {
     let mut page = "# Which storage can be shared\n\n\
         Whether pods on several nodes can write to one volume (ReadWriteMany), by cloud and product. \
         *maybe* means: on the condition in the column *takes*. This page is made from the catalog: \
@@ -154,20 +177,19 @@ pub(super) fn page(products: &[Product]) -> String {
         *Attached* storage is refused on a second node by Kubernetes: ReadWriteOnce volumes of it hang in \
         a rolling update. [Choose storage](choose-storage.md) helps to decide.\n"
         .to_owned();
-    let current: Vec<&Product> = products.iter().filter(|it| it.is_current).collect();
-    for part in current.chunk_by(|a, b| a.part == b.part) {
-        page += &format!(
-            "\n## {}\n\n| product | driver | files | blocks | attached | takes | sure |\n|---|---|---|---|---|---|---|\n",
-            part[0].part
-        );
-        for product in part {
-            page += &row(product);
+    for rows in table(products).chunk_by(|(a, _), (b, _)| a == b) {
+        let (part, columns) = (rows[0].0, COLUMNS.join(" | "));
+        page += &format!("\n## {part}\n\n| {columns} |\n|---|---|---|---|---|---|---|\n");
+        for (_, cells) in rows {
+            let mut cells = cells.each_ref().map(|it| it.replace('|', "\\|"));
+            cells[1] = format!("`{}`", cells[1]);
+            page += &format!("| {} |\n", cells.join(" | "));
         }
     }
     page
 }
 
-fn row(product: &Product) -> String {
+fn cells(product: &Product) -> [String; 7] {
     let summary = &product.summary;
     let attached = match summary.attach {
         it if it.starts_with("not attached") => "no",
@@ -193,18 +215,16 @@ fn row(product: &Product) -> String {
         Some(words) if words.starts_with("the vendor") => "vendor",
         _ => "believed",
     };
-    format!(
-        "| {} | `{}` | {} | {} | {attached} | {} | {sure} |\n",
-        summary
-            .title
-            .as_deref()
-            .unwrap_or_default()
-            .replace('|', "\\|"),
-        summary.provisioner,
+    [
+        summary.title.as_deref().unwrap_or_default(),
+        &summary.provisioner,
         shares(&summary.filesystem),
         shares(&summary.block),
-        takes.join("; ").replace('|', "\\|"),
-    )
+        attached,
+        &takes.join("; "),
+        sure,
+    ]
+    .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -252,19 +272,17 @@ mod tests {
             (shares(&summary.filesystem), shares(&summary.block)),
             ("no", "maybe")
         );
-        assert!(row(&products[0]).contains("io2"), "{}", row(&products[0]));
+        let takes = &cells(&products[0])[5];
+        assert!(takes.contains("io2"), "{takes}");
         let products = named("longhorn", Catalog::embedded().unwrap()).unwrap();
         assert_eq!(shares(&products[0].summary.filesystem), "yes");
-        assert!(
-            row(&products[0]).contains("NFS client"),
-            "{}",
-            row(&products[0])
-        );
+        let takes = &cells(&products[0])[5];
+        assert!(takes.contains("NFS client"), "{takes}");
     }
 
     #[test]
     fn the_page_in_docs_is_up_to_date() {
-        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/storage.md");
+        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/storage.md");
         let page = page(&all(Catalog::embedded().unwrap()).unwrap());
         assert!(
             page == std::fs::read_to_string(FILE).unwrap(),
