@@ -62,10 +62,8 @@ fn markdown() -> String {
                     documentation: `multi-attach-guard rules --markdown`. An \
                     *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
-    for rule in &RULES {
-        let summary = rule.documentation().summary().to_owned();
-        page += &format!("- [`{code}`](#{code}): {summary}\n", code = rule.code);
-    }
+    let links = RULES.map(|it| format!("[`{code}`](#{code})", code = it.code));
+    page += &format!("{}.\n", links.join(", "));
     for rule in &RULES {
         page += &format!("\n## {}\n\n{}", rule.code, nested(rule, "##"));
     }

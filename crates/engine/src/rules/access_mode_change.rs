@@ -20,16 +20,14 @@
 //!
 //! # What to do
 //!
-//! To get to ReadWriteOncePod no copy is needed: the access modes of the PersistentVolume can
-//! be changed. Set its `persistentVolumeReclaimPolicy` to `Retain`, scale the workloads to 0,
-//! delete the claim, remove the volume's `spec.claimRef`, set its `accessModes`, and create
-//! the claim again with `volumeName`.
+//! ReadWriteOncePod needs no copy, because the access modes of the PersistentVolume can be
+//! changed. Set its `persistentVolumeReclaimPolicy` to `Retain`, scale the workloads to 0, delete
+//! the claim, remove the volume's `spec.claimRef`, set its `accessModes`, and create the claim
+//! again with `volumeName`.
 //!
-//! To get to ReadWriteMany: make a second claim beside the first, copy the data,
-//! and let the workload use the new one. `multi-attach-guard capabilities` says which
-//! StorageClass can give it, and the page docs/migrate.md has the steps, with
-//! the copy, the checks and the way back. Or back the data up, scale the workload to 0,
-//! delete the claim, create it again, restore the data, and scale up again.
+//! ReadWriteMany needs a second claim and a copy of the data. `multi-attach-guard capabilities`
+//! says which StorageClass can give it; the page docs/migrate.md has the steps, the checks and the
+//! way back. Or back up, scale to 0, delete the claim, create it again, restore, and scale up.
 //!
 //! # Silent on
 //!

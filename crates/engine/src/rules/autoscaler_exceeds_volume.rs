@@ -3,10 +3,10 @@
 //! # Fires on
 //!
 //! A HorizontalPodAutoscaler by its `maxReplicas`, a KEDA ScaledObject by its `maxReplicaCount`
-//! (100 where it does not say), or a request to scale by its `replicas`. The number is higher than
-//! the workload's own. It would bring about `replicas-share-volume`, or the `stuck` of
-//! `single-pod-volume` or of `co-location-impossible`. It is reported on the autoscaler or the
-//! request; a workload that arrives after its autoscaler gets it itself.
+//! (100 by default), or a request to scale by its `replicas`. The number exceeds the workload's
+//! own, and would cause `replicas-share-volume`, or the `stuck` of `single-pod-volume` or
+//! `co-location-impossible`. It is reported on the autoscaler or the request, or on the workload
+//! if that arrives later.
 //!
 //! # Why
 //!

@@ -2,18 +2,17 @@
 //!
 //! # Fires on
 //!
-//! Workloads with an exclusive volume, or with one that keeps its pods on one
-//! node, where
+//! Workloads with an exclusive volume, or with one that keeps its pods on one node, where
 //!
-//! * more than one pod is wanted, and something of the pods' own keeps them apart. It is
-//!   required anti-affinity to themselves, over host names or another label of all eligible nodes.
-//!   Or it is a hard topology spread, `minDomains` included. Or it is a host port, which with
-//!   `hostNetwork` every port of a container is. Or it is an inline disk that the scheduler gives
-//!   to one pod a node. `stuck`, or `delay` for pods that run to an end;
-//! * something keeps the pods of a Deployment on one node, and one of these
-//!   forbids one more there, so that the new pod of a rolling update may neither
-//!   stay nor go: `deadlock`. Required anti-affinity does so too where the update takes
-//!   it away, as that of the pods which still run keeps new ones off.
+//! * more than one pod is wanted, and the pods keep each other apart. The means may be required
+//!   anti-affinity over host names or another label of all eligible nodes, a hard topology spread
+//!   (`minDomains` included), or a host port, which with `hostNetwork` every container port is. It
+//!   may also be an inline disk that the scheduler gives to one pod a node. The outcome is
+//!   `stuck`, or `delay` for pods that end;
+//! * something keeps the pods of a Deployment on one node, and one of these forbids one more
+//!   there. The new pod of a rolling update may neither stay nor go: `deadlock`. Required
+//!   anti-affinity does so even in the update that removes it, because the running pods still have
+//!   it.
 //!
 //! # Why
 //!

@@ -17,12 +17,12 @@
 //!
 //! # Why
 //!
-//! The attach-detach controller detaches a volume that is still mounted if its node has that
-//! taint, or six minutes after its Node object has gone. Without a VolumeAttachment the CSI driver
-//! detaches at once (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It
-//! takes the administrator's word for it that the machine is off. If it is on, its pods go on
-//! writing while their replacements write to the same disk from another node. No file system that
-//! is made for one node survives that.
+//! The attach-detach controller detaches a mounted volume if its node has that taint, or six
+//! minutes after its Node object is gone. Without a VolumeAttachment the CSI driver detaches at
+//! once (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It trusts the
+//! administrator that the machine is off. If the machine is on, its pods go on writing while their
+//! replacements write to the same disk from another node. A file system for one node does not
+//! survive that.
 //!
 //! # Example
 //!
@@ -35,16 +35,15 @@
 //!
 //! # What to do
 //!
-//! Make sure that the machine is off: not by what Kubernetes says of it but by its power
-//! state, at the cloud provider or its management controller. A minute after its last
-//! sign of life the same request passes.
+//! Make sure that the machine is off: by its power state at the cloud provider or its management
+//! controller, not by what Kubernetes says of it. A minute after its last sign of life the same
+//! request passes.
 //!
-//! To take a node that is alive out of service, drain it (`kubectl drain NODE
-//! --ignore-daemonsets --delete-emptydir-data`): its volumes are unmounted, then detached,
-//! and then the Node can be deleted. To get a volume off it, delete the pod that uses it.
+//! To take a live node out of service, drain it (`kubectl drain NODE --ignore-daemonsets
+//! --delete-emptydir-data`): its volumes are unmounted, then detached, and then the Node can be
+//! deleted. To get a volume off it, delete the pod that uses it.
 //!
-//! If you know better, say so on the object that you change, the Node or the
-//! VolumeAttachment:
+//! If you know better, say so on the Node or the VolumeAttachment that you change:
 //!
 //! ```sh
 //! kubectl annotate node n1 multi-attach-guard.dev/ignore=fencing-live-node \
@@ -54,11 +53,10 @@
 //! # Silent on
 //!
 //! Nodes without attached volumes, as after a drain, and nodes that have been silent for longer
-//! than their Lease holds. The deletion of nodes whose controller drains them before they are gone
-//! (the finalizer `karpenter.sh/termination`). Attachments of volumes that are ReadWriteMany or
-//! ReadOnlyMany. Objects that are being deleted already. The attach-detach controller, which
-//! deletes the VolumeAttachment of an unmounted volume, and the accounts that the policy names
-//! under `fencing.accounts`.
+//! than their Lease holds. Nodes whose controller drains them before they are gone (the finalizer
+//! `karpenter.sh/termination`). Attachments of ReadWriteMany or ReadOnlyMany volumes. Objects that
+//! are being deleted already. The attach-detach controller, and accounts under `fencing.accounts`
+//! of the policy.
 
 use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};

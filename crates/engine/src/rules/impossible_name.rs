@@ -2,16 +2,16 @@
 //!
 //! # Fires on
 //!
-//! In files: a PersistentVolumeClaim whose `storageClassName`, or a workload whose `claimName`,
-//! is no DNS-1123 subdomain, because a letter in it is upper case or an underscore for example.
-//! The outcome is `refused`.
+//! In files: a PersistentVolumeClaim whose `storageClassName`, or a workload whose `claimName`, is
+//! no DNS-1123 subdomain, for example because of an upper-case letter or an underscore. The
+//! outcome is `refused`.
 //!
 //! # Why
 //!
 //! The name of an object has at most 253 lowercase letters, digits, `-` and `.`, and each part
 //! between dots begins and ends with a letter or a digit. The API server refuses a claim with
-//! another class name. It takes a pod with another claim name, which then waits for good.
-//! Examples on the web have such names, as `azureDisk`.
+//! another class name. It accepts a pod with another claim name, which then waits for good.
+//! Examples on the web use such names, such as `azureDisk`.
 //!
 //! # Example
 //!

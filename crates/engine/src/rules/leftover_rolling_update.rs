@@ -7,10 +7,9 @@
 //!
 //! # Why
 //!
-//! The API server fills in `rollingUpdate` when a Deployment is made without a
-//! strategy. Whoever then sets `type: Recreate` alone, by server-side apply or
-//! a patch, gets `spec.strategy.rollingUpdate: Forbidden: may not be specified
-//! when strategy type is 'Recreate'`. Tools that apply on the server's side
+//! The API server fills in `rollingUpdate` when a Deployment has no strategy. A later `type:
+//! Recreate` alone, by server-side apply or a patch, gets `spec.strategy.rollingUpdate: Forbidden:
+//! may not be specified when strategy type is 'Recreate'`. Tools that apply on the server's side
 //! (Helm 4, Flux, Argo CD) meet this with every repaired chart.
 //!
 //! # Example
@@ -24,13 +23,12 @@
 //!
 //! # What to do
 //!
-//! Over a live Deployment, null the block once: `kubectl -n NAMESPACE patch deployment NAME
-//! --type=merge -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`; from
-//! then on every way of applying `{type: Recreate}` passes. By server-side apply `rollingUpdate: null` in
-//! the manifest does not help: nobody but the API server owns the block. Or keep
-//! `RollingUpdate` with `maxSurge: 0` and `maxUnavailable: 1`, which always passes. In a
-//! manifest, replace the whole strategy with `{type: Recreate}`. The webhook does all that by
-//! itself.
+//! In a manifest, replace the whole strategy with `{type: Recreate}`. In a live Deployment, remove
+//! the block once: `kubectl -n NAMESPACE patch deployment NAME --type=merge -p
+//! '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`. Then every way of applying
+//! `{type: Recreate}` passes. `rollingUpdate: null` in the manifest does not help with server-side
+//! apply: only the API server owns the block. `RollingUpdate` with `maxSurge: 0` and
+//! `maxUnavailable: 1` always passes. The webhook does all that by itself.
 //!
 //! # Silent on
 //!

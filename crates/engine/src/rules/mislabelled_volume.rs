@@ -2,22 +2,21 @@
 //!
 //! # Fires on
 //!
-//! * A PersistentVolume with ReadWriteMany or ReadOnlyMany whose driver cannot give it (an
-//!   EBS file system), where pods may be on two nodes. Several replicas and two workloads are
-//!   `stuck`; a rolling update that may not stop the old pod first is a `deadlock`. Also on the claim, if it asks for that mode. Where the driver refuses to attach
-//!   such a volume to the first node as well, as EBS does, any pod with it is `stuck`.
-//! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without
-//!   ReadWriteMany, whose driver attaches; and a claim that asks a class for both:
-//!   `stuck`.
+//! * A PersistentVolume with ReadWriteMany or ReadOnlyMany whose driver cannot give it (an EBS
+//!   file system), if pods may be on two nodes. Several replicas and two workloads are `stuck`; a
+//!   rolling update that may not stop the old pod first is a `deadlock`. The claim is reported too
+//!   if it asks for that mode. If the driver refuses such a volume on the first node as well, as
+//!   EBS does, any pod with it is `stuck`.
+//! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without ReadWriteMany,
+//!   whose driver attaches; and a claim that asks a class for both: `stuck`.
 //!
 //! # Why
 //!
-//! The attach-detach controller goes by the access modes of the PersistentVolume, which
-//! anybody can write; for volumes made by hand nobody checks them. It lets a second node
-//! pass, and the driver refuses to attach there: the pod stays in `ContainerCreating`.
-//! ReadWriteOnce beside ReadOnlyMany makes nothing shareable: the external-attacher
-//! refuses the pair for every node (`CSI does not support ReadOnlyMany and ReadWriteOnce
-//! on the same PersistentVolume`), so that no pod ever starts.
+//! The attach-detach controller trusts the access modes of the PersistentVolume, and nobody checks
+//! those of a volume made by hand. It lets a second node pass, and the driver refuses to attach
+//! there: the pod stays in `ContainerCreating`. ReadWriteOnce beside ReadOnlyMany makes nothing
+//! shareable: the external-attacher refuses the pair on every node (`CSI does not support
+//! ReadOnlyMany and ReadWriteOnce on the same PersistentVolume`), so no pod ever starts.
 //!
 //! # Example
 //!

@@ -2,26 +2,24 @@
 //!
 //! # Fires on
 //!
-//! * A workload with pods whose bound volumes are limited to some nodes (a zone, a host).
-//!   The nodes that the pods choose are known, and none of them reaches the volumes: after a change
-//!   of `nodeSelector`, affinity or tolerations, for example.
-//! * A workload with two volumes of which one cannot leave a zone and the other cannot leave
-//!   another one.
-//! * A StatefulSet with required anti-affinity between its pods, where the volumes made for them
-//!   are in fewer places than there are pods.
-//! * `nodeName` in a pod template beside a claim that is not bound yet and whose class
-//!   binds it when a pod is scheduled (`volumeBindingMode: WaitForFirstConsumer`).
+//! * A workload with pods whose bound volumes are limited to some nodes (a zone, a host), if none
+//!   of the known nodes that the pods accept reaches the volumes. A change of `nodeSelector`,
+//!   affinity or tolerations can cause that.
+//! * A workload with two volumes in different zones, neither of which can leave its zone.
+//! * A StatefulSet with required anti-affinity between its pods, if their volumes are in fewer
+//!   places than there are pods.
+//! * `nodeName` in a pod template beside an unbound claim whose class binds when a pod is
+//!   scheduled (`volumeBindingMode: WaitForFirstConsumer`).
 //!
-//! The outcome is `stuck`. Where another node could still join and do (the pods ask for a
-//! pool, not for another zone or host than the volume's), it is a warning.
+//! The outcome is `stuck`. If another node could still join and do (the pods ask for a pool, not
+//! for another zone or host than the volume's), it is a warning.
 //!
 //! # Why
 //!
-//! A volume stays where it was made. With Recreate the update first stops the pod that
-//! runs, and its successor stays Pending: no node passes both the volume's node affinity
-//! and the pod's own. And a pod that names its node never meets the scheduler, which
-//! alone chooses the node for which a waiting claim is provisioned
-//! (`volume.kubernetes.io/selected-node`).
+//! A volume stays where it was made. With Recreate the update first stops the running pod, and its
+//! successor stays Pending: no node passes both the volume's node affinity and the pod's own. A
+//! pod that names its node never meets the scheduler, and only the scheduler chooses the node for
+//! a waiting claim (`volume.kubernetes.io/selected-node`).
 //!
 //! # Example
 //!

@@ -2,13 +2,13 @@
 //!
 //! # Fires on
 //!
-//! A workload with more than one pod on an exclusive volume, where the pods may be on different
+//! A workload with more than one pod on an exclusive volume, if the pods may be on different
 //! nodes: a Deployment, Rollout, DeploymentConfig, CloneSet, ReplicaSet, ReplicationController or
-//! DaemonSet. Also a StatefulSet with the claim in its pod template, not in
+//! DaemonSet. Also a StatefulSet with the claim in its pod template instead of
 //! `volumeClaimTemplates`. A Job counts as the smaller of parallelism and completions, a CronJob
 //! as its Job, a ScaledJob as all Jobs that may run. The outcome is `stuck`: every pod on a second
-//! node stays in `ContainerCreating` for good. The pods of Jobs, CronJobs and ScaledJobs run to an
-//! end, so theirs is `delay`.
+//! node stays in `ContainerCreating` for good. Pods of Jobs, CronJobs and ScaledJobs end, so
+//! theirs is `delay`.
 //!
 //! # Why
 //!

@@ -2,39 +2,35 @@
 //!
 //! # Fires on
 //!
-//! A Deployment with at least one replica and the strategy `RollingUpdate`
-//! (which is also the default), whose pods use an exclusive volume and may land
-//! on different nodes. The outcome is `deadlock` if the rollout may not stop the
-//! old pods before a new one is ready (for one replica: `maxUnavailable` comes to
-//! 0 and `maxSurge` to 1 or more; for several: unless all of them may be unavailable,
-//! as the last old one still keeps the volume), else `delay`.
+//! A Deployment with at least one replica and the strategy `RollingUpdate` (the default), whose
+//! pods use an exclusive volume and may land on different nodes. The outcome is `deadlock` if a
+//! new pod must be ready before the old pods stop, else `delay`. With one replica it is a deadlock
+//! if `maxUnavailable` comes to 0 and `maxSurge` to 1 or more; with several, unless all of them
+//! may be unavailable.
 //!
-//! Likewise a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise
+//! Also a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise
 //! (which has no surge by default), and a Rollout of Argo Rollouts. `blueGreen`, and a canary with
 //! `trafficRouting`, start all new pods first; another canary has `maxSurge` and `maxUnavailable`.
-//!
 //! A DeploymentConfig whose pre or post hook mounts the volume has the same fault: its hook pod
 //! comes while another pod has the volume.
 //!
-//! Also an update that moves pods which are otherwise kept on one node: a
-//! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
-//! dropped, affinity replaced by a node. The old pod is where the template before
-//! the update let it be, and keeps the volume there. Likewise affinity that is put on
-//! several pods which may be on several nodes: it leads each new pod to any old one, also
-//! to one that waits for the volume. Moving under `Recreate` is safe. A StatefulSet with several pods on one such volume is stopped by it as
-//! well: it replaces them one by one, and those that have still to go keep the
-//! volume. So it is by the start of a rollout that `partition` or `OnDelete` held back (assumed,
-//! as the earlier template is not at hand). A DeploymentConfig whose pre or post hook mounts the
-//! volume has the same fault: the hook's pod comes while another one has it.
+//! Also an update that moves pods which are otherwise kept on one node: a `nodeSelector`,
+//! `nodeName` or node affinity added or changed, a toleration dropped, or affinity replaced by a
+//! node. The old pod keeps the volume on its node. New affinity on several pods is the same fault
+//! if they may be on several nodes: it leads a new pod to any old one, even one that waits for the
+//! volume. Moving under `Recreate` is safe.
+//!
+//! A StatefulSet with several pods on one such volume also stops at such a move: it replaces them
+//! one by one, and the remaining old pods keep the volume. So does a rollout that `partition` or
+//! `OnDelete` held back until now (assumed, because the earlier template is not at hand).
 //!
 //! # Why
 //!
-//! ReadWriteOnce speaks of nodes, not of pods. As long as the new pod lands on
-//! the node of the old one, all is well. As soon as it lands on another, it
-//! waits for the volume, which the old pod keeps until the new one is ready.
-//! Nobody moves: `Multi-Attach error for volume …`, and after ten minutes
-//! `ProgressDeadlineExceeded`. Percentages hide this: the default of 25 % is
-//! surge 1 and unavailable 0 for one to three replicas.
+//! ReadWriteOnce means one node, not one pod. While the new pod lands on the old pod's node, all
+//! is well. On another node it waits for the volume, and the old pod keeps the volume until the
+//! new one is ready. Neither moves: `Multi-Attach error for volume …`, and after ten minutes
+//! `ProgressDeadlineExceeded`. Percentages hide this: the default of 25 % is surge 1 and
+//! unavailable 0 for one to three replicas.
 //!
 //! # Example
 //!
@@ -54,13 +50,14 @@
 //!
 //! # What to do
 //!
-//! Set `strategy: {type: Recreate}`: the old pod stops first, which costs a
-//! short downtime at each rollout. Or, with one replica, keep `RollingUpdate` with
-//! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
-//! pods on one node with required pod affinity to themselves on
-//! `kubernetes.io/hostname`, where nothing of their own keeps them apart. Or use a
-//! ReadWriteMany volume. A Rollout has no `Recreate`: a canary without
-//! `trafficRouting` stops the old pod first with `maxSurge: 0` and `maxUnavailable: 1`.
+//! Choose one:
+//!
+//! * `strategy: {type: Recreate}`. The old pod stops first: a short downtime at each rollout.
+//! * With one replica, `RollingUpdate` with `maxSurge: 0` and `maxUnavailable: 1`, for the same
+//!   result. A Rollout has no `Recreate`; this works in a canary without `trafficRouting`.
+//! * Required pod affinity of the pods to themselves on `kubernetes.io/hostname`, unless something
+//!   of their own keeps them apart.
+//! * A ReadWriteMany volume.
 //!
 //! # Silent on
 //!

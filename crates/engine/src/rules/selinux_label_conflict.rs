@@ -2,18 +2,18 @@
 //!
 //! # Fires on
 //!
-//! Two workloads that use one claim with `seLinuxOptions` that cannot be one label, or one of them
-//! with `seLinuxChangePolicy: Recursive`. The CSIDriver object says `seLinuxMount: true`, the
-//! labels are known (they have a level), and the pods may be on one node. The outcome is `stuck`,
-//! as a warning: whether nodes enforce SELinux, and whether the cluster mounts with labels
-//! (Kubernetes 1.37 does by default), no object shows.
+//! Two workloads on one claim whose `seLinuxOptions` cannot be one label, or one of which has
+//! `seLinuxChangePolicy: Recursive`. The CSIDriver object says `seLinuxMount: true`, the labels
+//! are known (they have a level), and the pods may be on one node. The outcome is `stuck`, as a
+//! warning: no object shows whether nodes enforce SELinux and whether the cluster mounts with
+//! labels (Kubernetes 1.37 does by default).
 //!
 //! # Why
 //!
-//! With `-o context` a node mounts a volume with the label of the first pod. A pod with
-//! another label, or with none because of `Recursive`, stays in `ContainerCreating` on that
-//! node: `conflicting SELinux labels of volume`. So what helps a ReadWriteOnce volume, pods on one node, is what hurts here, and
-//! ReadWriteMany does not help either.
+//! With `-o context` a node mounts a volume with the label of the first pod. A pod with another
+//! label, or with none because of `Recursive`, stays in `ContainerCreating` on that node:
+//! `conflicting SELinux labels of volume`. So pods on one node, the cure for a ReadWriteOnce
+//! volume, are the problem here, and ReadWriteMany does not help either.
 //!
 //! # Example
 //!

@@ -9,10 +9,9 @@
 //!
 //! # Why
 //!
-//! The scheduler itself keeps a second pod from using the claim, on any node,
-//! the same one included. So nothing that helps a ReadWriteOnce volume helps
-//! here: no affinity, no single node, no driver without attachment. The new pod
-//! stays Pending: `… node(s) unavailable due to PersistentVolumeClaim with
+//! The scheduler keeps a second pod from using the claim on any node, even the same one. So the
+//! cures for a ReadWriteOnce volume (affinity, a single node, a driver without attachment) do not
+//! help. The new pod stays Pending: `… node(s) unavailable due to PersistentVolumeClaim with
 //! ReadWriteOncePod access mode already in-use by another pod`.
 //!
 //! # Example

@@ -18,10 +18,9 @@
 //!
 //! # Why
 //!
-//! Without attachment there is no Multi-Attach error: Kubernetes starts every pod. What
-//! comes then is the driver's business. One answers `device already mounted at …` and
-//! the pod stays in `ContainerCreating`; another mounts one ext4 on two nodes, and the
-//! file system is damaged.
+//! Without attachment there is no Multi-Attach error: Kubernetes starts every pod, and the rest is
+//! up to the driver. One answers `device already mounted at …` and the pod stays in
+//! `ContainerCreating`; another mounts one ext4 on two nodes, and the file system is damaged.
 //!
 //! # Example
 //!

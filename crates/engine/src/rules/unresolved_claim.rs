@@ -2,15 +2,20 @@
 //!
 //! # Fires on
 //!
-//! A workload that would be at fault if one of its volumes were exclusive, where that cannot even
-//! be assumed. There is no such claim. Or its volume is not there, or has to be created manually
-//! (class `""` or `kubernetes.io/no-provisioner`) and none fits. Or the class's provisioner is
-//! neither a CSI driver nor in the catalog. Or the class does not exist in the live cluster. Or
-//! the class is not among the files, and its name says NFS, which most drivers do not attach and
-//! some do. Or the volume is a disk that nothing attaches, and nobody knows what its driver does
-//! with a second node. It is reported once for each workload. Also a workload with pods whose
-//! claim is being deleted. The outcome is `unknown`, and it is never denied by default. The same
-//! is said of an object that has to do with so many others that the guard stopped judging it.
+//! A workload that would be at fault if one of its volumes were exclusive, if even that cannot be
+//! assumed:
+//!
+//! * the claim does not exist, or is being deleted;
+//! * its volume does not exist, or must be created by hand (class `""` or
+//!   `kubernetes.io/no-provisioner`) and none fits;
+//! * the class's provisioner is neither a CSI driver nor in the catalog;
+//! * the class does not exist in the live cluster;
+//! * the class is not among the files, and its name says NFS, which most drivers do not attach and
+//!   some do;
+//! * nothing attaches the disk, and nobody knows how its driver treats a second node.
+//!
+//! It is reported once for each workload. The outcome is `unknown`, which is never denied by
+//! default. An object with too many related objects to judge gets the same finding.
 //!
 //! # Why
 //!
@@ -38,9 +43,9 @@
 //! # Silent on
 //!
 //! Workloads for which the answer makes no difference: one pod that is never replaced while it
-//! runs, pods that cannot be on two nodes, no replicas. A class that is not among the checked
-//! files. Its volumes are taken for what its name says for sure, or else for attached ones. The
-//! findings that follow are likely or assumed, under their own rules.
+//! runs, pods that cannot be on two nodes, no replicas. A class outside the checked files: its
+//! volumes are what its name says for sure, or else attached ones. Those findings are likely or
+//! assumed, under their own rules.
 
 use std::collections::HashSet;
 

@@ -2,18 +2,18 @@
 //!
 //! # Fires on
 //!
-//! A new PersistentVolumeClaim that asks for a mode its class's provisioner does not have for that
-//! volume mode, and a template of such claims: a StatefulSet's `volumeClaimTemplates` and generic
-//! ephemeral volumes. The outcome is `stuck` where the driver's code or its documentation verifies
-//! that the provisioner never gives it, or not with the class's parameters and the claim as they
-//! are. It is `stuck` as well where the claim names a free volume that lacks one of its modes. It
-//! is `unknown` where it takes something that no object shows, or where the catalog is not sure.
+//! A new PersistentVolumeClaim that asks for a mode its class's provisioner lacks for that volume
+//! mode. Also a template of such claims: a StatefulSet's `volumeClaimTemplates` and generic
+//! ephemeral volumes. The outcome is `stuck` if the driver's code or documentation rules the mode
+//! out, at least with the class's parameters and this claim. It is also `stuck` if the claim names
+//! a free volume without one of its modes. It is `unknown` if the answer depends on something that
+//! no object shows, or if the catalog is not sure.
 //!
 //! # Why
 //!
-//! Some drivers refuse to make such a volume, and the claim stays Pending with
-//! an event few people read. Others do not check: they make a volume that is
-//! labelled ReadWriteMany and is nothing of the kind.
+//! Some drivers refuse to make such a volume, and the claim stays Pending with an Event that few
+//! people read. Others do not check: they make a volume labelled ReadWriteMany that cannot be
+//! shared.
 //!
 //! # Example
 //!

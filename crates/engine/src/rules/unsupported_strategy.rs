@@ -9,10 +9,9 @@
 //!
 //! # Why
 //!
-//! The API server answers `Unsupported value`, so the repair that somebody believes to
-//! have made never reaches the cluster. Types are compared letter by letter: `recreate` is
-//! refused. DaemonSets know no `Recreate`: they stop a pod before they start its successor
-//! anyway.
+//! The API server answers `Unsupported value`, so the intended repair never reaches the cluster.
+//! Types are case-sensitive: `recreate` is refused. DaemonSets know no `Recreate`: they stop a pod
+//! before they start its successor anyway.
 //!
 //! # Example
 //!

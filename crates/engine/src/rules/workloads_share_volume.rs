@@ -2,29 +2,30 @@
 //!
 //! # Fires on
 //!
-//! A workload whose claim another workload with pods uses too. The volume is ReadWriteOncePod, or
-//! it is exclusive and their pods may be on different nodes. Also a request to scale such a
-//! workload up from 0. The outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end
-//! and shares an exclusive volume only with others that also end it is `delay`. It is reported
-//! once for each claim, with the names of the others, on the object that comes later; in files, on
-//! the one that ends by itself. It is `stuck` as well where one follows the other and no node can
-//! run both. They use one host port, or anti-affinity keeps them apart, or no node has enough of a
-//! device for both, or taints and selectors let them on no common node. A Job or bare pod that
-//! goes to the node of the volume is a `delay`: while it runs, the other one can restart on that
-//! node only. A claim with the name that a StatefulSet's template makes (`data-postgres-0`) is
-//! that StatefulSet's, whether it exists yet or not. A claim with the name of a pod and its
-//! generic ephemeral volume (`builder-sources`) is that pod's. Two PersistentVolumes with one
-//! driver and one `volumeHandle` are one volume. Bare pods and those of controllers that are not
-//! known here are users like any other; `serve` sees them with `--bare-pods`.
+//! A workload whose claim another workload with pods uses too, if the volume is ReadWriteOncePod,
+//! or exclusive and their pods may be on different nodes. Also a request to scale such a workload
+//! up from 0. It is reported once for each claim, with the names of the others, on the later
+//! object; in files, on the one that ends by itself.
+//!
+//! The outcome is `stuck`. A Job, CronJob or bare pod that shares an exclusive volume with others
+//! that also end is a `delay`. So is a Job or bare pod that follows the volume to its node: while
+//! it runs, the other one can restart on that node only. It is `stuck` if no node can run both.
+//! They may use one host port, anti-affinity may keep them apart, a node may lack devices for
+//! both, or taints and selectors may leave no common node.
+//!
+//! A claim named as a StatefulSet's template makes it (`data-postgres-0`) belongs to that
+//! StatefulSet, whether it exists yet or not. A claim named after a pod and its generic ephemeral
+//! volume (`builder-sources`) belongs to that pod. Two PersistentVolumes with one driver and one
+//! `volumeHandle` are one volume. Bare pods and pods of unknown controllers are users too; `serve`
+//! sees them with `--bare-pods`.
 //!
 //! # Why
 //!
 //! The classic is an application and its backup job. Each is fine alone. Once the job's pod lands
 //! on another node, it waits for the volume for as long as the application runs. For
-//! ReadWriteOncePod even the same node does not help. Nor does affinity of the job that matches
-//! its own pods as well. While none of either is there, in a first installation or between two
-//! pods of the application, the job's pod goes to any node. Chance decides which of the two gets
-//! the volume.
+//! ReadWriteOncePod even the same node does not help. Affinity of the job that also matches its
+//! own pods does not help either. While no pod of the two is there, as in a first installation,
+//! the job's pod goes to any node.
 //!
 //! # Example
 //!
@@ -46,21 +47,20 @@
 //!
 //! # What to do
 //!
-//! Give the job required pod affinity on `kubernetes.io/hostname` to the application's pods, and
-//! neither to its own nor to those of anything else. It then runs where the volume is. On nodes
-//! with taints it needs the application's tolerations as well. A bare pod gets the same and
-//! `restartPolicy: Never`. Two that run forever are scaled to 0 one after the other and pinned to
-//! the same node with a `nodeSelector`; or back up from a snapshot; or use a ReadWriteMany volume.
+//! Give the job required pod affinity on `kubernetes.io/hostname` to the application's pods alone.
+//! It then runs on the volume's node. On tainted nodes it needs the application's tolerations as
+//! well. A bare pod also needs `restartPolicy: Never`. Scale two workloads that run forever to 0,
+//! one after the other, and pin both to one node with a `nodeSelector`. Or back up from a
+//! snapshot, or use a ReadWriteMany volume.
 //!
 //! # Silent on
 //!
-//! Workloads that are always on the same node. Both are pinned to it, or affinity
-//! ties them in both directions. Or one is a Job or CronJob that follows the other by affinity, or both
-//! are and follow a third one. The one that is followed may be a single pod of a
-//! StatefulSet, by the label `statefulset.kubernetes.io/pod-name` or
-//! `apps.kubernetes.io/pod-index`. A Deployment that merely follows another one is not: the other
-//! may move while it stays. Pods that run to an end and wait for each other's ReadWriteOncePod
-//! volume.
+//! Workloads that are always on one node: both are pinned to it, or affinity ties them in both
+//! directions. A Job or CronJob that follows the other by affinity, or two that follow a third.
+//! The followed one may be a single pod of a StatefulSet, by the label
+//! `statefulset.kubernetes.io/pod-name` or `apps.kubernetes.io/pod-index`. A Deployment that
+//! merely follows is reported: the other may move while it stays. Pods that end and wait for each
+//! other's ReadWriteOncePod volume.
 
 use std::collections::HashSet;
 

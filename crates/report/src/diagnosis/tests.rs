@@ -335,9 +335,17 @@ fn the_runbook_shows_what_is_printed() {
     assert_eq!(codes.len(), CAUSES.len(), "{codes:?}");
 }
 
-/// Each line that is explained has a section, with the explanation and the causes.
+/// Where a heading of a page is found.
+fn anchor(heading: &str) -> String {
+    let letters = heading.to_lowercase().replace(' ', "-");
+    letters.replace(|it: char| !it.is_alphanumeric() && !"-_".contains(it), "")
+}
+
+/// Each line that is explained has a section, with the explanation and the causes. A way out of
+/// several lines stands at the first of them.
 fn says_what_is_explained(words: &str) {
     let mut expected = String::new();
+    let mut ways_out: Vec<(&str, &str)> = Vec::new();
     for known in explanations() {
         let in_text = printed::between_backticks(known.fix);
         let commands = known.look.iter().chain(&in_text);
@@ -347,9 +355,14 @@ fn says_what_is_explained(words: &str) {
             .iter()
             .map(|code| format!("[`{code}`](#{code})"));
         let links = Vec::from_iter(links).join(", ");
+        let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
+            Some((_, title)) => format!("What to do: [{title}](#{}).", anchor(title)),
+            None => known.fix.to_owned(),
+        };
+        ways_out.push((known.fix, known.searched));
         expected += &format!(
-            "### {}\n\n*{}*: {}\n\n{}\n\nCauses: {links}.\n\n",
-            known.searched, known.says, known.meaning, known.fix
+            "### {}\n\n*{}*: {}\n\n{way_out}\n\nCauses: {links}.\n\n",
+            known.searched, known.says, known.meaning
         );
     }
     let (before, there) = words.split_at(words.find("### ").unwrap_or(words.len()));
