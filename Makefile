@@ -45,7 +45,7 @@ ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/
 # documentation last: cargo lets no other begin while it is written.
 WHOLE := e2e scenarios check explorer
 LONG := scenarios e2e diagnose oldest applying manifests faults admission_policies explorer
-REST := fmt clippy deny $(LONG) kubernetes_sources $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
+REST := fmt clippy deny prose $(LONG) kubernetes_sources $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
@@ -98,15 +98,15 @@ rest-scenarios rest-selinux: export PLAY ?= once
 rest-oldest: command = env MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
 rest-fmt: command = $(CARGO) fmt --all --check
 rest-clippy: command = $(CARGO) --locked clippy --workspace --all-targets -- -D warnings
-rest-deny: command = $(MAKE) --no-print-directory deny
+rest-deny rest-prose: command = $(MAKE) --no-print-directory $*
 rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
 
 # What needs neither a control plane nor helm, and what is compiled for each.
 ALONE := unit doc explorer serve https verdicts plain
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
-$(patsubst %,rest-%,$(filter-out fmt clippy deny,$(REST))): rest-compiled
-$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny rustdoc,$(REST))): control-plane
+$(patsubst %,rest-%,$(filter-out fmt clippy deny prose,$(REST))): rest-compiled
+$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny prose rustdoc,$(REST))): control-plane
 
 .PHONY: $(FIRST:%=first-%) $(REST:%=rest-%)
 $(FIRST:%=first-%): first-%:
@@ -115,7 +115,7 @@ $(REST:%=rest-%): rest-%:
 	@tests/suite $(TESTS)/rest $* $(command)
 
 .PHONY: lint
-lint: deny ## Check formatting, clippy, and the dependencies' licences and sources
+lint: deny prose ## Check formatting, clippy, the pages, and the dependencies' licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
 
@@ -127,6 +127,16 @@ deny:
 		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny@0.20.2" >&2; exit 1; \
 	else \
 		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny@0.20.2" >&2; \
+	fi
+
+.PHONY: prose
+prose: ## Check that the pages of docs/ are easy to read, and that the check finds what is not
+	@if command -v python3 >/dev/null; then \
+		docs/site/prose --test && docs/site/prose --table; \
+	elif [ -n "$$CI" ]; then \
+		echo "python3 is missing, and with CI set nothing is skipped." >&2; exit 1; \
+	else \
+		echo "SKIPPED: the pages were not read; python3 is missing." >&2; \
 	fi
 
 .PHONY: advisories

@@ -58,7 +58,7 @@ fn list() -> String {
 #[must_use]
 fn markdown() -> String {
     let mut page =
-        "# Rules\n\nWhat multi-attach-guard finds. This page is made from the rules' own \
+        "# Rules\n\nAll findings of multi-attach-guard. This page is made from the rules' own \
                     documentation: `multi-attach-guard rules --markdown`. An \
                     *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
@@ -82,7 +82,9 @@ fn remedies(is_meant: impl Fn(&Remedy) -> bool) -> String {
     if meant.is_empty() {
         return meant;
     }
-    format!("## Remedies\n\nWhat `check --fix` and the webhook can do, with the cost.\n\n{meant}\n")
+    format!(
+        "## Remedies\n\nThe changes that `check --fix` and the webhook make, with their costs.\n\n{meant}\n"
+    )
 }
 
 /// How an object is spared the rule.

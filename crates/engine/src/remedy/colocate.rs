@@ -12,7 +12,7 @@ use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
-    cost: "It changes the pod template, which starts a rollout. All pods share one node. During each rollout the old and the new one have the same files open, which software that locks its files, such as a database, does not survive. After a drain or the loss of that node, pods may wait for minutes. A Deployment that has several pods already becomes Recreate as well, so that all of them stop before the first one starts; other pods that are on several nodes have to be deleted once. Some drivers of node-local storage refuse a second mount.",
+    cost: "It changes the pod template, which starts a rollout. All pods share one node. During a rollout old and new pods have the same files open: a database, or other software that locks files, does not survive that. After a drain or the loss of the node, pods may wait for minutes. A Deployment with several pods also becomes Recreate, so that all stop before the first one starts; other pods on several nodes must be deleted once. Some drivers of node-local storage refuse a second mount.",
     change: "keep all pods on one node with required pod affinity",
     effect: "required pod affinity now keeps all pods on one node",
     cures: &[

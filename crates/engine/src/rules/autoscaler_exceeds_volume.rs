@@ -10,9 +10,9 @@
 //!
 //! # Why
 //!
-//! `kubectl scale` and autoscalers change the number of replicas without
-//! touching the pod template. A Deployment that was made safe for one pod is
-//! back at a permanent Multi-Attach error with the second.
+//! `kubectl scale` and autoscalers change the number of replicas without touching the pod
+//! template. A Deployment that was made safe for one pod gets a permanent Multi-Attach error with
+//! the second.
 //!
 //! # Example
 //!

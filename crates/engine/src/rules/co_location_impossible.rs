@@ -16,9 +16,8 @@
 //!
 //! # Why
 //!
-//! Pod affinity is one way to live with a ReadWriteOnce volume. Together with a
-//! constraint that spreads the pods it is a contradiction that the scheduler
-//! cannot solve: the pod stays Pending.
+//! Pod affinity is one way to live with a ReadWriteOnce volume. A constraint that spreads the pods
+//! contradicts it, and the pod stays Pending.
 //!
 //! # Example
 //!
@@ -40,15 +39,15 @@
 //!
 //! # What to do
 //!
-//! Remove the constraint that spreads the pods (`whenUnsatisfiable:
-//! ScheduleAnyway` is enough for a topology spread), or use one replica with
-//! `strategy: {type: Recreate}`, or use a ReadWriteMany volume.
+//! Remove the constraint that spreads the pods (for a topology spread, `whenUnsatisfiable:
+//! ScheduleAnyway` is enough). Or use one replica with `strategy: {type: Recreate}`, or a
+//! ReadWriteMany volume.
 //!
 //! # Silent on
 //!
-//! Constraints that select other pods only, and soft constraints. A spread that allows as many
-//! pods on one node as there are, or that is over domains when only one is eligible. Affinity and
-//! spread of pods that name their node, as those never meet the scheduler.
+//! Soft constraints, and constraints that select other pods only. A spread that allows all pods on
+//! one node, or over domains of which one is eligible. Affinity and spread of pods that name their
+//! node, because those never meet the scheduler.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages, strategies};

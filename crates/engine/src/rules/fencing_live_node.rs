@@ -6,14 +6,13 @@
 //! - the deletion of a Node,
 //! - the deletion of a VolumeAttachment whose volume is attached,
 //!
-//! while volumes are attached to the node and it is alive: its Lease in
-//! `kube-node-lease` still holds (40 s after its last renewal, unless it says
-//! otherwise) or its `Ready` condition is `True`. The outcome is `data-loss`. Where
-//! neither is known, as the Lease cannot be read or its clock differs, the outcome
-//! is `unknown`, which warns.
+//! while volumes are attached to the node and it is alive: its Lease in `kube-node-lease` still
+//! holds (40 s after its last renewal by default) or its `Ready` condition is `True`. The outcome
+//! is `data-loss`. If neither is known, because the Lease cannot be read or its clock differs, the
+//! outcome is `unknown`, which warns.
 //!
-//! The webhook is asked about these requests only where the entry for them is installed:
-//! the component `fencing` of the kustomizations, `fencing.enabled` of the chart.
+//! The webhook sees these requests only with the component `fencing` of the kustomizations, or
+//! `fencing.enabled` of the chart.
 //!
 //! # Why
 //!
@@ -36,7 +35,7 @@
 //! # What to do
 //!
 //! Make sure that the machine is off: by its power state at the cloud provider or its management
-//! controller, not by what Kubernetes says of it. A minute after its last sign of life the same
+//! controller, not by its status in Kubernetes. A minute after its last sign of life the same
 //! request passes.
 //!
 //! To take a live node out of service, drain it (`kubectl drain NODE --ignore-daemonsets

@@ -1,4 +1,4 @@
-//! A volume's access modes promise what its driver cannot keep.
+//! A volume's access modes promise more than its driver can keep.
 //!
 //! # Fires on
 //!
@@ -31,9 +31,8 @@
 //!
 //! # What to do
 //!
-//! Label the volume with what its driver gives; the access modes of a PersistentVolume,
-//! unlike those of a claim, can be changed. If several nodes must have the data, move it
-//! to a class that can give ReadWriteMany.
+//! Correct the volume's access modes; unlike a claim's, they can be changed. If several nodes need
+//! the data, move it to a class that gives ReadWriteMany.
 //!
 //! # Silent on
 //!

@@ -39,14 +39,14 @@
 //!
 //! # What to do
 //!
-//! Let the pods go to a node that reaches the volume, or move the data first (snapshot
-//! and restore into the other zone). In place of `nodeName` use
-//! `nodeSelector: {kubernetes.io/hostname: NODE}`.
+//! Let the pods go to a node that reaches the volume, or first move the data (snapshot and restore
+//! into the other zone). In place of `nodeName` use `nodeSelector: {kubernetes.io/hostname:
+//! NODE}`.
 //!
 //! # Silent on
 //!
-//! Claims that are not bound yet, pods that no known node takes whatever their volumes
-//! are, clusters without known nodes, and those where Karpenter makes nodes.
+//! Unbound claims, pods that no known node takes even without their volumes, clusters without
+//! known nodes, and clusters where Karpenter makes nodes.
 
 use std::collections::{HashMap, HashSet};
 

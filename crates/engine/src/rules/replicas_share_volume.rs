@@ -12,10 +12,9 @@
 //!
 //! # Why
 //!
-//! All pods made from one template name the same claim. The first node gets the
-//! volume; pods on any other node get `Multi-Attach error for volume …`, and no
-//! rollout strategy changes that. `readOnly: true` on the pod's volume does not
-//! help either, as Kubernetes looks at the volume's access modes alone.
+//! All pods of one template name the same claim. The first node gets the volume; pods on any other
+//! node get `Multi-Attach error for volume …`, and no rollout strategy changes that. `readOnly:
+//! true` on the pod's volume does not help: Kubernetes looks only at the volume's access modes.
 //!
 //! # Example
 //!
@@ -34,16 +33,15 @@
 //!
 //! # What to do
 //!
-//! Use one replica; or a ReadWriteMany volume; or a StatefulSet with
-//! `volumeClaimTemplates`, which gives each pod a volume of its own; or keep all
-//! pods on one node with required pod affinity on `kubernetes.io/hostname`.
+//! Use one replica, a ReadWriteMany volume, or a StatefulSet with `volumeClaimTemplates`, which
+//! gives each pod its own volume. Or keep all pods on one node with required pod affinity on
+//! `kubernetes.io/hostname`.
 //!
 //! # Silent on
 //!
-//! Pods that cannot be on two nodes. Volumes that many nodes can use, claims that a StatefulSet
-//! makes for each pod, and generic ephemeral volumes. Suspended Jobs and CronJobs, and runs of a
-//! CronJob that may overlap. Where an autoscaler allows fewer replicas than the manifest asks for,
-//! its number counts.
+//! Pods that cannot be on two nodes. Volumes for many nodes, claims that a StatefulSet makes for
+//! each pod, and generic ephemeral volumes. Suspended Jobs and CronJobs, and runs of a CronJob
+//! that may overlap. An autoscaler's smaller number of replicas replaces the manifest's.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};

@@ -40,8 +40,8 @@
 //!
 //! Pods without a label, which an admission plugin may add, and labels without a level, which the
 //! container runtime chooses. Users that only one of the two names, and roles and types, which
-//! files do not get. Containers of one pod with several labels, and `Recursive` in both. Drivers
-//! without `seLinuxMount`, and pods that are never on one node.
+//! files do not get. Several labels in one pod, and `Recursive` in both. Drivers without
+//! `seLinuxMount`, and pods that are never on one node.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};

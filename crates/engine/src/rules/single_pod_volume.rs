@@ -32,9 +32,8 @@
 //!
 //! # What to do
 //!
-//! Set `strategy: {type: Recreate}`, or RollingUpdate with `maxSurge: 0` and
-//! `maxUnavailable: 1`, and use one replica. If several pods must have the data
-//! at the same time, another access mode is needed.
+//! Use one replica with `strategy: {type: Recreate}`, or with RollingUpdate, `maxSurge: 0` and
+//! `maxUnavailable: 1`. Several pods at once need another access mode.
 //!
 //! # Silent on
 //!

@@ -2,19 +2,18 @@
 //!
 //! # Fires on
 //!
-//! Pods that use a ReadWriteOnce volume whose driver does not attach
-//! (`attachRequired: false`), where the catalog says what such a driver does:
+//! Pods that use a ReadWriteOnce volume whose driver does not attach (`attachRequired: false`), if
+//! the catalog knows the driver's behaviour:
 //!
-//! * it refuses a second mount of a file system, on the same node as well (OpenEBS
-//!   LVM and ZFS without `shared: "yes"` in the class): `deadlock` for a rolling
-//!   update that may not stop the old pod first, `stuck` for several replicas and for
-//!   workloads that share the claim;
-//! * it refuses a second node (Portworx, cStor): the same where the pods may be on two;
-//! * it lets a second node in, on a block device with a file system (iSCSI):
-//!   `data-loss` wherever two pods may be on two nodes at the same time, as in each
-//!   rolling update.
+//! * It refuses a second mount of a file system, even on the same node (OpenEBS LVM and ZFS
+//!   without `shared: "yes"` in the class). The outcome is `deadlock` for a rolling update that
+//!   may not stop the old pod first, and `stuck` for several replicas and for workloads that share
+//!   the claim.
+//! * It refuses a second node (Portworx, cStor): the same if the pods may be on two.
+//! * It lets a second node in, on a block device with a file system (iSCSI): `data-loss` if two
+//!   pods may be on two nodes at once, as in each rolling update.
 //!
-//! Pods that run to an end wait for each other: `delay`, where the driver refuses.
+//! Pods that end wait for each other: `delay`, if the driver refuses.
 //!
 //! # Why
 //!

@@ -19,9 +19,8 @@
 //!
 //! # Why
 //!
-//! A guess would be either a false alarm or a missed deadlock. In a cluster the
-//! claim may arrive a moment later; it is then judged together with the
-//! workloads that wait for it.
+//! A guess would be a false alarm or a missed deadlock. In a cluster the claim may arrive a moment
+//! later; it is then judged with the workloads that wait for it.
 //!
 //! # Example
 //!
@@ -37,8 +36,8 @@
 //!
 //! # What to do
 //!
-//! Create what is missing, or check its manifest together with the workload's, or
-//! give `check` the cluster's facts with `--facts`.
+//! Create the missing object, check its manifest together with the workload's, or give `check` the
+//! cluster's facts with `--facts`.
 //!
 //! # Silent on
 //!

@@ -26,10 +26,9 @@
 //!
 //! # What to do
 //!
-//! Ask for modes the class can give (`multi-attach-guard capabilities` lists
-//! them), or use another class. If the catalog is wrong about your driver, say
-//! so on the class with the annotation `multi-attach-guard.dev/access-modes`, or
-//! in the policy file under `provisioners`.
+//! Ask for modes that the class can give (`multi-attach-guard capabilities` lists them), or use
+//! another class. If the catalog is wrong about your driver, correct it with the class's
+//! annotation `multi-attach-guard.dev/access-modes`, or in the policy under `provisioners`.
 //!
 //! # Silent on
 //!
