@@ -3,13 +3,13 @@
 //! * [`diagnosis`] finds the pods that wait, the cause and the commands that help: one file a cause.
 //!   It also explains a line from an Event without a cluster.
 //!
-//! Both take what was observed in a cluster ([`engine::observed`], [`engine::snapshot`]) and
+//! Both take what was observed in a cluster ([`engine::model::observed`], [`engine::snapshot`]) and
 //! return plain data, which the command line prints:
 //!
 //! ```
 //! use doctor::diagnosis::{DiagnosisInput, cases, explain};
 //! use engine::analysis::{Facts, NodeAssumption};
-//! use engine::observed::Observed;
+//! use engine::model::observed::Observed;
 //! use engine::snapshot::Snapshot;
 //! use engine::storage::Catalog;
 //! use serde_json::json;

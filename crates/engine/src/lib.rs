@@ -74,7 +74,6 @@
 
 pub mod analysis;
 pub mod model;
-pub mod observed;
 pub mod policy;
 pub mod remedy;
 pub mod rules;

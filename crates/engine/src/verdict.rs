@@ -30,7 +30,6 @@ use serde_json::Value;
 
 pub use complexity_limit::size;
 pub use denial::DENIAL_LENGTH;
-pub(crate) use denial::denial_of;
 pub use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 

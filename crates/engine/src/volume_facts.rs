@@ -15,7 +15,6 @@
 mod decided;
 mod probe;
 mod scaling;
-mod storage_classes;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +25,10 @@ use crate::analysis::Facts;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
-use crate::rules::codes;
 use crate::snapshot::{StoredObject, View};
 use crate::verdict::EffectivePolicy;
 pub use decided::Existing;
 pub use scaling::Limit;
-pub use storage_classes::StorageClasses;
 pub use volumes::Constraint;
 
 /// What a policy in the API server may refuse in one namespace.
@@ -53,8 +50,6 @@ pub struct VolumeFacts {
     pub limits: BTreeMap<String, Limit>,
     /// The most pods that autoscalers leave what they scale, by its `Kind/name`.
     pub caps: BTreeMap<String, i64>,
-    /// Why a claim is denied, by its StorageClass and `accessMode/volumeMode`.
-    pub classes: StorageClasses,
     /// The rules whose findings the guard's policy denies in this namespace, by the kind of the
     /// object, where no object says otherwise.
     pub denied: BTreeMap<&'static str, Vec<&'static str>>,
@@ -123,10 +118,7 @@ impl VolumeFacts {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let restricts = |constraint: &String| constraint != ANY;
-        !self.claims.values().any(restricts)
-            && self.inline.is_empty()
-            && self.limits.is_empty()
-            && self.classes.is_empty()
+        !self.claims.values().any(restricts) && self.inline.is_empty() && self.limits.is_empty()
     }
 
     /// The facts of `namespace`.
@@ -137,7 +129,6 @@ impl VolumeFacts {
     pub fn of(
         namespace: &str,
         members: &Members,
-        classes: &StorageClasses,
         view: View<'_>,
         effective: &EffectivePolicy,
     ) -> Self {
@@ -152,16 +143,7 @@ impl VolumeFacts {
         };
         found.add_volumes(namespace, members, facts);
         found.add_scaling(namespace, members, facts, effective);
-        if found.denies("PersistentVolumeClaim", codes::UNSUPPORTED_ACCESS_MODE) {
-            found.classes = classes.clone();
-        }
         found
-    }
-
-    fn denies(&self, kind: &str, rule: &str) -> bool {
-        self.denied
-            .get(kind)
-            .is_some_and(|rules| rules.contains(&rule))
     }
 }
 
@@ -173,6 +155,7 @@ mod tests {
     use super::*;
     use crate::model::object::ObjectKind;
     use crate::policy::Policy;
+    use crate::rules::codes;
     use crate::snapshot::Snapshot;
     use crate::storage::Catalog;
 
@@ -226,14 +209,7 @@ mod tests {
         let effective = EffectivePolicy::new(policy, Catalog::embedded().unwrap()).unwrap();
         let cluster = cluster(nodes);
         let members = Members::of(cluster.view());
-        let classes = VolumeFacts::storage_classes(cluster.view(), &effective);
-        VolumeFacts::of(
-            "shop",
-            &members["shop"],
-            &classes,
-            cluster.view(),
-            &effective,
-        )
+        VolumeFacts::of("shop", &members["shop"], cluster.view(), &effective)
     }
 
     #[test]
@@ -253,8 +229,7 @@ mod tests {
         );
         assert_eq!(of("data").nodes, "3 nodes are eligible");
         assert_eq!(of("lock").is, "is ReadWriteOncePod");
-        assert!(facts.classes["disk"]["ReadWriteMany/Filesystem"].starts_with("it asks for"));
-        assert_eq!(facts.denied.len(), 6);
+        assert_eq!(facts.denied.len(), 5);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::resource::{RawObject, WATCHED, Watched};
 use super::watch::root_cause;
 use engine::model::lease::NODE_LEASES;
 use engine::model::object::ObjectKind;
-use engine::observed::{Observed, Unread};
+use engine::model::observed::{Observed, Unread};
 use engine::snapshot::Snapshot;
 
 /// How many resources are read concurrently.
@@ -211,7 +211,6 @@ impl OneShot {
             "pods" => malformed += parse(objects, &mut observed.pods),
             "nodes" => malformed += parse(objects, &mut observed.nodes),
             "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
-            "persistentvolumes" => malformed += parse(objects, &mut observed.disks),
             "leases" => malformed += parse(objects, &mut observed.leases),
             "events" => malformed += parse(objects, &mut observed.events),
             _ => {}

@@ -1,6 +1,6 @@
 //! Facts that could not be read, and what that costs.
 
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 
 /// What each resource is read for, as the end of "It is not known ", and what comes of that.
 const FACTS: [(&str, &str, &str); 12] = [

@@ -1,9 +1,9 @@
 //! What the name on the command line means: a pod, a workload or a claim.
 
 use doctor::diagnosis::{CaseEntry, DiagnosisInput};
+use engine::model::live_pod::Pod;
 use engine::model::object::ObjectRef;
 use engine::model::workload::WorkloadKind;
-use engine::observed::Pod;
 
 /// A name, with a kind where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 pub(super) use asked::{Asked, AskedError};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 use engine::policy::Policy;
 use engine::snapshot::Lookup;
 use engine::storage::{Catalog, CatalogError};

@@ -1,6 +1,6 @@
 //! Questions that stay open because something could not be read.
 
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 
 /// The question that each resource would answer, as the end of "It is not known ".
 const QUESTIONS: [(&str, &str); 19] = [

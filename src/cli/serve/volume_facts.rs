@@ -78,10 +78,8 @@ async fn compare(writer: &Writer) -> Infallible {
 async fn wanted(writer: &Writer, live: &Informer) -> HashMap<String, Value> {
     let effective = writer.effective.load_full();
     let mut wanted = HashMap::new();
-    let classes = live.look(|view| VolumeFacts::storage_classes(view, &effective));
     for (namespace, members) in live.look(Members::of) {
-        let facts =
-            live.look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
+        let facts = live.look(|view| VolumeFacts::of(&namespace, &members, view, &effective));
         if !facts.is_empty() {
             wanted.insert(namespace.to_string(), object(&namespace, &facts));
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use engine::model::lease::DURATION_SECONDS;
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 
 /// The time by which Leases are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

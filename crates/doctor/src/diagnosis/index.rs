@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use super::DiagnosisInput;
 use super::clock::Clock;
+use engine::model::event::Event;
 use engine::model::lease::Lease;
+use engine::model::live_pod::Pod;
 use engine::model::metadata::Metadata;
-use engine::observed::{Disk, Event, NodeState, Pod, VolumeAttachment};
+use engine::model::observed::NodeState;
+use engine::model::volume_attachment::VolumeAttachment;
 
 /// What was observed, by what it is looked up by.
 pub(super) struct Index<'a> {
@@ -18,9 +21,6 @@ pub(super) struct Index<'a> {
     attachments: HashMap<&'a str, Vec<&'a VolumeAttachment>>,
     /// The Events about a pod or a claim, by namespace and name, the newest first.
     events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
-    disks: HashMap<&'a str, &'a Disk>,
-    /// The volumes of one disk, by driver and handle.
-    twins: HashMap<(&'a str, &'a str), Vec<&'a Disk>>,
     pub(super) nodes: HashMap<&'a str, &'a NodeState>,
     pub(super) leases: HashMap<&'a str, &'a Lease>,
 }
@@ -51,20 +51,12 @@ impl<'a> Index<'a> {
         }
         let nodes = observed.nodes.iter();
         let leases = observed.leases.iter();
-        let disks = observed.disks.iter();
-        let mut twins: HashMap<_, Vec<&Disk>> = HashMap::new();
-        for disk in disks.clone().filter(|it| !it.handle.is_empty()) {
-            let key = (disk.driver.as_str(), disk.handle.as_str());
-            twins.entry(key).or_default().push(disk);
-        }
         Self {
             facts,
             clock: Clock::of(observed, facts.now),
             users,
             attachments,
             events,
-            twins,
-            disks: disks.map(|it| (it.volume.as_str(), it)).collect(),
             nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
             leases: leases
                 .map(|lease| (lease.metadata.name.as_str(), lease))
@@ -105,16 +97,5 @@ impl<'a> Index<'a> {
             .unwrap_or_default()
             .iter()
             .copied()
-    }
-
-    /// Another persistent volume of the same disk (`GetUniqueVolumeNameFromSpec` in
-    /// `pkg/volume/util`).
-    pub(super) fn same_disk(&self, volume: &str) -> Option<&'a Disk> {
-        let own = self.disks.get(volume)?;
-        let twins = self
-            .twins
-            .get(&(own.driver.as_str(), own.handle.as_str()))?;
-        let mut twins = twins.iter().copied();
-        twins.find(|other| other.volume != own.volume)
     }
 }

@@ -35,7 +35,7 @@ pub use span::span;
 use jiff::Timestamp;
 
 use engine::analysis;
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 
 /// What a diagnosis rests on.
 #[derive(Clone, Copy)]

@@ -13,8 +13,8 @@ use super::index::Index;
 use super::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::access_mode::AccessMode;
+use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
-use engine::observed::Pod;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
@@ -279,7 +279,7 @@ fn holder(pod: &Pod) -> HolderEntry {
     }
 }
 
-fn attachment(attachment: &engine::observed::VolumeAttachment) -> AttachmentEntry {
+fn attachment(attachment: &engine::model::volume_attachment::VolumeAttachment) -> AttachmentEntry {
     AttachmentEntry {
         name: attachment.metadata.name.clone(),
         node: attachment.node.clone(),

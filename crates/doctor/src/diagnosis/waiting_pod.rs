@@ -12,11 +12,13 @@ use engine::analysis::{affinity, binding, volumes};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::Claim;
+use engine::model::event::Event;
 use engine::model::labels::Labels;
+use engine::model::live_pod::Pod;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::VolumeSource;
+use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::observed::{Event, Pod, VolumeAttachment};
 use engine::storage::Attach;
 
 /// What the attach-detach controller calls its Events (`pkg/kubelet/events/event.go`).

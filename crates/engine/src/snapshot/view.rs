@@ -162,21 +162,21 @@ impl<'a> View<'a> {
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
 
-    /// The other persistent volumes that are the same volume to the attach-detach
-    /// controller and belong to a claim.
+    /// The other persistent volumes that are the same volume to the attach-detach controller,
+    /// by name.
     #[must_use]
     pub fn twins(&self, volume: &Volume) -> Vec<&'a Volume> {
         if volume.spec.handle.is_empty() {
             return Vec::new();
         }
         // Nothing is concluded from there being no more of them.
-        self.dependencies(IndexKey::Handle(&volume.spec.handle))
-            .filter(|other: &&Volume| {
-                other.is_same_as(volume)
-                    && other.metadata.name != volume.metadata.name
-                    && other.claimed_by().is_some()
-            })
-            .collect()
+        let handle = IndexKey::Handle(&volume.spec.handle);
+        let is_twin = |other: &&Volume| {
+            other.is_same_as(volume) && other.metadata.name != volume.metadata.name
+        };
+        let mut twins: Vec<&Volume> = self.dependencies(handle).filter(is_twin).collect();
+        twins.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        twins
     }
 
     /// The nodes to which attachments that are known attach the persistent volume `name`.

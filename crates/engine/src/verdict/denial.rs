@@ -33,11 +33,6 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
         })
 }
 
-/// The denial of `object` for `hazard`, where nothing but the rule's advice helps.
-pub(crate) fn denial_of(object: &ObjectRef, hazard: &Hazard) -> String {
-    text(object, hazard, &[])
-}
-
 /// The text without its parentheses.
 fn without_asides(text: &str) -> String {
     let mut parts = text.split(" (");

@@ -33,17 +33,15 @@ const ONE_POD: (&str, &[Outcome]) = (
     &[Outcome::Deadlock, Outcome::Stuck],
 );
 const SCALED: (&str, &[Outcome]) = (codes::AUTOSCALER_EXCEEDS_VOLUME, &[Outcome::Stuck]);
-const MODES: (&str, &[Outcome]) = (codes::UNSUPPORTED_ACCESS_MODE, &[Outcome::Stuck]);
 
 /// The rules that policies in the API server can apply, with the outcomes that they refuse, by
 /// the kind of the object.
-const COMPILED: [(&str, Rules); 6] = [
+const COMPILED: [(&str, Rules); 5] = [
     ("Deployment", &[OVERLAP, REPLICAS, ONE_POD]),
     ("StatefulSet", &[REPLICAS, ONE_POD]),
     ("ReplicaSet", &[REPLICAS, ONE_POD]),
     ("DaemonSet", &[REPLICAS]),
     ("HorizontalPodAutoscaler", &[SCALED]),
-    ("PersistentVolumeClaim", &[MODES]),
 ];
 
 /// The name of objects that nobody has: an exemption by name that covers it covers everything.

@@ -37,24 +37,6 @@ pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
     }
 }
 
-/// A claim of that class.
-pub(super) fn claim(
-    namespace: &str,
-    name: &str,
-    class: &str,
-    [access_mode, volume_mode]: [&str; 2],
-) -> Option<Object> {
-    let document = json!({
-        "metadata": { "name": name, "namespace": namespace },
-        "spec": {
-            "accessModes": [access_mode],
-            "volumeMode": volume_mode,
-            "storageClassName": class,
-        },
-    });
-    DeserializeSeed::deserialize(ObjectKind::Claim, document).ok()
-}
-
 /// Nothing was submitted: the guard asks itself.
 pub(super) struct Nothing;
 

@@ -9,7 +9,7 @@ use crate::safe::hostile;
 use doctor::diagnosis::{CAUSES, DiagnosisInput, cases, explain, explanations};
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
-use engine::observed::Observed;
+use engine::model::observed::Observed;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
 
@@ -114,9 +114,6 @@ impl World {
                     .push(serde_json::from_value(read(object)).unwrap()),
                 "Lease" => observed
                     .leases
-                    .push(serde_json::from_value(read(object)).unwrap()),
-                "PersistentVolume" => observed
-                    .disks
                     .push(serde_json::from_value(read(object)).unwrap()),
                 "Event" => observed
                     .events

@@ -7,10 +7,10 @@ use super::{Documents, Purpose, SuggestedAction, reference};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, command, scaled_object};
 use engine::model::autoscaler::Autoscaler;
+use engine::model::live_pod::Pod;
 use engine::model::metadata::{Controller, Metadata};
 use engine::model::object::ObjectKind;
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::observed::Pod;
 
 /// The object that a way out changes.
 pub(super) struct Changed<'a> {

@@ -5,7 +5,7 @@ use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, Phrase};
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::observed::VolumeAttachment;
+use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",

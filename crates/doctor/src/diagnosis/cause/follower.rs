@@ -7,8 +7,8 @@ use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
-use engine::observed::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "follower",

@@ -6,7 +6,7 @@
 use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::Text;
-use engine::observed::Pod;
+use engine::model::live_pod::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "mislabelled-volume",

@@ -33,9 +33,9 @@ use super::action::{Purpose, SuggestedAction};
 use super::command;
 use super::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
+use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
-use engine::observed::Pod;
 
 /// Objects as the API server has them, for what their facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;

@@ -8,8 +8,8 @@ use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
-use engine::observed::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "node-lost",

@@ -3,7 +3,7 @@
 use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::observed::VolumeAttachment;
+use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "other",

@@ -12,9 +12,9 @@ use super::{
     whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::observed::Pod;
 use engine::remedy;
 use engine::rules::codes;
 

@@ -6,7 +6,9 @@
 use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::observed::{Disk, Pod, VolumeAttachment};
+use engine::model::live_pod::Pod;
+use engine::model::volume::{Volume, VolumeSource};
+use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "same-disk",
@@ -18,29 +20,46 @@ pub(super) const CAUSE: Cause = Cause {
 
 /// The other volume, and who has it.
 struct Twin<'a> {
-    disk: &'a Disk,
+    volume: &'a Volume,
     /// Its claim, as `namespace/name`.
     claim: Option<String>,
     pod: Option<&'a Pod>,
     attachment: Option<&'a VolumeAttachment>,
 }
 
+impl Twin<'_> {
+    fn driver(&self) -> &str {
+        match &self.volume.spec.source {
+            VolumeSource::Csi(driver) => driver,
+            _ => "no driver",
+        }
+    }
+}
+
 fn twin<'a>(stuck: &WaitingPod<'a>) -> Option<Twin<'a>> {
+    if !stuck.is_attached() {
+        return None;
+    }
+    let view = stuck.index.facts.objects.view;
+    let own = view.volume(stuck.volume.as_deref()?).found()?;
+    let mut twins = view.twins(own).into_iter();
+    twins.find_map(|volume| in_use_elsewhere(stuck, volume))
+}
+
+/// The volume and who has it, if that is on another node than the waiting pod.
+fn in_use_elsewhere<'a>(stuck: &WaitingPod<'a>, volume: &'a Volume) -> Option<Twin<'a>> {
     let index = stuck.index;
-    let disk = index.same_disk(stuck.volume.as_deref()?)?;
-    let view = index.facts.objects.view;
-    let volume = view.volume(&disk.volume).found();
-    let claim = volume.and_then(|it| it.spec.claim_ref.as_ref());
+    let claim = volume.spec.claim_ref.as_ref();
     let users = claim.map(|it| index.users(&it.namespace, &it.name));
     let mut users = users.unwrap_or_default().iter().copied();
     let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
-    let mut attachments = index.attachments(&disk.volume).iter().copied();
+    let mut attachments = index.attachments(&volume.metadata.name).iter().copied();
     let attachment = attachments.find(|it| it.attached);
     let elsewhere = |node: &engine::model::Text| stuck.pod.node.as_ref() != Some(node);
     let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
         || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
-    (stuck.is_attached() && is_elsewhere).then(|| Twin {
-        disk,
+    is_elsewhere.then(|| Twin {
+        volume,
         claim: claim.map(|it| format!("{}/{}", it.namespace, it.name)),
         pod,
         attachment,
@@ -58,7 +77,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         });
     };
     let own = stuck.volume.as_deref().unwrap_or_default();
-    let claim = twin.claim.map(|it| format!(" of claim {it}"));
+    let claim = twin.claim.as_ref().map(|it| format!(" of claim {it}"));
     let pod = match twin.pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
@@ -67,10 +86,10 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let node = node.or(twin.pod.and_then(|it| it.node.as_deref()));
     Some(format!(
         "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, by however many volumes it is known.",
-        twin.disk.volume,
+        twin.volume.metadata.name,
         claim.unwrap_or_default(),
-        twin.disk.driver,
-        twin.disk.handle,
+        twin.driver(),
+        twin.volume.spec.handle,
         node.unwrap_or("that is not known"),
     ))
 }
@@ -97,7 +116,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         "patch",
         "pv",
         own,
-        &twin.disk.volume,
+        &twin.volume.metadata.name,
         "--type=merge",
         "-p",
         retain,
@@ -105,7 +124,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     vec![
         SuggestedAction::new(
             Purpose::Check,
-            stuck.kubectl(&["get", "pv", own, &twin.disk.volume]),
+            stuck.kubectl(&["get", "pv", own, &twin.volume.metadata.name]),
             "Nothing. It shows the claims of both, and their reclaim policies.",
         ),
         SuggestedAction::new(

@@ -2,8 +2,8 @@
 
 use super::changed::Changed;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
-use engine::observed::Pod;
 
 /// The command that leaves so many pods of the workload of `pod`.
 pub(super) fn command(

@@ -11,9 +11,9 @@ use super::{
 use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
+use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::observed::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "shared-claim",

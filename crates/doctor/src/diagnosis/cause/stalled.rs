@@ -7,9 +7,9 @@ use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
-use engine::observed::Pod;
-use engine::observed::VolumeAttachment;
+use engine::model::volume_attachment::VolumeAttachment;
 
 /// Prints by whom the volumes of a node are attached.
 const MANAGED: &str =

@@ -6,9 +6,10 @@ use crate::diagnosis::messages::{
     TAKEN_BY_ANOTHER_POD,
 };
 use engine::analysis::AttachConstraint;
+use engine::model::live_pod::Pod;
 use engine::model::strategy::Strategy;
+use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::WorkloadKind;
-use engine::observed::{Pod, VolumeAttachment};
 use engine::snapshot::Lookup;
 
 impl WaitingPod<'_> {

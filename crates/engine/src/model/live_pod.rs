@@ -1,13 +1,15 @@
-//! Pods, with what concerns their volumes.
+//! Pods as they are in a cluster: what concerns their volumes, and their status.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use crate::model::Text;
-use crate::model::de::nullable;
-use crate::model::metadata::{Metadata, time};
-use crate::model::node::{OUT_OF_SERVICE, Taint, Toleration};
+use super::Text;
+use super::de::nullable;
+use super::labels::Labels;
+use super::metadata::{Metadata, time};
+use super::node::{OUT_OF_SERVICE, Taint};
+use super::pod::{PodSpec, PodVolumeSource};
 
 /// A pod and its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,15 +103,15 @@ impl<'de> Deserialize<'de> for Pod {
         let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
         let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
         let scheduled = condition("PodScheduled");
-        let pod = &wire.metadata.name;
-        let claims = wire.spec.volumes.iter().filter_map(|volume| {
-            let named = volume.persistent_volume_claim.as_ref();
-            let made = volume.ephemeral.as_ref();
-            named
-                .map(|it| it.claim_name.clone())
-                // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
-                .or_else(|| made.map(|_| format!("{pod}-{}", volume.name).into()))
+        let template = wire.spec.with_labels(Labels::default());
+        let named = template.volumes.iter().filter_map(|it| match &it.source {
+            PodVolumeSource::Claim { name } => Some(name.clone()),
+            PodVolumeSource::Inline { .. } => None,
         });
+        // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
+        let pod = &wire.metadata.name;
+        let ephemeral = template.ephemeral.iter();
+        let created = ephemeral.map(|it| format!("{pod}-{}", it.claim.metadata.name).into());
         let containers = status
             .init_container_statuses
             .iter()
@@ -121,11 +123,11 @@ impl<'de> Deserialize<'de> for Pod {
             value: "nodeshutdown".into(),
             effect: "NoExecute".into(),
         };
-        let mut tolerations = wire.spec.tolerations.iter();
+        let mut tolerations = template.tolerations.iter();
         Ok(Self {
-            claims: claims.collect(),
+            claims: named.chain(created).collect(),
             stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
-            node: wire.spec.node_name.filter(|name| !name.is_empty()),
+            node: template.node_name,
             ready: is_true("Ready"),
             held_up: containers
                 .filter_map(Container::another_reason)
@@ -150,30 +152,6 @@ struct PodWire {
     spec: PodSpec,
     #[serde(deserialize_with = "nullable")]
     status: PodStatus,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodSpec {
-    node_name: Option<Text>,
-    #[serde(deserialize_with = "nullable")]
-    volumes: Vec<PodVolume>,
-    #[serde(deserialize_with = "nullable")]
-    tolerations: Vec<Toleration>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodVolume {
-    name: Text,
-    persistent_volume_claim: Option<ClaimSource>,
-    ephemeral: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ClaimSource {
-    claim_name: Text,
 }
 
 #[derive(Default, Deserialize)]

@@ -1,0 +1,120 @@
+//! The state of a cluster at one moment: pods, Events, VolumeAttachments and the health of nodes.
+//! Diagnoses use it. It is not in a [`Snapshot`](crate::snapshot::Snapshot), as no verdict on a
+//! manifest depends on it.
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+
+use super::Text;
+use super::de::nullable;
+use super::event::Event;
+use super::lease::Lease;
+use super::live_pod::Pod;
+use super::metadata::Metadata;
+use super::node::{NodeStatus, Taint};
+use super::volume_attachment::VolumeAttachment;
+
+/// The state of a cluster at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The pods.
+    pub pods: Vec<Pod>,
+    /// The Events about volumes that could not be attached or mounted, and about claims.
+    pub events: Vec<Event>,
+    /// The attachments of volumes to nodes.
+    pub attachments: Vec<VolumeAttachment>,
+    /// The nodes.
+    pub nodes: Vec<NodeState>,
+    /// The Leases that kubelets renew.
+    pub leases: Vec<Lease>,
+    /// The resources that could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// A resource that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Its plural name, `volumeattachments` for example.
+    pub resource: Text,
+    /// The API server's reason, without a full stop.
+    pub reason: String,
+}
+
+impl Observed {
+    /// Whether a resource could be read.
+    #[must_use]
+    pub fn has_read(&self, resource: &str) -> bool {
+        self.unread(resource).is_none()
+    }
+
+    /// The last message about a pod that has not started: the scheduler's if it has no node, or
+    /// else that of an Event about its volumes.
+    #[must_use]
+    pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
+        let event = || {
+            let events = self.events.iter().filter(|event| event.is_about(pod));
+            let last = events.max_by_key(|event| event.said_at())?;
+            Some(last.message.as_str())
+        };
+        pod.unschedulable.as_deref().or_else(event)
+    }
+
+    /// Why a resource could not be read, if it could not.
+    #[must_use]
+    pub fn unread(&self, resource: &str) -> Option<&Unread> {
+        self.unread.iter().find(|it| it.resource == resource)
+    }
+}
+
+impl Unread {
+    /// A sentence about a question without an answer, such as "which pods use the claim".
+    #[must_use]
+    pub fn leaves_open(&self, question: &str) -> String {
+        let Self { resource, reason } = self;
+        format!("It is not known {question}, because the {resource} could not be read: {reason}.")
+    }
+}
+
+/// The health of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeState {
+    /// Its name.
+    pub name: Text,
+    /// Its condition Ready; `None` if that is missing or `Unknown`.
+    pub ready: Option<bool>,
+    /// All its taints.
+    pub taints: Vec<Taint>,
+    /// Whether it accepts no new pods.
+    pub cordoned: bool,
+}
+
+impl<'de> Deserialize<'de> for NodeState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wire {
+            metadata: Metadata,
+            #[serde(deserialize_with = "nullable")]
+            spec: Spec,
+            #[serde(deserialize_with = "nullable")]
+            status: NodeStatus,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Spec {
+            #[serde(deserialize_with = "nullable")]
+            taints: Vec<Taint>,
+            #[serde(deserialize_with = "nullable")]
+            unschedulable: bool,
+        }
+
+        let wire = Wire::deserialize(deserializer)?;
+        Ok(Self {
+            name: wire.metadata.name,
+            ready: wire.status.ready,
+            taints: wire.spec.taints,
+            cordoned: wire.spec.unschedulable,
+        })
+    }
+}
