@@ -8,7 +8,6 @@ mod diagnose;
 mod dist;
 mod earlier;
 mod format;
-mod hunk;
 mod log_queue;
 mod logging;
 mod output;
@@ -25,15 +24,14 @@ use clap::{Parser, Subcommand};
 
 pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{
-    CheckError, CheckOptions, ConfineOptions, Fetch, FetchOptions, Render, RenderOptions,
-};
+pub use check::{CheckError, CheckOptions};
 pub use cluster::{ClusterArgs, ScopeArgs};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::{CompletionOptions, DistOptions};
 pub use logging::{LogFormat, LogOptions};
 pub use output::{FailOn, ReportArgs};
 pub use policies::PoliciesOptions;
+pub use render::{ConfineOptions, Fetch, FetchOptions, Render, RenderOptions};
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
 pub use snapshot::SnapshotOptions;
@@ -148,6 +146,19 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Policies(options) => policies::run(*options),
         Command::Completion(options) => dist::print_completion(*options),
         Command::Dist(options) => dist::run(options),
-        Command::Confine(options) => check::confine::run(options),
+        Command::Confine(options) => confine(options),
+    }
+}
+
+/// Becomes the program of `check` that is to be confined.
+fn confine(options: &ConfineOptions) -> ExitCode {
+    // A shell's code for a program that it cannot start.
+    const NOT_STARTED: u8 = 126;
+    match render::confine(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(NOT_STARTED)
+        }
     }
 }

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use engine::policy::{Policy, PolicyError};
 use engine::storage::{Catalog, CatalogError, OverrideError};
 use engine::verdict::EffectivePolicy;
-use webhook_certs::file_poller::{FilePoller, ReadError};
+use files::{FilePoller, ReadError};
 
 /// Why there is no policy from a file.
 #[derive(Debug, thiserror::Error)]

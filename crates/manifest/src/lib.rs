@@ -1,6 +1,6 @@
 //! Manifests: reading them, finding a field's line in them, editing them.
 //!
-//! [`find`] finds the files, [`split`] cuts them into documents, [`tree`]
+//! `find` finds the files, [`split`] cuts them into documents, [`tree`]
 //! parses one document, [`visit`] finds the objects in it, [`decode`] gives
 //! them the meaning Kubernetes gives them. [`read`] does all of that for many files at
 //! once, and [`objects`] keeps the objects of kinds that count. Memory stays small because
@@ -26,6 +26,7 @@ pub mod delivery;
 pub mod edit;
 pub mod error;
 pub mod field_index;
+#[cfg(feature = "files")]
 pub mod find;
 mod fragment;
 pub mod helm_hook;

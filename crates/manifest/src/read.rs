@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+#[cfg(feature = "files")]
 use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
@@ -14,6 +15,7 @@ use super::tree::Tree;
 use super::visit::{Manifest, visit};
 
 /// Files of more documents are shared out between the threads by document.
+#[cfg(feature = "files")]
 const MANY: usize = 100;
 
 /// Where an object stands, so that it can be found again.
@@ -81,15 +83,16 @@ pub fn read<S: Borrow<Source> + Sync, T: Send>(
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
     done: impl Fn() + Sync,
 ) -> ParsedFile<T> {
-    let readings: Vec<ParsedFile<T>> = sources
-        .par_iter()
-        .enumerate()
-        .map(|(at, source)| {
-            let reading = read_source(source.borrow(), at, &each);
-            done();
-            reading
-        })
-        .collect();
+    #[cfg(feature = "files")]
+    let sources = sources.par_iter();
+    #[cfg(not(feature = "files"))]
+    let sources = sources.iter();
+    let one = |(at, source): (usize, &S)| {
+        let reading = read_source(source.borrow(), at, &each);
+        done();
+        reading
+    };
+    let readings: Vec<ParsedFile<T>> = sources.enumerate().map(one).collect();
     let mut all = ParsedFile::default();
     for reading in readings {
         all.append(reading);
@@ -123,15 +126,16 @@ fn read_source<T: Send>(
         return all;
     }
     let one = |(number, part)| read_part(source, at, number, part, each);
+    #[cfg(feature = "files")]
     if parts.len() > MANY {
         let readings: Vec<ParsedFile<T>> = parts.par_iter().enumerate().map(one).collect();
         for reading in readings {
             all.append(reading);
         }
-    } else {
-        for reading in parts.iter().enumerate().map(one) {
-            all.append(reading);
-        }
+        return all;
+    }
+    for reading in parts.iter().enumerate().map(one) {
+        all.append(reading);
     }
     all
 }

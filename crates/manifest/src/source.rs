@@ -29,11 +29,12 @@ pub struct Source {
 
 #[derive(Clone, Debug)]
 enum Contents {
-    /// Read again when asked again.
     File {
         path: PathBuf,
         /// The same path without links, where it could be found out.
         real: Option<PathBuf>,
+        /// Its text, where somebody else has read it; else it is read each time.
+        text: Option<String>,
     },
     /// Standard input or a pipe, which can be read only once.
     Memory(String),
@@ -52,6 +53,22 @@ impl Source {
         }
     }
 
+    /// The file `path`, whose text somebody else has read.
+    #[must_use]
+    pub fn at_hand(path: &str, text: String) -> Self {
+        Self {
+            name: path.to_owned(),
+            bytes: text.len() as u64,
+            named: true,
+            rendered: false,
+            origin: Contents::File {
+                path: PathBuf::from(path),
+                real: None,
+                text: Some(text),
+            },
+        }
+    }
+
     /// What the chart or kustomization called `name` was rendered to.
     #[must_use]
     pub fn rendered(name: &str, text: String) -> Self {
@@ -63,6 +80,7 @@ impl Source {
 
     /// A file on disk, called `name` in messages. `real` is its path without links, where
     /// that could be found out.
+    #[cfg(feature = "files")]
     pub(super) const fn file(
         name: String,
         path: PathBuf,
@@ -75,7 +93,11 @@ impl Source {
             bytes,
             named,
             rendered: false,
-            origin: Contents::File { path, real },
+            origin: Contents::File {
+                path,
+                real,
+                text: None,
+            },
         }
     }
 
@@ -93,7 +115,7 @@ impl Source {
     #[must_use]
     pub fn real_path(&self) -> Option<&Path> {
         match &self.origin {
-            Contents::File { path, real } => Some(real.as_ref().unwrap_or(path)),
+            Contents::File { path, real, .. } => Some(real.as_ref().unwrap_or(path)),
             Contents::Memory(_) => None,
         }
     }
@@ -104,12 +126,16 @@ impl Source {
     /// The file cannot be read, is too large or is neither UTF-8 text nor UTF-16 text with a
     /// byte order mark.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
+        match self.at_hand_text() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => text_of(&self.name, self.content()?).map(Cow::Owned),
+        }
+    }
+
+    fn at_hand_text(&self) -> Option<&str> {
         match &self.origin {
-            Contents::File { .. } => self
-                .content()
-                .and_then(|bytes| text_of(&self.name, bytes))
-                .map(Cow::Owned),
-            Contents::Memory(text) => Ok(Cow::Borrowed(text)),
+            Contents::File { text, .. } => text.as_deref(),
+            Contents::Memory(text) => Some(text),
         }
     }
 
@@ -126,11 +152,11 @@ impl Source {
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
-        match &self.origin {
-            Contents::File { path, .. } => File::open(path)
+        match (self.at_hand_text(), self.path()) {
+            (None, Some(path)) => File::open(path)
                 .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
                 .and_then(|file| read(&self.name, file, self.bytes)),
-            Contents::Memory(text) => Ok(text.clone().into_bytes()),
+            (text, _) => Ok(text.unwrap_or_default().as_bytes().to_owned()),
         }
     }
 }

@@ -16,7 +16,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use super::pair::CertError;
-use crate::file_poller::{FilePoller, ReadError};
+use files::{FilePoller, ReadError};
 
 const FLAG: &str = "--client-ca";
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::Certificates;
 use super::pair::{CertError, ServingPair};
-use crate::file_poller::{FilePoller, ReadError};
+use ::files::{FilePoller, ReadError};
 
 /// The files named with `--tls-cert` and `--tls-key`.
 pub struct PemFiles {

@@ -40,7 +40,6 @@
 
 mod authority;
 mod clients;
-pub mod file_poller;
 mod files;
 mod managed;
 mod pair;

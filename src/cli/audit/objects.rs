@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::super::cluster::{ClusterError, Connection};
-use super::super::hunk;
 use super::members::{Live, Member, Members};
 use super::owner;
+use check::hunk;
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::Action;

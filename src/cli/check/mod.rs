@@ -1,73 +1,34 @@
 //! `check`: manifests, before any cluster sees them.
 //!
-//! A pipeline with one type of value a stage:
-//!
 //! ```text
-//! paths ─▶ discover ─▶ deliver ─▶ parse ─▶ scope ─▶ judge ─▶ report
-//!          Discovered  Delivered  Parsed   Scopes   Judged   Report
+//! paths ─▶ render ─▶ check::Reading ─▶ check::Parsed ─▶ report
 //! ```
 //!
-//! Each text says where it is from. `--fix` writes, then runs the same line again.
-//!
-//! ```text
-//! parsed ─▶ repair ─▶ files
-//! ```
+//! `--fix` writes, then runs the same line again.
 
-mod deliver;
-mod discover;
-mod excerpts;
-mod fetch;
-mod files;
-mod fold;
 mod hints;
-mod judge;
-mod merge_patch;
-mod namespace;
-mod neighbours;
-mod parse;
-mod parsed_object;
-mod progress;
-mod reason;
-mod releases;
-mod render;
-mod repair;
 mod replace;
-mod report;
-mod repository;
-mod scope;
-mod text;
-mod unused_suppressions;
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use rayon::prelude::*;
+use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, ClusterError};
 use super::earlier::EarlierError;
 use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use ::report::{Format, Report, safe};
-use deliver::deliver;
-use discover::{Kustomizations, ReadOptions, discover};
+use ::check::{Edits, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
-use engine::verdict::{EffectivePolicy, Mode};
-use excerpts::Claims;
-use fetch::Fetcher;
-pub use fetch::{Fetch, FetchOptions};
+use engine::verdict::Mode;
 use manifest::find::{Exclude, ExcludeError};
-use parse::{Parsed, parse};
-use render::Rendering;
-pub(super) use render::confine;
-pub use render::confine::ConfineOptions;
-pub use render::{Render, RenderOptions};
-use repair::Repair;
-use repository::Repository;
-use scope::Scopes;
+use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
+use replace::replace;
+use report::{Format, Report, safe};
 use source::facts::{self, FactsError};
 
 /// The options of `check`.
@@ -187,66 +148,70 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         None => repository.policy_for(&options.paths),
     };
     if let Some(file) = &policy {
-        repository.refuse_to_leave(file)?;
+        let refused = |source| PolicyFileError::Read {
+            path: file.clone(),
+            source,
+        };
+        repository.refuse_to_leave(file).map_err(refused)?;
     }
     let effective = policy_file::effective(policy.as_deref())?;
     let earlier = options.report.earlier()?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
-    let namespace = options.namespace.as_deref();
     let render = RenderOptions {
         verbose: options.report.verbose,
         ..options.render.clone()
     };
-    let reading = ReadOptions {
-        exclude: &exclude,
-        namespace,
-        render: &render,
-        fetcher: &Fetcher::new(
-            &options.fetch,
-            Duration::from_secs(options.render.render_timeout),
-        ),
-        rendering: &Rendering::new(&render, namespace, &repository),
-        repository: &repository,
-    };
     let facts = facts(options)?;
     let edits = options.fix || options.diff;
     // Files that a kustomization takes as they are can be edited where they stand.
-    let kustomizations = match edits {
-        true => Kustomizations::InPlace,
-        false => Kustomizations::Rendered,
+    let kustomizations = if edits {
+        Kustomizations::InPlace
+    } else {
+        Kustomizations::Rendered
     };
-    let files = discover::files(&options.paths, reading);
+    let paths = Paths::find(Input {
+        paths: &options.paths,
+        exclude: &exclude,
+        namespace: options.namespace.as_deref(),
+        render: &render,
+        fetch: &options.fetch,
+        repository: &repository,
+        say: |sentence| complain(&sentence),
+    });
     let read = |kustomizations, facts| {
-        let discovered = discover(&files, kustomizations, reading)?;
-        let delivered = deliver(discovered, kustomizations, reading)?;
-        Ok(parse(delivered, facts))
+        let reading = paths.read(kustomizations);
+        let reading = reading.map_err(CheckError::Render)?;
+        Ok::<Parsed, CheckError>(parse(reading, facts, Timestamp::now()))
     };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
-    let mut parsed = read(kustomizations, facts).map_err(CheckError::Render)?;
+    let mut parsed = read(kustomizations, facts)?;
     if edits {
-        let mode = Mode::Repair {
-            remedy: options.remedy,
-        };
         let repair = Repair {
             parsed: &parsed,
             effective: &effective,
-            mode,
-            repository: &repository,
-            dry: options.diff,
+            mode: Mode::Repair {
+                remedy: options.remedy,
+            },
+            files: &repository,
         };
-        let edits = repair.edits();
+        let mut edits = repair.edits();
+        if options.diff {
+            edits.diff(&repository);
+        } else {
+            write_edits(&mut edits);
+        }
         print_edits(options, &edits)?;
-        parsed = read(Kustomizations::Rendered, parsed.facts).map_err(CheckError::Render)?;
+        parsed = read(Kustomizations::Rendered, parsed.facts)?;
         parsed.refuse(edits.failed);
     }
-    let mut report = judged(&parsed, &effective, &repository, options.report.format);
+    let mut report = parsed.report(&effective, &repository, options.report.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
-        let unused_suppressions =
-            unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
-        report.summary.notices += unused_suppressions.len();
-        report.notices.extend(unused_suppressions);
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let unused = unused_exemptions(effective.policy(), &file, &text, &report, &repository);
+        report.summary.notices += unused.len();
+        report.notices.extend(unused);
     }
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);
@@ -256,19 +221,20 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     finish(options, &report)
 }
 
-/// Judges everything and says where it stands.
-fn judged(
-    parsed: &Parsed,
-    effective: &EffectivePolicy,
-    repository: &Repository,
-    format: Format,
-) -> Report {
-    let scopes = Scopes::of(parsed);
-    let groups = scopes.groups().into_par_iter();
-    let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
-    let claims = Claims::of(parsed);
-    let placed = judged.map(|group| report::place(parsed, repository, format, &claims, group));
-    report::report(parsed, placed.collect(), format)
+/// Writes the edited files.
+fn write_edits(edits: &mut Edits) {
+    for (path, mut edited) in std::mem::take(&mut edits.files) {
+        let name = &edited.name;
+        match replace(&path, &edited.after) {
+            Ok(lost) => {
+                edits.done.append(&mut edited.done);
+                let lost = lost.iter();
+                let lost = lost.map(|what| format!("{name}: {what} could not be kept."));
+                edits.done.extend(lost);
+            }
+            Err(error) => edits.fail(name, error.to_string()),
+        }
+    }
 }
 
 /// Whether all that lies beside the policy and below it is checked.
@@ -295,7 +261,7 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
 /// Edits go to standard output and the report for people to standard error, so
 /// that a patch can be piped on; a report for programs has standard output for
 /// itself.
-fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), CheckError> {
+fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CheckError> {
     for done in &edits.done {
         complain(done);
     }

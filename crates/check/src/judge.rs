@@ -1,0 +1,274 @@
+//! The fourth stage: from objects in their context to findings.
+
+use std::cell::OnceCell;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::parse::Parsed;
+use super::parsed_object::ParsedObject;
+use super::scope::{Context, Scopes};
+use super::unused_suppressions;
+use engine::analysis::volumes::claims;
+use engine::model::object::Object;
+use engine::policy::Action;
+use engine::rules::{Outcome, codes};
+use engine::snapshot::{Overlay, View};
+use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
+use manifest::field_index::FieldIndex;
+use manifest::helm_hook::HelmHook;
+use manifest::locate::Spot;
+
+/// The document of an object, without its bulk; made on first use.
+pub(super) struct FileDocument<'m> {
+    outline: &'m FieldIndex,
+    value: OnceCell<Value>,
+    now: Timestamp,
+}
+
+impl<'m> FileDocument<'m> {
+    pub(super) fn of(known: &'m ParsedObject, now: Timestamp) -> Self {
+        Self {
+            outline: &known.outline,
+            value: OnceCell::new(),
+            now,
+        }
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        self.value.get_or_init(|| self.outline.document())
+    }
+
+    /// The position of the field in the file.
+    fn spot(&self, field: &str) -> Spot {
+        self.outline.locate(self.value(), field)
+    }
+}
+
+impl Document for FileDocument<'_> {
+    fn object(&self) -> Option<&Value> {
+        Some(self.value())
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.now)
+    }
+}
+
+/// Judges the object number `number` in its context.
+pub(super) fn verdict(
+    parsed: &Parsed,
+    number: usize,
+    context: &Context<'_>,
+    effective: &EffectivePolicy,
+    document: &FileDocument<'_>,
+    mode: Mode,
+) -> Verdict {
+    let known = &parsed.objects[number];
+    let review = Review {
+        object: &known.object,
+        old: None,
+        reference: &known.reference,
+        scaled: None,
+        document,
+        mode,
+    };
+    let nearer = [&context.cluster];
+    let overlay = Overlay {
+        partial: !parsed.facts_have_classes,
+        nearer: &nearer,
+        batch: Some((&context.order, number)),
+        ..Overlay::NOTHING
+    };
+    evaluate(&review, View::new(&parsed.facts, &overlay), effective)
+}
+
+/// Objects of one file that something was found for.
+pub(super) struct JudgedGroup<'p> {
+    pub(super) context: Context<'p>,
+    pub(super) objects: Vec<Judged>,
+}
+
+/// What was found for one object, and where each of it stands.
+pub(super) struct Judged {
+    pub(super) number: usize,
+    /// Whether the findings hang on what was not rendered.
+    pub(super) is_unrendered: bool,
+    pub(super) findings: Vec<(Finding, Spot)>,
+    pub(super) notices: Vec<(String, Spot)>,
+}
+
+/// Judges the objects `numbers`, all of one file; `None` where nothing was found, as for most.
+pub(super) fn judge<'p>(
+    parsed: &'p Parsed,
+    scopes: &Scopes<'p>,
+    effective: &EffectivePolicy,
+    numbers: &[usize],
+) -> Option<JudgedGroup<'p>> {
+    let context = scopes.around(numbers);
+    let objects: Vec<Judged> = numbers
+        .iter()
+        .filter_map(|number| judge_object(parsed, effective, &context, *number))
+        .collect();
+    (!objects.is_empty()).then_some(JudgedGroup { context, objects })
+}
+
+fn judge_object(
+    parsed: &Parsed,
+    effective: &EffectivePolicy,
+    context: &Context<'_>,
+    number: usize,
+) -> Option<Judged> {
+    let known = &parsed.objects[number];
+    let document = FileDocument::of(known, parsed.now);
+    let mode = Mode::Propose;
+    let Verdict {
+        findings, notices, ..
+    } = verdict(parsed, number, context, effective, &document, mode);
+    let is_unrendered = context.doubt(parsed, known).is_some();
+    let unused = unused_suppressions(parsed, known, &findings, is_unrendered);
+    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
+        return None;
+    }
+    let mut judged = Judged {
+        number,
+        is_unrendered,
+        findings: Vec::new(),
+        notices: Vec::new(),
+    };
+    let annotations = document.spot("metadata.annotations");
+    let notices = notices.into_iter().chain(unused);
+    judged
+        .notices
+        .extend(notices.map(|text| (text, annotations)));
+    let notes = known.notes.iter();
+    judged
+        .notices
+        .extend(notes.map(|note| (note.text.clone(), note.spot)));
+    if !findings.is_empty() {
+        let start = document.spot("");
+        let elsewhere = elsewhere(parsed, known, context).into_iter();
+        judged.notices.extend(elsewhere.map(|text| (text, start)));
+    }
+    for mut finding in findings {
+        judged
+            .notices
+            .extend(qualify(&mut finding, parsed, context, number, &document));
+        let spot = document.spot(&finding.field_path);
+        match as_notice(known, &finding) {
+            Some(text) => judged.notices.push((text, spot)),
+            None => judged.findings.push((finding, spot)),
+        }
+    }
+    let mut seen = Vec::with_capacity(judged.notices.len());
+    judged.notices.retain(|notice| {
+        let is_new = !seen.contains(notice);
+        seen.push(notice.clone());
+        is_new
+    });
+    Some(judged)
+}
+
+/// The suppressions of the object that silence nothing, a sentence each.
+fn unused_suppressions(
+    parsed: &Parsed,
+    known: &ParsedObject,
+    findings: &[Finding],
+    is_unrendered: bool,
+) -> Vec<String> {
+    // What has no pods yet may need it as soon as it has, and another overlay may now.
+    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
+    match known.object.metadata() {
+        Some(metadata) if !asleep && !is_unrendered && !parsed.is_shared(known) => {
+            unused_suppressions::on_object(&metadata.annotations, findings)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Says in the finding, and in notices, what it rests on that is ambiguous or assumed.
+fn qualify(
+    finding: &mut Finding,
+    parsed: &Parsed,
+    context: &Context<'_>,
+    number: usize,
+    document: &FileDocument<'_>,
+) -> Vec<(String, Spot)> {
+    let known = &parsed.objects[number];
+    let metadata = known.object.metadata();
+    let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+    let mut ambiguous = context.ambiguous_of(number);
+    if finding.rule == codes::UNRESOLVED_CLAIM
+        && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
+    {
+        finding.message = format!("{}: {}", finding.object, note.text);
+        finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
+    }
+    let mut notices = Vec::new();
+    for assumed in context.assumed_of(number, namespace) {
+        let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
+        if is_about_it && finding.volumes.contains(&assumed.claim) {
+            finding.assume("likely");
+            notices.push((assumed.text.clone(), document.spot("")));
+        }
+    }
+    let release = parsed.text(known).release();
+    if let Some(unknown) = release.and_then(|it| it.unknown.as_deref()) {
+        finding.assume("unless the release changes it");
+        finding.message += &format!(" {unknown} may change this.");
+    }
+    if let Some(doubt) = context.doubt(parsed, known) {
+        finding.assume("unless rendering changes it");
+        finding.message += &format!(" {doubt}, which was not rendered, may change this.");
+    }
+    notices
+}
+
+/// What a finding is reported as where nobody needs to do anything about it.
+fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
+    if finding.action == Action::Ignore {
+        return None;
+    }
+    // A notice names its object itself.
+    let object = format!("{}: ", finding.object);
+    let message = (finding.message.strip_prefix(&object)).unwrap_or(&finding.message);
+    if known.hook == Some(HelmHook::Test) {
+        return Some(format!(
+            "This is a Helm test, which exists only while somebody runs it: {message}"
+        ));
+    }
+    let Object::Workload(workload) = &known.object else {
+        return None;
+    };
+    let chosen = finding.outcome == Outcome::Delay
+        && finding.action == Action::Warn
+        && workload
+            .strategy
+            .room(workload.replicas)
+            .is_some_and(|room| room.surge == 0);
+    chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
+}
+
+/// Says of the claims of a workload that the facts have them in another namespace,
+/// where there is only one.
+fn elsewhere(parsed: &Parsed, known: &ParsedObject, context: &Context<'_>) -> Vec<String> {
+    let Object::Workload(workload) = &known.object else {
+        return Vec::new();
+    };
+    let facts = parsed.facts.view();
+    let own = &workload.metadata.namespace;
+    claims(workload)
+        .filter(|claim| context.cluster.view().claim(own, claim).found().is_none())
+        .filter(|claim| facts.claim(own, claim).found().is_none())
+        .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {
+            [only] => Some(format!(
+                "There is no claim \"{claim}\" in namespace {own}, but the facts have one in {only}; if that is the one, pass --namespace {only}."
+            )),
+            _ => None,
+        })
+        .collect()
+}

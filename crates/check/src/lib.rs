@@ -1,0 +1,113 @@
+//! Checks manifests: texts and facts in, findings with their places and repaired texts out.
+//!
+//! A pipeline with one type of value a stage:
+//!
+//! ```text
+//! texts ─▶ read ─▶ parse ─▶ scope ─▶ judge ─▶ report
+//!          Reading  Parsed   Scopes   Judged   Report
+//!                     └────▶ repair ─▶ Edits
+//! ```
+//!
+//! Each text says where it is from. Nothing is read but the texts and, through [`Files`], what
+//! they were rendered from, so that it also works where there are no files and no threads:
+//!
+//! ```
+//! use check::{NoFiles, Reading, Repair, Text, parse};
+//! use engine::policy::Policy;
+//! use engine::snapshot::Snapshot;
+//! use engine::storage::Catalog;
+//! use engine::verdict::{EffectivePolicy, Mode};
+//! use manifest::source::Source;
+//! use report::Format;
+//!
+//! # let manifest = "
+//! # apiVersion: v1
+//! # kind: PersistentVolumeClaim
+//! # metadata: {name: data}
+//! # spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
+//! # ---
+//! # apiVersion: apps/v1
+//! # kind: Deployment
+//! # metadata: {name: web}
+//! # spec:
+//! #   selector: {matchLabels: {app: web}}
+//! #   template:
+//! #     metadata: {labels: {app: web}}
+//! #     spec:
+//! #       containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]
+//! #       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+//! # ".to_owned();
+//! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?)?;
+//! let text = Text::read_from(Source::at_hand("web.yaml", manifest));
+//! let reading = Reading::of(vec![text], None, &NoFiles, || {});
+//! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);
+//!
+//! let report = parsed.report(&policy, &NoFiles, Format::Text);
+//! let found = &report.findings[0];
+//! assert_eq!(found.finding.rule, "rolling-update-overlap");
+//! assert_eq!(found.place.as_ref().map(|it| it.line), Some(10));
+//!
+//! let repair = Repair {
+//!     parsed: &parsed,
+//!     effective: &policy,
+//!     mode: Mode::Repair { remedy: None },
+//!     files: &NoFiles,
+//! };
+//! let edited = repair.edits().files;
+//! let edited = edited.values().next().map(|it| it.after.as_str());
+//! assert!(edited.is_some_and(|text| text.contains("type: Recreate")));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod excerpts;
+mod files;
+mod fold;
+pub mod hunk;
+mod judge;
+mod merge_patch;
+mod namespace;
+mod neighbours;
+mod parse;
+mod parsed_object;
+mod reading;
+mod repair;
+mod report;
+mod scope;
+pub mod text;
+mod unused_suppressions;
+mod written;
+
+pub use files::{Files, NoFiles};
+pub use parse::{Parsed, parse};
+pub use reading::{Reading, unread};
+pub use repair::{Edited, Edits, Repair};
+pub use text::Text;
+pub use unused_suppressions::unused_exemptions;
+
+use engine::verdict::EffectivePolicy;
+use excerpts::Claims;
+#[cfg(feature = "threads")]
+use rayon::prelude::*;
+use scope::Scopes;
+
+impl Parsed {
+    /// Judges everything and says where it stands.
+    #[must_use]
+    pub fn report(
+        &self,
+        effective: &EffectivePolicy,
+        files: &dyn Files,
+        format: ::report::Format,
+    ) -> ::report::Report {
+        let scopes = Scopes::of(self);
+        let groups = scopes.groups();
+        #[cfg(feature = "threads")]
+        let groups = groups.into_par_iter();
+        #[cfg(not(feature = "threads"))]
+        let groups = groups.into_iter();
+        let judged = groups.filter_map(|group| judge::judge(self, &scopes, effective, &group));
+        let claims = Claims::of(self);
+        let placed = judged.map(|group| report::place(self, files, format, &claims, group));
+        report::report(self, placed.collect(), format)
+    }
+}

@@ -1,0 +1,102 @@
+//! The namespace of objects that name none.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::parsed_object::ParsedObject;
+use super::text::Text;
+use engine::model::Text as Name;
+
+/// The default, as for kubectl.
+const DEFAULT: &str = "default";
+
+/// The namespaces that the objects of a file or a folder name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    One(Name),
+    Several,
+}
+
+/// What the input says of namespaces.
+#[derive(Default)]
+pub(super) struct Namespaces {
+    /// The one of `--namespace`.
+    given: Option<String>,
+    of_source: HashMap<usize, Named>,
+    /// By folder, what is inside of it counted in.
+    of_folder: HashMap<PathBuf, Named>,
+}
+
+impl Namespaces {
+    pub(super) fn of(objects: &[ParsedObject], texts: &[Text], given: Option<&str>) -> Self {
+        let mut all = Self {
+            given: given.map(str::to_owned),
+            of_source: HashMap::new(),
+            of_folder: HashMap::new(),
+        };
+        let named = objects.iter().filter(|known| known.is_judged());
+        for known in named {
+            let Some(namespace) = &known.reference.namespace else {
+                continue;
+            };
+            let number = known.place.source;
+            note(&mut all.of_source, number, namespace);
+            for folder in folders(&texts[number]) {
+                note(&mut all.of_folder, folder.to_owned(), namespace);
+            }
+        }
+        all
+    }
+
+    /// Puts an object that names no namespace into one: that of the kustomization
+    /// beside it, the one of `--namespace`, else the only one that is named in the
+    /// same file, in the same folder and those inside, or in those above.
+    pub(super) fn complete(
+        &self,
+        known: &mut ParsedObject,
+        text: &Text,
+        of_kustomization: Option<&str>,
+    ) {
+        let number = known.place.source;
+        if let Some(namespace) = known.unnamed_namespace() {
+            *namespace = self.around(number, text, of_kustomization);
+        }
+    }
+
+    /// The namespace of an object of the source that names none.
+    pub(super) fn around(
+        &self,
+        number: usize,
+        text: &Text,
+        of_kustomization: Option<&str>,
+    ) -> Name {
+        match of_kustomization.or(self.given.as_deref()) {
+            Some(namespace) => namespace.into(),
+            None => self.inferred(number, text),
+        }
+    }
+
+    fn inferred(&self, number: usize, text: &Text) -> Name {
+        let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
+        let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
+        match nearest.next() {
+            Some(Named::One(namespace)) => namespace.clone(),
+            Some(Named::Several) | None => DEFAULT.into(),
+        }
+    }
+}
+
+/// The folders around a file; none for what was rendered or piped.
+fn folders(text: &Text) -> impl Iterator<Item = &Path> {
+    let path = text.file();
+    path.into_iter().flat_map(|path| path.ancestors().skip(1))
+}
+
+fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Name) {
+    let named = all
+        .entry(key)
+        .or_insert_with(|| Named::One(namespace.clone()));
+    if *named != Named::One(namespace.clone()) {
+        *named = Named::Several;
+    }
+}

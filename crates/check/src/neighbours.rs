@@ -1,0 +1,64 @@
+//! What the kustomizations among the files say of the files beside them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::files::Files;
+use super::text::Text;
+use manifest::kustomization::{FILE_NAMES, Kustomization};
+
+/// What the kustomizations among the files say of the files beside them.
+#[derive(Default)]
+pub(super) struct Neighbours {
+    /// By their folder, without links.
+    all: HashMap<PathBuf, Kustomization>,
+    /// Files that are patches, without links.
+    patches: HashSet<PathBuf>,
+    /// Folders of components, without links.
+    components: HashSet<PathBuf>,
+}
+
+impl Neighbours {
+    pub(super) fn among(texts: &[Text], files: &dyn Files) -> Self {
+        let all: HashMap<PathBuf, Kustomization> = texts
+            .iter()
+            .filter_map(|text| {
+                let path = text.file()?;
+                let name = path.file_name()?;
+                FILE_NAMES.iter().find(|known| name == **known)?;
+                let read = Kustomization::read(&text.source.text().ok()?)?;
+                Some((path.parent()?.to_owned(), read))
+            })
+            .collect();
+        let real = |folder: &Path, name: &String| files.real(&folder.join(name));
+        let (mut patches, mut components) = (HashSet::new(), HashSet::new());
+        for (folder, read) in &all {
+            // A patch may stand in the kustomization itself, and is no name then.
+            let names = read.patches.iter().filter(|name| !name.contains('\n'));
+            patches.extend(names.filter_map(|name| real(folder, name)));
+            components.extend(read.components.iter().filter_map(|it| real(folder, it)));
+            if read.is_component {
+                components.insert(folder.clone());
+            }
+        }
+        Self {
+            all,
+            patches,
+            components,
+        }
+    }
+
+    pub(super) fn have_as_patch(&self, text: &Text) -> bool {
+        !self.all.is_empty()
+            && text.file().is_some_and(|path| {
+                self.patches.contains(path)
+                    || path.ancestors().any(|it| self.components.contains(it))
+            })
+    }
+
+    /// The namespace that the kustomization in the folder of a file gives.
+    pub(super) fn namespace_beside(&self, text: &Text) -> Option<&str> {
+        let folder = text.file()?.parent()?;
+        self.all.get(folder)?.namespace.as_deref()
+    }
+}

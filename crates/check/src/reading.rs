@@ -1,0 +1,148 @@
+//! The first stage: from texts to the objects in them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::files::Files;
+use super::namespace::Namespaces;
+use super::neighbours::Neighbours;
+use super::parsed_object::ParsedObject;
+use super::text::Text;
+use manifest::delivery::Delivery;
+use manifest::error::ReadError;
+use manifest::objects::{Item, read_objects};
+use manifest::source::Source;
+use report::{Summary, Unopened, Unread};
+
+/// Texts, and the objects of those that were read.
+#[derive(Default)]
+pub struct Reading {
+    /// The texts. More may be added, and are read by [`Self::read`].
+    pub texts: Vec<Text>,
+    /// Releases and what they refer to.
+    pub deliveries: Vec<Delivery>,
+    /// The checked files, without links, that are parts of what was rendered.
+    pub parts: HashSet<PathBuf>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// What could not be rendered.
+    pub unopened: Vec<Unopened>,
+    /// The numbers, but for those of the objects and the findings.
+    pub summary: Summary,
+    /// In the order of the texts.
+    pub(super) objects: Vec<ParsedObject>,
+    pub(super) neighbours: Neighbours,
+    pub(super) namespaces: Namespaces,
+    /// How many of the texts were read.
+    read: usize,
+}
+
+impl Reading {
+    /// Reads the texts. `namespace` is that of objects for which nothing else says one. `done` is
+    /// called after each text.
+    pub fn of(
+        texts: Vec<Text>,
+        namespace: Option<&str>,
+        files: &dyn Files,
+        done: impl Fn() + Sync,
+    ) -> Self {
+        let mut reading = Self {
+            neighbours: Neighbours::among(&texts, files),
+            texts,
+            ..Self::default()
+        };
+        let is_file = |it: &&Text| !it.is_rendered();
+        reading.summary.files = reading.texts.iter().filter(is_file).count();
+        reading.read(files, done);
+        reading.namespaces = Namespaces::of(&reading.objects, &reading.texts, namespace);
+        reading
+    }
+
+    /// Reads the texts that were added.
+    pub fn read(&mut self, files: &dyn Files, done: impl Fn() + Sync) {
+        let (texts, first) = (&self.texts, self.read);
+        let read = read_objects(&texts[first..], true, done);
+        let summary = &mut self.summary;
+        summary.others += read.others;
+        summary.templates += read.templates;
+        let counts = [
+            (&mut summary.skipped, read.skipped),
+            (&mut summary.unopened, read.unopened),
+        ];
+        for (all, counts) in counts {
+            for (kind, count) in counts {
+                *all.entry(kind).or_default() += count;
+            }
+        }
+        let named = texts.iter().map(|it| (it.source.name.as_str(), &it.source));
+        let named: HashMap<&str, _> = named.collect();
+        self.unread.extend(read.errors.into_iter().map(|error| {
+            let source = named.get(error.file.as_str()).copied();
+            unread(error, source, files)
+        }));
+        for mut item in read.items {
+            item.place.source += first;
+            let text = &texts[item.place.source];
+            if item.missing.is_some() || self.neighbours.have_as_patch(text) {
+                summary.fragments += 1;
+            } else {
+                self.objects.extend(known(item));
+            }
+        }
+        for mut delivery in read.deliveries {
+            delivery.place.source += first;
+            let text = &texts[delivery.place.source];
+            if !self.neighbours.have_as_patch(text) {
+                self.deliveries.push(delivery);
+            }
+        }
+        self.read = texts.len();
+    }
+
+    /// The namespaces that surround the texts from the number `first` on.
+    #[must_use]
+    pub fn namespaces(&self, first: usize) -> Vec<String> {
+        let texts = self.texts.iter().enumerate().skip(first);
+        let around = |(number, text): (usize, &Text)| match &text.namespace {
+            Some(namespace) => namespace.clone(),
+            None => {
+                let beside = self.neighbours.namespace_beside(text);
+                self.namespaces.around(number, text, beside).to_string()
+            }
+        };
+        texts.map(around).collect()
+    }
+
+    /// Leaves out the objects of these texts, whose place others have taken.
+    pub fn leave_out(&mut self, texts: &HashSet<usize>) {
+        self.objects
+            .retain(|known| !texts.contains(&known.place.source));
+    }
+}
+
+fn known(item: Item) -> Option<ParsedObject> {
+    Some(ParsedObject {
+        place: item.place,
+        reference: item.reference,
+        object: item.object,
+        outline: item.outline?,
+        hook: item.hook,
+        template: item.template,
+        notes: item.notes,
+    })
+}
+
+/// The error as reports have it. `source` is what it is about, where that could be opened.
+#[must_use]
+pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> Unread {
+    let path = match source {
+        Some(source) => source.real_path().map(|path| files.path_of(path)),
+        None => Some(files.path_of(error.file.as_ref())),
+    };
+    Unread {
+        path,
+        at: error.line.zip(error.column),
+        message: error.problem.to_string(),
+        file: error.file,
+    }
+}

@@ -1,0 +1,319 @@
+//! Repairing manifests where they stand, after which they are parsed again.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::files::Files;
+use super::judge::{FileDocument, verdict};
+use super::merge_patch;
+use super::parse::Parsed;
+use super::parsed_object::ParsedObject;
+use super::scope::{Context, Scopes};
+use super::text::Release;
+use engine::analysis::volumes::claims;
+use engine::model::object::Object;
+use engine::verdict::{EffectivePolicy, Mode};
+use manifest::edit;
+use manifest::source::Source;
+use manifest::split::{Part, parts};
+use report::{Unread, safe};
+
+/// What came of repairing.
+#[derive(Default)]
+pub struct Edits {
+    /// Diffs and patches to print.
+    pub output: String,
+    /// What was changed, a sentence each.
+    pub done: Vec<String>,
+    /// What could not be changed.
+    pub failed: Vec<Unread>,
+    /// What the edited files become, by their paths without links.
+    pub files: BTreeMap<PathBuf, Edited>,
+}
+
+/// An object for which there is a remedy.
+struct Repairable<'p> {
+    known: &'p ParsedObject,
+    document: FileDocument<'p>,
+    patch: Patch,
+    /// The names of the remedies in the patch.
+    remedies: String,
+}
+
+/// What is repaired, and how.
+pub struct Repair<'r> {
+    /// All objects.
+    pub parsed: &'r Parsed,
+    /// The policy.
+    pub effective: &'r EffectivePolicy,
+    /// Which remedies.
+    pub mode: Mode,
+    /// The repository that they are in.
+    pub files: &'r dyn Files,
+}
+
+/// A file that is edited.
+pub struct Edited {
+    /// As the user named it.
+    pub name: String,
+    before: String,
+    /// Its text after that.
+    pub after: String,
+    /// What was changed in it, a sentence each.
+    pub done: Vec<String>,
+}
+
+impl Repair<'_> {
+    /// Repairs every object for which there is a remedy.
+    #[must_use]
+    pub fn edits(&self) -> Edits {
+        let mut edits = Edits::default();
+        let repairable = self.repairable();
+        let source = |it: &Repairable<'_>| it.known.place.source;
+        for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
+            match self.parsed.text(of_file[0].known).release() {
+                Some(release) => edits.release(self, release, of_file),
+                None => edits.file(self, of_file),
+            }
+        }
+        edits.files.retain(|_, it| it.before != it.after);
+        edits
+    }
+
+    fn repairable(&self) -> Vec<Repairable<'_>> {
+        let parsed = self.parsed;
+        let scopes = Scopes::of(parsed);
+        let mut repairable = Vec::new();
+        for numbers in scopes.groups() {
+            let context = scopes.around(&numbers);
+            let sure = numbers
+                .iter()
+                .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
+            repairable.extend(sure.filter_map(|number| {
+                let known = &parsed.objects[*number];
+                let document = FileDocument::of(known, parsed.now);
+                let mode = self.mode;
+                let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
+                let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
+                let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
+                Some(Repairable {
+                    known,
+                    patch: verdict.patch?,
+                    remedies: remedies.join(", "),
+                    document,
+                })
+            }));
+        }
+        repairable
+    }
+}
+
+/// Whether what is known of a claim that the object uses is only assumed, or a
+/// kustomization that was not rendered may change the object.
+fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
+    let known = &parsed.objects[number];
+    if context.doubt(parsed, known).is_some() {
+        return true;
+    }
+    let Object::Workload(workload) = &known.object else {
+        return false;
+    };
+    let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
+    assumed.any(|note| !note.is_about_users && claims(workload).any(|claim| *claim == note.claim))
+}
+
+impl Repairable<'_> {
+    /// The patch that kustomize applies to the object, with a word on what it is for.
+    fn patch_for_kustomize(&self) -> String {
+        let object = &self.known.reference;
+        let template = self.known.template.as_deref();
+        let origin = template.map_or_else(String::new, |template| {
+            format!(", rendered from {template}")
+        });
+        let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
+        let patch = safe::yaml(edit::to_yaml(&patch), &patch);
+        let title = format!("A patch for {object}{origin}.");
+        format!("---\n# {}\n{patch}", safe::line(&title))
+    }
+
+    /// What a HelmRelease takes to repair the object.
+    fn post_renderer(&self) -> Value {
+        let object = &self.known.reference;
+        let patch = serde_json::to_string(&self.patch).unwrap_or_default();
+        let target = json!({"kind": object.kind, "name": object.name});
+        let patches = json!([{"target": target, "patch": patch}]);
+        json!({"spec": {"postRenderers": [{"kustomize": {"patches": patches}}]}})
+    }
+
+    fn repaired(&self) -> Value {
+        let mut after = self.document.value().clone();
+        // The patch was made for this very object.
+        let _ = json_patch::patch(&mut after, &self.patch);
+        after
+    }
+}
+
+/// Where to change what cannot be edited in its file: what was rendered or piped.
+fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
+    let object = &repairable.known.reference;
+    let Some(template) = repairable.known.template.as_deref() else {
+        return format!(
+            "{object} was read from {}: change it where it is written, or apply the patch.",
+            source.name
+        );
+    };
+    format!(
+        "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+    )
+}
+
+impl Edits {
+    fn file(&mut self, repair: &Repair<'_>, repairable: &[Repairable<'_>]) {
+        let source = &repair.parsed.text(repairable[0].known).source;
+        let Ok(before) = source.text() else { return };
+        let parts = parts(&before);
+        let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
+        let mut done = Vec::new();
+        for of_part in repairable.chunk_by(|a, b| a.known.place.part == b.known.place.part) {
+            let at = of_part[0].known.place.part;
+            let Some(part) = parts.get(at) else { continue };
+            if let Some(edited) = self.part(source, of_part, part, &mut done) {
+                texts[at] = edited.into();
+            }
+        }
+        let Some(path) = source.real_path() else {
+            return;
+        };
+        if source.is_utf16() {
+            let message = "this file is UTF-16 text, which is not edited; save it as UTF-8 first.";
+            return self.fail(&source.name, message.to_owned());
+        }
+        let edited = Edited {
+            name: source.name.clone(),
+            after: texts.concat(),
+            before: before.into_owned(),
+            done,
+        };
+        self.files.insert(path.to_owned(), edited);
+    }
+
+    /// The text of a document with its objects repaired; `None` where it stays as
+    /// it is.
+    fn part(
+        &mut self,
+        source: &Source,
+        repairable: &[Repairable<'_>],
+        part: &Part<'_>,
+        done: &mut Vec<String>,
+    ) -> Option<String> {
+        if source.path().is_none() || part.template().is_some() {
+            for it in repairable {
+                self.done.push(where_to_change(source, it));
+                self.output += &it.patch_for_kustomize();
+            }
+            return None;
+        }
+        let changes: Vec<edit::Change<'_>> = repairable
+            .iter()
+            .map(|it| (&*it.known.place.items, &it.patch))
+            .collect();
+        let (edited, came_of) = edit::apply_each(part.text, &changes);
+        for (it, came_of) in repairable.iter().zip(came_of) {
+            let object = &it.known.reference;
+            match came_of {
+                Ok(()) => done.push(format!(
+                    "{}: repaired {object} with {}.",
+                    source.name, it.remedies
+                )),
+                Err(refusal) => {
+                    self.output += &it.patch_for_kustomize();
+                    let refusal = format!("{object} is not edited: {refusal}");
+                    self.fail(&source.name, format!("{refusal} Apply the patch by hand."));
+                }
+            }
+        }
+        Some(edited)
+    }
+
+    /// Prints what repairs the objects of a release, unless the files that they are from are
+    /// edited.
+    fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
+        for it in repairable {
+            if !self.edits_origin_of(repair, it) {
+                self.by_hand(release, it);
+            }
+        }
+    }
+
+    /// Whether the file that the object was rendered from is edited.
+    fn edits_origin_of(&self, repair: &Repair<'_>, repairable: &Repairable<'_>) -> bool {
+        let template = repairable.known.template.as_deref();
+        let file = template.and_then(|it| repair.files.real(Path::new(it)));
+        file.is_some_and(|it| self.files.contains_key(&it))
+    }
+
+    /// Prints the patch for an object of a release: as a post-renderer where the release takes
+    /// one.
+    fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
+        let (object, name) = (&it.known.reference, release.shown());
+        if release.is_of_helm() && *release.owner.kind == *"HelmRelease" {
+            let renderer = it.post_renderer();
+            self.output += &format!("---\n# A post-renderer for {name}.\n");
+            self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
+            self.done.push(format!(
+                "{name} deploys {object}: set the value of its chart that becomes the field, or add the post-renderer."
+            ));
+            return;
+        }
+        self.output += &it.patch_for_kustomize();
+        let template = it.known.template.as_deref();
+        self.done.push(match template.filter(|_| !release.is_of_helm()) {
+            Some(template) => format!(
+                "{name} renders {object} from {template}. Change it there, or add the patch to the release."
+            ),
+            None => format!(
+                "{name} deploys {object}: set the value of its chart that becomes the field, or apply the patch after rendering."
+            ),
+        });
+    }
+
+    /// Prints what the files would become, in their place.
+    pub fn diff(&mut self, files: &dyn Files) {
+        for (path, edited) in std::mem::take(&mut self.files) {
+            self.add_diff(&files.path_of(&path), &edited);
+        }
+    }
+
+    /// Prints the change as `git apply` takes it: `path` starts at the top of the repository.
+    fn add_diff(&mut self, path: &str, edited: &Edited) {
+        let diff = TextDiff::from_lines(&edited.before, &edited.after);
+        let name = safe::line(path);
+        let diff = diff
+            .unified_diff()
+            .header(&format!("a/{name}"), &format!("b/{name}"))
+            .to_string();
+        let safe = safe::patch(&diff);
+        if name != path || matches!(safe, Cow::Owned(_)) {
+            self.done.push(format!(
+                "{path}: the diff shows characters that are not safe to print as escapes, so it \
+                 cannot be applied. --fix edits the file.",
+            ));
+        }
+        self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
+    }
+
+    /// Adds why a file could not be changed.
+    pub fn fail(&mut self, file: &str, message: String) {
+        self.failed.push(Unread {
+            file: file.to_owned(),
+            path: None,
+            at: None,
+            message,
+        });
+    }
+}

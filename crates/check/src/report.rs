@@ -1,0 +1,222 @@
+//! The last stage: from findings to a report that says where each of them stands.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::excerpts::{self, Claims};
+use super::files::Files;
+use super::fold;
+use super::hunk;
+use super::judge::{Judged, JudgedGroup};
+use super::parse::Parsed;
+use super::parsed_object::ParsedObject;
+use super::text::{Origin, Release, Text};
+use super::written;
+use engine::rules::codes;
+use engine::verdict::{Finding, Proposal};
+use manifest::locate::Spot;
+use manifest::position::Lines;
+use manifest::split::{Part, parts};
+use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
+
+/// What remains where several workloads of a chart use one claim.
+const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
+
+/// The findings and notices of one group.
+pub(super) type Placed = (Vec<Located>, Vec<Notice>);
+
+/// Puts a report together.
+pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
+    let mut report = Report {
+        unread: parsed.unread.clone(),
+        unopened: parsed.unopened.clone(),
+        summary: parsed.summary.clone(),
+        ..Report::default()
+    };
+    let (findings, notices): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
+    let findings: Vec<Located> = findings.into_iter().flatten().collect();
+    report.findings = match format {
+        // Each object is a test case of its own there.
+        Format::Junit => findings,
+        _ => fold::findings(fold::volumes(findings)),
+    };
+    report.notices = fold::notices(notices.into_iter().flatten().collect());
+    report.summary.notices = report.notices.len();
+    for located in &report.findings {
+        report.summary.count(&located.finding);
+    }
+    if format == Format::Junit {
+        let judged = parsed.objects.iter().filter(|known| known.is_judged());
+        report.judged = judged.map(|it| named(parsed, it)).collect();
+    }
+    report
+}
+
+fn named(parsed: &Parsed, known: &ParsedObject) -> JudgedObject {
+    JudgedObject {
+        object: known.reference.clone(),
+        file: Some(parsed.text(known).source.name.clone()),
+    }
+}
+
+/// The findings and notices of the group with their lines, for which the file is read again.
+pub(super) fn place(
+    parsed: &Parsed,
+    files: &dyn Files,
+    format: Format,
+    claims: &Claims,
+    group: JudgedGroup<'_>,
+) -> Placed {
+    let origin = parsed.text(&parsed.objects[group.objects[0].number]);
+    let source = &origin.source;
+    let text = source.text().unwrap_or_default();
+    let file = FileText {
+        parsed,
+        files,
+        origin,
+        path: source.real_path().map(|path| files.path_of(path)),
+        lines: Lines::of(&text),
+        parts: match shows_fixes(format) && !origin.is_rendered() {
+            true => parts(&text),
+            false => Vec::new(),
+        },
+        text: &text,
+    };
+    let (mut findings, mut notices) = (Vec::new(), Vec::new());
+    for Judged {
+        number,
+        is_unrendered,
+        findings: found,
+        notices: noticed,
+    } in group.objects
+    {
+        let known = &parsed.objects[number];
+        for (finding, spot) in found {
+            let mut located = file.locate(known, finding, spot);
+            located.is_unrendered = is_unrendered;
+            // What is rendered or piped may stand in another file.
+            let is_here = |it: &Place| it.file == source.name;
+            if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
+                located.excerpts =
+                    excerpts::of(parsed, claims, known, &located, &text, &file.lines);
+            }
+            if format == Format::Html {
+                let metadata = known.object.metadata();
+                let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+                let view = group.context.cluster.view();
+                located.users = report::users(view, namespace, &located.finding.volumes);
+            }
+            findings.push(located);
+        }
+        notices.extend(noticed.into_iter().map(|(text, spot)| Notice {
+            object: Some(known.reference.clone()),
+            place: Some(file.place(known, "metadata.annotations", spot)),
+            text,
+        }));
+    }
+    (findings, notices)
+}
+
+/// A file in which findings are placed.
+struct FileText<'f> {
+    parsed: &'f Parsed,
+    files: &'f dyn Files,
+    origin: &'f Text,
+    path: Option<String>,
+    text: &'f str,
+    lines: Lines<'f>,
+    /// Its documents, where the format shows what a remedy changes in them.
+    parts: Vec<Part<'f>>,
+}
+
+impl FileText<'_> {
+    fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
+        let place = self.place(known, &finding.field_path, spot);
+        let is_of_chart = self.origin.release().is_some_and(Release::is_of_helm);
+        if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
+            finding.message += &format!(" {SHARED}");
+        }
+        let mut located = Located::new(finding, Some(place));
+        let first = located.finding.remedies.first();
+        located.fix = first.and_then(|first| match self.parts.get(known.place.part) {
+            Some(part) => hunk::of(part, &known.place.items, first),
+            None => self.at_origin(known, first),
+        });
+        located
+    }
+
+    /// What the proposal changes in the checked file that a kustomization takes the object
+    /// from.
+    fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
+        let is_kustomization = match &self.origin.origin {
+            Origin::Kustomization(_) => true,
+            Origin::Release(release) => !release.is_of_helm(),
+            Origin::File | Origin::Pipe | Origin::Chart(_) => false,
+        };
+        let template = known.template.as_deref().filter(|_| is_kustomization);
+        let file = self.files.real(Path::new(template?))?;
+        let is_part = self.parsed.parts.contains(&file);
+        is_part
+            .then(|| hunk::at_origin(self.files, &file, &known.reference, proposal))
+            .flatten()
+    }
+
+    fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
+        let template = known.template.as_deref();
+        if let Some(root) = self.origin.root() {
+            return written::of_root(root, template, &known.reference, field, self.files);
+        }
+        if let Some(release) = self.origin.release() {
+            let holder = &self.parsed.texts[release.place.source].source;
+            let template = template.filter(|_| release.leaves(field));
+            return template
+                .and_then(|it| written::in_release(it, release, known, field, self.files))
+                .unwrap_or_else(|| written::of_release(release, holder, self.files));
+        }
+        let piped = template.filter(|_| matches!(self.origin.origin, Origin::Pipe));
+        let placed =
+            piped.and_then(|it| written::of_piped(it, &known.reference, field, self.files));
+        if let Some(place) = placed {
+            return place;
+        }
+        let (line, column) = self.lines.line_and_column(spot.start);
+        let (_, end_column) = self.lines.line_and_column(spot.end);
+        // Somebody may have changed the file in the meantime.
+        let text = self.text.get(line_around(self.text, spot.start));
+        Place {
+            file: self.origin.source.name.clone(),
+            path: self.path.clone(),
+            line,
+            column,
+            end_column: end_column.max(column + 1),
+            text: text.unwrap_or_default().to_owned(),
+            template: template.map(str::to_owned),
+        }
+    }
+}
+
+/// Whether the format shows what a remedy changes; it takes an edit for each finding.
+const fn shows_fixes(format: Format) -> bool {
+    matches!(format, Format::Sarif | Format::Html | Format::Markdown)
+}
+
+/// Whether the format shows the lines at fault.
+const fn shows_excerpts(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Wide)
+}
+
+/// The line that the byte `at` is on, without its end.
+pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let start = before.map_or(0, |newline| newline + 1);
+    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
+    let end = after.map_or(bytes.len(), |newline| at + newline);
+    let end = if end > start && bytes[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    };
+    start..end
+}

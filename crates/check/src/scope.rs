@@ -1,0 +1,495 @@
+//! The third stage: which of the checked objects speak for which.
+//!
+//! One repository holds the manifests of many clusters, environments and examples,
+//! and they share names. An object is looked up from where it is named: in the same
+//! file first, then in the same folder, in those inside it, in the folder above, in
+//! those inside that, and so on. What was rendered together is a scope of its own, and
+//! so is what a kustomization takes that could not be rendered. Other scopes are searched
+//! only for a missing claim and its class, and only where all of them agree on it. Of a class or a volume that nobody
+//! names, only those count that lie in the same folder, or above, or inside; of several
+//! with one name, and of default classes, the nearest. A claim in a folder apart, such as
+//! `test/volumes` for `docs/examples`, or in another scope is no more than an assumption.
+//! Facts about a cluster speak for all.
+
+mod context;
+mod place;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::parse::Parsed;
+pub(super) use context::Context;
+use engine::analysis::volumes::claims;
+use engine::model::Text;
+use engine::model::claim::Claim;
+use engine::model::in_tree::csi_driver_of;
+use engine::model::metadata::Metadata;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::volume::Volume;
+use engine::model::workload::{Workload, WorkloadKind};
+use engine::storage::likely_classes;
+use place::Places;
+
+/// The most objects of one file that are judged together. Each of them is compared with all
+/// the others, and takes what lies in other groups as it takes what lies in other files.
+const MAX_GROUP: usize = 128;
+
+/// What an object is looked up by: kind, namespace, name.
+type Key = (ObjectKind, Text, Text);
+
+/// Every object of the checked files, by what others name it.
+pub(super) struct Scopes<'p> {
+    parsed: &'p Parsed,
+    places: Places,
+    definitions: HashMap<Key, Vec<usize>>,
+    /// Workloads by the namespace and the name of a claim in their template.
+    users: HashMap<(Text, Text), Vec<usize>>,
+    /// StatefulSets by the namespace and the name, but for the number, of the claims
+    /// they make.
+    makers: HashMap<(Text, Text), Vec<usize>>,
+    /// What was found out about the users of a claim.
+    meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
+    /// Autoscalers by the workload that they scale.
+    scalers: HashMap<Key, Vec<usize>>,
+    /// One of each name, by their namespace.
+    workloads: HashMap<Text, Vec<usize>>,
+    /// One of each name.
+    volumes: Vec<usize>,
+    default_classes: Vec<usize>,
+    drivers: Vec<Text>,
+}
+
+/// The users of a claim.
+#[derive(Default)]
+struct Meanings {
+    all: Users,
+    /// By the definition that they mean.
+    by_definition: HashMap<Resolved, Users>,
+}
+
+/// Some users of a claim, in the order of their places.
+#[derive(Default)]
+struct Users {
+    all: Vec<usize>,
+    /// The earliest of them in the input.
+    first: Option<usize>,
+}
+
+impl Users {
+    fn push(&mut self, user: usize) {
+        self.first = Some(self.first.map_or(user, |first| first.min(user)));
+        self.all.push(user);
+    }
+}
+
+/// What a workload means by the name of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Resolved {
+    One(usize),
+    Missing,
+    /// Several definitions are equally near.
+    Ambiguous,
+}
+
+impl From<Option<usize>> for Resolved {
+    fn from(definition: Option<usize>) -> Self {
+        definition.map_or(Self::Missing, Self::One)
+    }
+}
+
+/// What a name stands for.
+enum Answer {
+    One(usize),
+    /// Several definitions are equally near, and they differ.
+    Several(Vec<usize>),
+    Nothing,
+}
+
+impl<'p> Scopes<'p> {
+    pub(super) fn of(parsed: &'p Parsed) -> Self {
+        let mut scopes = Self {
+            parsed,
+            places: Places::of(&parsed.texts),
+            definitions: HashMap::new(),
+            users: HashMap::new(),
+            makers: HashMap::new(),
+            meanings: Mutex::default(),
+            scalers: HashMap::new(),
+            workloads: HashMap::new(),
+            volumes: Vec::new(),
+            default_classes: Vec::new(),
+            drivers: Vec::new(),
+        };
+        for number in 0..parsed.objects.len() {
+            scopes.enter(number);
+        }
+        let Self {
+            places,
+            workloads,
+            definitions,
+            default_classes,
+            ..
+        } = &mut scopes;
+        let lists = workloads.values_mut().chain(definitions.values_mut());
+        for numbers in lists.chain([default_classes]) {
+            numbers.sort_by_key(|it| (places.rank(parsed.objects[*it].place.source), *it));
+        }
+        scopes
+    }
+
+    /// The objects to judge, those of one file together, by their numbers. What never runs
+    /// beside the others is judged apart from them.
+    pub(super) fn groups(&self) -> Vec<Vec<usize>> {
+        let objects = &self.parsed.objects;
+        let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
+        let judged: Vec<usize> = judged.collect();
+        let passes = |number: &usize| objects[*number].passes();
+        judged
+            .chunk_by(|a, b| self.source(*a) == self.source(*b) && !passes(a) && !passes(b))
+            .flat_map(|of_file| of_file.chunks(MAX_GROUP))
+            .map(<[usize]>::to_vec)
+            .collect()
+    }
+
+    fn object(&self, number: usize) -> &'p Object {
+        &self.parsed.objects[number].object
+    }
+
+    fn name(&self, source: usize) -> &'p str {
+        &self.parsed.texts[source].source.name
+    }
+
+    /// The number of the source that contains object number `number`.
+    fn source(&self, number: usize) -> usize {
+        self.parsed.objects[number].place.source
+    }
+
+    fn enter(&mut self, number: usize) {
+        let object = self.object(number);
+        let key = key(object);
+        let is_new = !self.definitions.contains_key(&key);
+        match object {
+            Object::Workload(workload) => {
+                let namespace = &workload.metadata.namespace;
+                for claim in claims(workload) {
+                    let users = self.users.entry((namespace.clone(), claim.clone()));
+                    users.or_default().push(number);
+                }
+                for (claim, _) in workload.ephemeral_claims() {
+                    let users = self.users.entry((namespace.clone(), claim.into()));
+                    users.or_default().push(number);
+                }
+                for stem in stems(workload) {
+                    let makers = self.makers.entry((namespace.clone(), stem));
+                    makers.or_default().push(number);
+                }
+                if is_new {
+                    let workloads = self.workloads.entry(namespace.clone());
+                    workloads.or_default().push(number);
+                }
+            }
+            Object::Autoscaler(_) => {
+                if let Some(target) = target(object) {
+                    self.scalers.entry(target).or_default().push(number);
+                }
+            }
+            Object::Volume(_) if is_new => self.volumes.push(number),
+            Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
+            Object::CsiDriver(driver) if is_new => {
+                self.drivers.push(driver.metadata.name.clone());
+            }
+            // The nodes of a file are not those of the cluster it is for.
+            Object::Node(_) => return,
+            _ => {}
+        }
+        self.definitions.entry(key).or_default().push(number);
+    }
+
+    /// The claims of other volumes that are the same volume as that of `claim`.
+    fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
+        let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
+        let own = self.definitions.get(&volume).and_then(|it| it.first());
+        let own = own.and_then(|number| self.volume(*number));
+        let volumes = self.volumes.iter().filter_map(|it| self.volume(*it));
+        volumes.filter_map(move |twin| {
+            let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
+            let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
+            Some((
+                ObjectKind::Claim,
+                named.namespace.clone(),
+                named.name.clone(),
+            ))
+        })
+    }
+
+    fn volume(&self, number: usize) -> Option<&'p Volume> {
+        match self.object(number) {
+            Object::Volume(volume) => Some(volume),
+            _ => None,
+        }
+    }
+
+    /// What `key` stands for where it is named in the source `from`.
+    fn answer(&self, from: usize, key: &Key) -> Answer {
+        let Some(definitions) = self.definitions.get(key) else {
+            return Answer::Nothing;
+        };
+        self.agreed(self.nearest(from, definitions))
+    }
+
+    /// The same, looked for in the other scopes, unless the facts have it.
+    fn elsewhere(&self, from: usize, key: &Key) -> Answer {
+        if self.is_fact(key) {
+            return Answer::Nothing;
+        }
+        let definitions = self.definitions.get(key).into_iter().flatten().copied();
+        let is_out_of_sight =
+            |number: &usize| self.places.nearness(from, self.source(*number)).is_none();
+        self.agreed(definitions.filter(is_out_of_sight).collect())
+    }
+
+    fn is_fact(&self, (kind, namespace, name): &Key) -> bool {
+        let facts = self.parsed.facts.view();
+        match kind {
+            ObjectKind::Claim => facts.claim(namespace, name).found().is_some(),
+            ObjectKind::Volume => facts.volume(name).found().is_some(),
+            ObjectKind::StorageClass => facts.storage_class(name).found().is_some(),
+            ObjectKind::CsiDriver => facts.csi_driver(name).found().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Those of `numbers`, in the order of their places, that are nearest to the source
+    /// `from`, as far as it sees any.
+    fn nearest(&self, from: usize, numbers: &[usize]) -> Vec<usize> {
+        let near = |number: usize| self.places.nearness(from, self.source(number));
+        let nearest_of = |numbers: &[usize]| {
+            let nearest = numbers.iter().filter_map(|it| near(*it)).max()?;
+            let all = numbers.iter().filter(|it| near(**it) == Some(nearest));
+            Some(all.copied().collect())
+        };
+        nearest_of(self.around_in(numbers, from))
+            .or_else(|| nearest_of(numbers))
+            .unwrap_or_default()
+    }
+
+    /// What those of the objects stand for together that are nearest to the source `from`,
+    /// of those in its folder, or above, or inside.
+    fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
+        let mut nearby = members.to_vec();
+        nearby.retain(|it| self.places.is_beside(from, self.source(*it)));
+        self.agreed(self.nearest(from, &nearby))
+    }
+
+    /// Whether the class of a claim does not hang on which of `classes` is meant: the claim
+    /// is bound, the facts know its class, or its name is one that a driver of these gives
+    /// its class.
+    fn is_settled(&self, claim: &Claim, classes: &[usize]) -> bool {
+        let facts = self.parsed.facts.view();
+        let metadata = &claim.metadata;
+        let known = facts.claim(&metadata.namespace, &metadata.name).found();
+        let is_bound = |claim: &Claim| !claim.spec.volume_name.is_empty();
+        if is_bound(claim) || known.is_some_and(is_bound) {
+            return true;
+        }
+        let Some(name) = claim.class() else {
+            return facts.default_storage_class().found().is_some();
+        };
+        let is_of = |driver: &str| {
+            classes.iter().any(|it| match self.object(*it) {
+                Object::StorageClass(class) => {
+                    csi_driver_of(class.driver()) == csi_driver_of(driver)
+                }
+                _ => false,
+            })
+        };
+        facts.storage_class(name).found().is_some()
+            || likely_classes(name).iter().any(|it| is_of(it.driver()))
+    }
+
+    /// What definitions stand for that are equally near.
+    fn agreed(&self, mut nearest: Vec<usize>) -> Answer {
+        if nearest.is_empty() {
+            return Answer::Nothing;
+        }
+        // Within one file the last one counts, as for the API server.
+        nearest.reverse();
+        let mut files = HashSet::new();
+        nearest.retain(|number| files.insert((self.source(*number), key(self.object(*number)))));
+        nearest.reverse();
+        let first = nearest[0];
+        let is_alike = |other: &usize| {
+            let (first, other) = (self.object(first), self.object(*other));
+            means_the_same(first, other) || self.are_both_local(first, other)
+        };
+        if nearest[1..].iter().all(is_alike) {
+            Answer::One(first)
+        } else {
+            Answer::Several(nearest)
+        }
+    }
+
+    /// Whether two definitions of one claim name volumes that differ only in the machine which
+    /// holds them.
+    fn are_both_local(&self, a: &Object, b: &Object) -> bool {
+        let (Object::Claim(a), Object::Claim(b)) = (a, b) else {
+            return false;
+        };
+        let (Some(volume), Some(other)) = (self.volume_of(a), self.volume_of(b)) else {
+            return false;
+        };
+        let mut claim = a.clone();
+        claim.metadata.clone_from(&b.metadata);
+        claim.spec.volume_name.clone_from(&b.spec.volume_name);
+        let is_local = |it: &Volume| it.spec.node_affinity.is_some();
+        let mut same = volume.clone();
+        same.metadata.clone_from(&other.metadata);
+        same.spec
+            .node_affinity
+            .clone_from(&other.spec.node_affinity);
+        is_local(volume) && is_local(other) && claim == *b && same == *other
+    }
+
+    /// The volume that the claim names, where there is one of that name.
+    fn volume_of(&self, claim: &Claim) -> Option<&'p Volume> {
+        let key = global(ObjectKind::Volume, &claim.spec.volume_name);
+        match self.definitions.get(&key)?[..] {
+            [only] => self.volume(only),
+            _ => None,
+        }
+    }
+
+    /// Whether the claim of the name is the only one of the repository, in a namespace that it
+    /// names itself.
+    fn is_only(&self, key: &Key) -> bool {
+        let definitions = self.definitions.get(key).map_or(&[][..], Vec::as_slice);
+        matches!(definitions, [only] if self.names_its_namespace(*only)) && !self.is_fact(key)
+    }
+
+    fn names_its_namespace(&self, number: usize) -> bool {
+        self.parsed.objects[number].reference.namespace.is_some()
+    }
+
+    fn one(&self, from: usize, key: &Key) -> Option<usize> {
+        match self.answer(from, key) {
+            Answer::One(number) => Some(number),
+            Answer::Several(_) | Answer::Nothing => None,
+        }
+    }
+
+    /// What the users of a claim mean by its name.
+    fn meanings(&self, key: &Key) -> Arc<Meanings> {
+        let lock = || self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(key) {
+            return Arc::clone(known);
+        }
+        let meanings = Arc::new(self.find_meanings(key));
+        lock().insert(key.clone(), Arc::clone(&meanings));
+        meanings
+    }
+
+    fn find_meanings(&self, key: &Key) -> Meanings {
+        let (_, namespace, claim) = key;
+        let by_name = self.users.get(&(namespace.clone(), claim.clone()));
+        let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
+        let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
+        let users = [by_name, by_template].into_iter().flatten().flatten();
+        let passes = |user: &usize| self.parsed.objects[*user].passes();
+        let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
+        users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
+        let mut meanings = Meanings::default();
+        let mut of_source = HashMap::new();
+        for user in users {
+            meanings.all.push(user);
+            let source = self.source(user);
+            let find = || match self.answer(source, key) {
+                Answer::One(definition) => Resolved::One(definition),
+                Answer::Several(_) => Resolved::Ambiguous,
+                Answer::Nothing => match self.elsewhere(source, key) {
+                    Answer::One(only) if self.is_only(key) => Resolved::One(only),
+                    _ => Resolved::Missing,
+                },
+            };
+            let meant = *of_source.entry(source).or_insert_with(find);
+            meanings.by_definition.entry(meant).or_default().push(user);
+        }
+        meanings
+    }
+
+    /// Those of `numbers`, which are in the order of their places, that can be nearest to
+    /// the source `from`.
+    fn around_in<'n>(&self, numbers: &'n [usize], from: usize) -> &'n [usize] {
+        let rank = self.places.rank(from);
+        let at = numbers.partition_point(|it| self.places.rank(self.source(*it)) < rank);
+        let end = numbers.len().min(at + MAX_LOOK);
+        &numbers[at.saturating_sub(MAX_LOOK)..end]
+    }
+}
+
+/// How far is looked for the nearest of many objects, in both directions.
+const MAX_LOOK: usize = 512;
+
+/// What an object is looked up by.
+fn key(object: &Object) -> Key {
+    let named =
+        |kind, metadata: &Metadata| (kind, metadata.namespace.clone(), metadata.shown_name());
+    match object {
+        Object::Workload(it) => named(ObjectKind::Workload(it.kind), &it.metadata),
+        Object::Claim(it) => named(ObjectKind::Claim, &it.metadata),
+        Object::Autoscaler(it) => named(it.kind.object_kind(), &it.metadata),
+        Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
+        Object::Lease(it) => named(ObjectKind::Lease, &it.metadata),
+        Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),
+        Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
+        Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
+        Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
+        Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
+        Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
+        Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),
+    }
+}
+
+fn global(kind: ObjectKind, name: &str) -> Key {
+    (kind, Text::default(), name.into())
+}
+
+/// The workload that an autoscaler scales.
+fn target(object: &Object) -> Option<Key> {
+    let Object::Autoscaler(autoscaler) = object else {
+        return None;
+    };
+    let kind = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)?;
+    Some((
+        ObjectKind::Workload(kind),
+        autoscaler.metadata.namespace.clone(),
+        autoscaler.spec.scale_target_ref.name.clone(),
+    ))
+}
+
+/// The names of the claims that a StatefulSet makes, but for the number.
+fn stems(workload: &Workload) -> impl Iterator<Item = Text> {
+    let templates = workload.claim_templates.iter();
+    templates
+        .map(|template| format!("{}-{}", template.metadata.name, workload.metadata.name).into())
+}
+
+/// Whether two definitions of one thing differ in what decides.
+fn means_the_same(a: &Object, b: &Object) -> bool {
+    match (a.clone(), b) {
+        (Object::Claim(mut a), Object::Claim(b)) => {
+            a.metadata.clone_from(&b.metadata);
+            a == *b
+        }
+        (Object::Workload(mut a), Object::Workload(b)) => {
+            a.metadata.clone_from(&b.metadata);
+            a == *b
+        }
+        (Object::StorageClass(mut a), Object::StorageClass(b)) => {
+            // Its annotations may correct what the catalog says.
+            a.metadata.name.clone_from(&b.metadata.name);
+            a.metadata.labels.clone_from(&b.metadata.labels);
+            a == *b
+        }
+        (a, b) => a == *b,
+    }
+}

@@ -1,0 +1,578 @@
+//! The objects that speak for those of one file, gathered from where they are named.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::super::parse::Parsed;
+use super::super::parsed_object::ParsedObject;
+use super::{Answer, Key, Resolved, Scopes, global, key, stems, target};
+use engine::analysis::volumes::claims;
+use engine::model::Text;
+use engine::model::claim::Claim;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::workload::{Workload, WorkloadKind};
+use engine::snapshot::{BatchOrder, Snapshot};
+use manifest::helm_hook::HelmHook;
+use report::listed;
+
+/// The most users of one claim that are looked at together.
+const MAX_USERS: usize = 64;
+
+/// The most pods of a StatefulSet whose claims are looked at.
+const MAX_ORDINALS: i64 = 16;
+
+/// The objects that speak for those of one file.
+pub(crate) struct Context<'p> {
+    pub(crate) cluster: Snapshot,
+    pub(crate) order: BatchOrder,
+    /// What was not rendered and may change one of them.
+    doubt: Option<&'p str>,
+    /// Ambiguous claims: several definitions are equally near, none is used.
+    ambiguous: Vec<(usize, ClaimNote)>,
+    /// Claims of workloads that are defined in a folder apart.
+    assumed: Vec<(usize, ClaimNote)>,
+    /// Claims, by their namespace, whose class stands for nothing, as several are equally
+    /// near.
+    classless: Vec<(Text, ClaimNote)>,
+}
+
+/// Something to know about a claim that a workload names.
+pub(crate) struct ClaimNote {
+    pub(crate) claim: Text,
+    /// A sentence or two.
+    pub(crate) text: String,
+    /// It is about who else uses the claim, and about nothing else.
+    pub(crate) is_about_users: bool,
+}
+
+impl ClaimNote {
+    fn new(claim: &Text, text: String) -> Self {
+        Self {
+            claim: claim.clone(),
+            text,
+            is_about_users: false,
+        }
+    }
+}
+
+impl<'p> Context<'p> {
+    /// What was not rendered and may change what decides about the object in this context, as
+    /// messages name it.
+    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &ParsedObject) -> Option<&'p str> {
+        parsed.text(known).doubt.as_deref().or(self.doubt)
+    }
+
+    /// What is only assumed where the object number `number` is judged.
+    pub(crate) fn assumed_of(
+        &self,
+        number: usize,
+        namespace: &str,
+    ) -> impl Iterator<Item = &ClaimNote> {
+        let classless = self.classless.iter();
+        let classless = classless.filter(move |(of, _)| of == namespace);
+        of(&self.assumed, number).chain(classless.map(|(_, note)| note))
+    }
+
+    /// What is ambiguous where the object number `number` is judged.
+    pub(crate) fn ambiguous_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
+        of(&self.ambiguous, number)
+    }
+}
+
+fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &ClaimNote> {
+    let of_it = notes.iter().filter(move |(it, _)| *it == number);
+    of_it.map(|(_, note)| note)
+}
+
+impl<'p> Scopes<'p> {
+    /// What speaks for the objects `numbers`, all of one file.
+    pub(crate) fn around(&self, numbers: &[usize]) -> Context<'p> {
+        let from = self.source(numbers[0]);
+        let mut walk = Walk {
+            scopes: self,
+            from,
+            taken: HashMap::new(),
+            waiting: Vec::new(),
+            has_volumes: false,
+            has_workloads: HashSet::new(),
+            ambiguous: Vec::new(),
+            assumed: Vec::new(),
+            classless: Vec::new(),
+        };
+        // Of two with one name in a file, the last one counts.
+        for number in numbers.iter().rev() {
+            walk.take(*number, Depth::Judged);
+        }
+        while let Some((number, depth)) = walk.waiting.pop() {
+            walk.visit(number, depth);
+        }
+        for driver in &self.drivers {
+            walk.named(&global(ObjectKind::CsiDriver, driver));
+        }
+        let mut taken: Vec<usize> = walk.taken.into_values().collect();
+        taken.sort_unstable();
+        let mut cluster = Snapshot::new();
+        for number in &taken {
+            cluster.apply(self.object(*number).clone());
+        }
+        taken.retain(|number| self.parsed.objects[*number].is_judged());
+        let judged = taken.iter().map(|it| (*it, self.object(*it)));
+        let doubts = taken
+            .iter()
+            .map(|it| self.parsed.text(&self.parsed.objects[*it]));
+        Context {
+            cluster,
+            order: BatchOrder::of(judged),
+            doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
+            ambiguous: walk.ambiguous,
+            assumed: walk.assumed,
+            classless: walk.classless,
+        }
+    }
+}
+
+/// How far an object is from those that are judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// It is one of them.
+    Judged,
+    /// One of them names it, or it shares a claim with one of them.
+    Neighbor,
+    /// It is a fact and no more.
+    Fact,
+}
+
+struct Walk<'s, 'p> {
+    scopes: &'s Scopes<'p>,
+    from: usize,
+    taken: HashMap<Key, usize>,
+    waiting: Vec<(usize, Depth)>,
+    /// Whether the volumes that nobody names were taken.
+    has_volumes: bool,
+    /// The namespaces whose workloads were taken.
+    has_workloads: HashSet<Text>,
+    ambiguous: Vec<(usize, ClaimNote)>,
+    assumed: Vec<(usize, ClaimNote)>,
+    classless: Vec<(Text, ClaimNote)>,
+}
+
+impl<'p> Walk<'_, 'p> {
+    fn take(&mut self, number: usize, depth: Depth) {
+        let key = key(self.scopes.object(number));
+        let known = self.taken.contains_key(&key);
+        if !known {
+            self.taken.insert(key, number);
+        }
+        if !known || depth == Depth::Judged {
+            self.waiting.push((number, depth));
+        }
+    }
+
+    /// Takes what `key` stands for here, or else in other scopes.
+    fn named(&mut self, key: &Key) -> Answer {
+        let answer = match self.scopes.answer(self.from, key) {
+            Answer::Nothing => self.scopes.elsewhere(self.from, key),
+            answer => answer,
+        };
+        if let Answer::One(number) = answer {
+            self.take(number, Depth::Fact);
+        }
+        answer
+    }
+
+    fn visit(&mut self, number: usize, depth: Depth) {
+        let scopes = self.scopes;
+        let source = scopes.source(number);
+        match scopes.object(number) {
+            Object::Workload(workload) if depth != Depth::Fact => {
+                self.workload(number, workload, depth);
+            }
+            Object::Claim(claim) => {
+                if depth == Depth::Judged {
+                    let key = key(scopes.object(number));
+                    self.users(number, &key, Resolved::One(number));
+                }
+                match scopes.places.nearness(self.from, source) {
+                    Some(_) => self.storage(claim),
+                    None => self.storage_elsewhere(source, claim),
+                }
+            }
+            Object::Autoscaler(_) if depth == Depth::Judged => {
+                let target = target(scopes.object(number));
+                let target = target.and_then(|target| scopes.one(source, &target));
+                if let Some(target) = target {
+                    self.take(target, Depth::Neighbor);
+                }
+            }
+            _ => {}
+        }
+        if let Some(metadata) = scopes.object(number).metadata() {
+            let namespace = global(ObjectKind::Namespace, &metadata.namespace);
+            if let Some(namespace) = scopes.one(self.from, &namespace) {
+                self.take(namespace, Depth::Fact);
+            }
+        }
+    }
+
+    /// Takes what decides which storage a claim has or gets.
+    fn storage(&mut self, claim: &Claim) {
+        let scopes = self.scopes;
+        let class = match claim.class() {
+            Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
+            None => self.default_class(),
+        };
+        if let Answer::Several(classes) = class
+            && !scopes.is_settled(claim, &classes)
+        {
+            self.classless.push((
+                claim.metadata.namespace.clone(),
+                ClaimNote::new(
+                    &claim.metadata.name,
+                    self.several_classes(claim.class(), &classes),
+                ),
+            ));
+        }
+        if !claim.spec.volume_name.is_empty() {
+            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
+        }
+        if !self.has_volumes {
+            self.has_volumes = true;
+            self.take_nearest(&scopes.volumes);
+        }
+    }
+
+    /// The same for a claim of another scope, as its source `there` sees it. What decides
+    /// about it may be named like, and be another one than, what decides about the claims of
+    /// this one; default classes and free volumes there say nothing of these.
+    fn storage_elsewhere(&mut self, there: usize, claim: &Claim) {
+        let scopes = self.scopes;
+        let class = claim.class().map(|it| global(ObjectKind::StorageClass, it));
+        let volume = &claim.spec.volume_name;
+        let volume = (!volume.is_empty()).then(|| global(ObjectKind::Volume, volume));
+        for key in class.into_iter().chain(volume) {
+            if matches!(scopes.answer(self.from, &key), Answer::Nothing)
+                && let Answer::One(number) = scopes.answer(there, &key)
+            {
+                self.take(number, Depth::Fact);
+            }
+        }
+    }
+
+    /// Takes the nearest default class.
+    fn default_class(&mut self) -> Answer {
+        let answer = self
+            .scopes
+            .nearest_beside(self.from, &self.scopes.default_classes);
+        if let Answer::One(number) = answer {
+            self.take(number, Depth::Fact);
+        }
+        answer
+    }
+
+    /// Takes those that lie in the folder of this file, or above, or inside: of several
+    /// with one name the nearest, where they agree. `numbers`: one for each name.
+    fn take_nearest(&mut self, numbers: &[usize]) {
+        let scopes = self.scopes;
+        for number in numbers {
+            let key = key(scopes.object(*number));
+            let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+            if let Answer::One(nearest) = scopes.nearest_beside(self.from, namesakes) {
+                self.take(nearest, Depth::Fact);
+            }
+        }
+    }
+
+    fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
+        let scopes = self.scopes;
+        let namespace = &workload.metadata.namespace;
+        let alone = scopes.parsed.objects[number].hook == Some(HelmHook::OutsideRelease);
+        let shares = depth == Depth::Judged && !alone;
+        for template in &workload.claim_templates {
+            self.storage(template);
+        }
+        let ephemeral: Vec<_> = workload.ephemeral_claims().collect();
+        for (claim, template) in ephemeral {
+            self.storage(template);
+            if depth == Depth::Judged {
+                let key = (ObjectKind::Claim, namespace.clone(), claim.into());
+                self.users(number, &key, Resolved::Missing);
+            }
+        }
+        let runtime_class = &workload.template.runtime_class;
+        if !runtime_class.is_empty() {
+            self.named(&global(ObjectKind::RuntimeClass, runtime_class));
+        }
+        let with_template = self.template_source(number, workload).unwrap_or(workload);
+        for claim in claims(with_template) {
+            let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
+            let definition = self.claim(number, workload.kind, &key, depth);
+            if shares {
+                self.users(number, &key, definition);
+            }
+        }
+        if shares {
+            self.claims_of_templates(number, workload);
+        }
+        let own = key(scopes.object(number));
+        for scaler in scopes.scalers.get(&own).into_iter().flatten() {
+            if scopes.one(scopes.source(*scaler), &own) == Some(number) {
+                self.take(*scaler, Depth::Fact);
+            }
+        }
+        // An affinity chooses by labels, so any workload may be meant.
+        if !workload.template.affinity.is_empty()
+            && !alone
+            && self.has_workloads.insert(namespace.clone())
+        {
+            let others = scopes.workloads.get(namespace);
+            let others = others.map_or(&[][..], Vec::as_slice);
+            self.take_nearest(scopes.around_in(others, self.from));
+        }
+    }
+
+    /// Takes the workload that has the pod template of a Rollout, where it is another one.
+    fn template_source(&mut self, number: usize, workload: &Workload) -> Option<&'p Workload> {
+        let scopes = self.scopes;
+        let source = workload.template_source.as_ref()?;
+        let kind = ObjectKind::Workload(WorkloadKind::from_name(&source.kind)?);
+        let key = (
+            kind,
+            workload.metadata.namespace.clone(),
+            source.name.clone(),
+        );
+        let definition = scopes.one(scopes.source(number), &key)?;
+        self.take(definition, Depth::Fact);
+        match scopes.object(definition) {
+            Object::Workload(workload) => Some(workload),
+            _ => None,
+        }
+    }
+
+    /// Takes a claim that the workload number `number` names, and says what it means.
+    fn claim(&mut self, number: usize, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
+        let scopes = self.scopes;
+        let source = scopes.source(number);
+        let (_, _, claim) = key;
+        let note = |text| (number, ClaimNote::new(claim, text));
+        match scopes.answer(source, key) {
+            // A pod that tries something out does not mean the claim of another folder.
+            Answer::One(definition)
+                if kind == WorkloadKind::Pod
+                    && !scopes.places.belongs_to(source, scopes.source(definition)) =>
+            {
+                if !scopes.is_only(key) || !scopes.names_its_namespace(number) {
+                    return Resolved::Missing;
+                }
+                self.take(definition, Depth::Fact);
+                if depth == Depth::Judged {
+                    let file = scopes.name(scopes.source(definition));
+                    self.assumed.push(note(apart(claim, file)));
+                }
+                Resolved::One(definition)
+            }
+            Answer::One(definition) => {
+                self.take(definition, Depth::Fact);
+                let defined = scopes.source(definition);
+                if depth == Depth::Judged
+                    && let Object::Claim(claim) = scopes.object(definition)
+                {
+                    self.twins(number, claim);
+                }
+                if depth == Depth::Judged && scopes.places.is_apart(source, defined) {
+                    self.assumed.push(note(apart(claim, scopes.name(defined))));
+                }
+                Resolved::One(definition)
+            }
+            Answer::Several(definitions) => {
+                if depth == Depth::Judged {
+                    self.ambiguous.push(note(self.several(claim, &definitions)));
+                }
+                Resolved::Ambiguous
+            }
+            Answer::Nothing => {
+                let found = self.claim_elsewhere(number, claim, key, depth);
+                let is_meant = scopes.is_only(key) && scopes.names_its_namespace(number);
+                found.filter(|_| is_meant).into()
+            }
+        }
+    }
+
+    /// Takes the other claims of the volume that `claim` is bound to, and who uses them.
+    fn twins(&mut self, number: usize, claim: &Claim) {
+        let scopes = self.scopes;
+        for twin in scopes.claims_of_twins(claim) {
+            let definition = scopes.one(scopes.source(number), &twin);
+            if let Some(definition) = definition {
+                self.take(definition, Depth::Fact);
+            }
+            self.users(number, &twin, definition.into());
+        }
+    }
+
+    /// Takes the claims that a StatefulSet makes for its first pods.
+    fn claims_of_templates(&mut self, number: usize, workload: &Workload) {
+        let source = self.scopes.source(number);
+        for stem in stems(workload) {
+            let first = workload.first_ordinal;
+            let pods = workload.replicas.min(MAX_ORDINALS);
+            for ordinal in first..first.saturating_add(pods) {
+                let claim: Text = format!("{stem}-{ordinal}").into();
+                let key = (
+                    ObjectKind::Claim,
+                    workload.metadata.namespace.clone(),
+                    claim,
+                );
+                let definition = self.scopes.one(source, &key);
+                if let Some(definition) = definition {
+                    self.take(definition, Depth::Fact);
+                }
+                self.users(number, &key, definition.into());
+            }
+        }
+    }
+
+    /// Takes a claim that its workload does not see, but that other scopes agree on.
+    fn claim_elsewhere(
+        &mut self,
+        number: usize,
+        claim: &Text,
+        key: &Key,
+        depth: Depth,
+    ) -> Option<usize> {
+        let scopes = self.scopes;
+        let (found, notes, text) = match scopes.elsewhere(scopes.source(number), key) {
+            Answer::Nothing => return None,
+            Answer::One(definition) => {
+                self.take(definition, Depth::Fact);
+                let file = scopes.name(scopes.source(definition));
+                let text = rendered_apart(claim, file);
+                (Some(definition), &mut self.assumed, text)
+            }
+            Answer::Several(definitions) => {
+                let text = self.several_apart(claim, &definitions);
+                (None, &mut self.ambiguous, text)
+            }
+        };
+        if depth == Depth::Judged {
+            notes.push((number, ClaimNote::new(claim, text)));
+        }
+        found
+    }
+
+    /// Takes those that use the same claim as `number` does. `definition` is the claim
+    /// it means; where that is missing, the facts may hold it.
+    fn users(&mut self, number: usize, key: &Key, definition: Resolved) {
+        let scopes = self.scopes;
+        let is_fact = scopes.is_fact(key);
+        let meanings = scopes.meanings(key);
+        let alike = match definition {
+            Resolved::Ambiguous => None,
+            Resolved::Missing if is_fact => Some(&meanings.all),
+            Resolved::One(_) | Resolved::Missing => meanings.by_definition.get(&definition),
+        };
+        let Some(alike) = alike else { return };
+        let near = scopes.around_in(&alike.all, self.from);
+        let places = &scopes.places;
+        let is_user = |user: &usize| {
+            let source = scopes.source(*user);
+            let is_in_sight = || {
+                places.nearness(self.from, source).is_some() && places.is_beside(self.from, source)
+            };
+            *user != number
+                && (is_fact
+                    || !places.is_apart(self.from, source)
+                        && (definition != Resolved::Missing || is_in_sight()))
+        };
+        let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
+        if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(number) {
+            return self.far_users(number, key, near);
+        }
+        let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
+        users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
+        users.truncate(MAX_USERS);
+        // The later of two is at fault, so one that is earlier than all is always there.
+        users.extend(alike.first.filter(is_user));
+        for user in users {
+            self.take(user, Depth::Neighbor);
+        }
+    }
+
+    /// Takes those that use the claim in folders apart, or in other scopes, and name its namespace.
+    fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
+        let scopes = self.scopes;
+        let (_, _, claim) = key;
+        let mut users = users.to_vec();
+        users.retain(|user| *user != number && scopes.names_its_namespace(*user));
+        users.truncate(MAX_USERS);
+        for user in users {
+            self.take(user, Depth::Neighbor);
+            let file = scopes.name(scopes.source(user));
+            let text = used_apart(claim, file);
+            let note = ClaimNote {
+                is_about_users: true,
+                ..ClaimNote::new(claim, text)
+            };
+            self.assumed.push((number, note));
+        }
+    }
+
+    fn several(&self, claim: &str, definitions: &[usize]) -> String {
+        format!(
+            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time, or add the claim to the facts about the cluster.",
+            self.files(definitions)
+        )
+    }
+
+    fn several_apart(&self, claim: &str, definitions: &[usize]) -> String {
+        format!(
+            "claim \"{claim}\" is defined in {}, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster.",
+            self.files(definitions)
+        )
+    }
+
+    /// `name`: the one that the claim names.
+    fn several_classes(&self, name: Option<&str>, classes: &[usize]) -> String {
+        let files = self.files(classes);
+        let what = match name {
+            Some(name) => format!("StorageClass \"{name}\" is defined differently in {files}"),
+            None => format!("Different StorageClasses are marked as the default one in {files}"),
+        };
+        format!(
+            "{what}, so none of them is taken. Add the right one to the facts about the cluster."
+        )
+    }
+
+    /// Where they are defined.
+    fn files(&self, definitions: &[usize]) -> String {
+        let mut files: Vec<String> = definitions
+            .iter()
+            .map(|number| self.scopes.name(self.scopes.source(*number)).to_owned())
+            .collect();
+        files.sort();
+        files.dedup();
+        let more = files.len().saturating_sub(3);
+        files.truncate(3);
+        if more > 0 {
+            files.push(format!("{more} more"));
+        }
+        listed(&files)
+    }
+}
+
+fn used_apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
+    )
+}
+
+fn rendered_apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+    )
+}
+
+fn apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
+    )
+}

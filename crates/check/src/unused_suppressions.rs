@@ -1,0 +1,101 @@
+//! Suppressions that silence nothing.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::files::Files;
+use engine::model::labels::Labels;
+use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
+use engine::rules::{Outcome, codes};
+use engine::verdict::Finding;
+use report::{Notice, Place, Report};
+
+/// What the object's annotations ask to be silent about and nobody found, a sentence
+/// each. Where the object could not be judged in full, they may be right.
+pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<String> {
+    if is_unknown(findings) {
+        return Vec::new();
+    }
+    let mut unused: Vec<String> = ignored_rules(annotations)
+        .filter(|rule| findings.iter().all(|finding| finding.rule != *rule))
+        .filter_map(|rule| match codes::find(rule) {
+            Some(_) => Some(format!(
+                "The annotation {} lists {rule}, but that rule finds nothing here; take it off the list.",
+                keys::IGNORE
+            )),
+            // Where there are findings, the policy has reported it.
+            None => findings.is_empty().then(|| {
+                format!(
+                    "The annotation {} lists \"{rule}\", and there is no such rule.",
+                    keys::IGNORE
+                )
+            }),
+        })
+        .collect();
+    let action = annotations.get(keys::ACTION).map(str::trim);
+    if findings.is_empty() && action.and_then(Action::from_name) == Some(Action::Ignore) {
+        unused.push(format!(
+            "The annotation {} has nothing to silence here; remove it.",
+            keys::ACTION
+        ));
+    }
+    unused
+}
+
+/// The exemptions of the policy `file`, whose text is at hand, that cover no finding of a report
+/// on everything the policy is for.
+#[must_use]
+pub fn unused_exemptions(
+    policy: &Policy,
+    file: &Path,
+    text: &str,
+    report: &Report,
+    files: &dyn Files,
+) -> Vec<Notice> {
+    let all_seen = report.unread.is_empty()
+        && report.summary.unopened.is_empty()
+        && !is_unknown(report.findings.iter().map(|located| &located.finding));
+    if !all_seen {
+        return Vec::new();
+    }
+    let used: HashSet<u64> = report
+        .findings
+        .iter()
+        .filter_map(|located| match located.finding.suppressed.as_ref()?.by {
+            SuppressedBy::Exemption { line } => Some(line),
+            SuppressedBy::Namespace | SuppressedBy::Object => None,
+        })
+        .collect();
+    policy
+        .exemptions()
+        .filter(|(line, _)| !used.contains(line))
+        .map(|(line, reason)| Notice {
+            object: None,
+            place: Some(in_file(file, line, text, files)),
+            text: format!(
+                "The exemption \"{reason}\" of the policy covers nothing that was found; remove it, unless the cluster needs it."
+            ),
+        })
+        .collect()
+}
+
+fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
+    let mut findings = findings.into_iter();
+    findings.any(|finding| finding.outcome == Outcome::Unknown)
+}
+
+fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
+    let line = usize::try_from(line).unwrap_or(1);
+    let text = text.lines().nth(line - 1).unwrap_or_default();
+    let blanks = text.chars().take_while(|c| *c == ' ').count();
+    let real = files.real(file);
+    Place {
+        file: file.display().to_string(),
+        path: Some(files.path_of(real.as_deref().unwrap_or(file))),
+        line,
+        column: blanks + 1,
+        end_column: text.trim_end().chars().count().max(blanks + 1) + 1,
+        text: text.to_owned(),
+        template: None,
+    }
+}

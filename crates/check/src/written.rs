@@ -1,0 +1,302 @@
+//! Where something is written that was rendered: in a template, in the file of a kustomization, or
+//! in the object of a release.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::files::Files;
+use super::parsed_object::ParsedObject;
+use super::text::{Release, Root};
+use engine::model::object::ObjectRef;
+use manifest::delivery::spot_at;
+use manifest::objects::read_objects;
+use manifest::position::Lines;
+use manifest::read::Position;
+use manifest::source::{MAX_BYTES, Source};
+use report::Place;
+
+/// The most that is read of the file that makes a folder a chart or a kustomization.
+const MAX_ROOT_FILE: u64 = 1 << 20;
+
+fn shown(path: &Path) -> String {
+    match path.strip_prefix(".") {
+        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
+        _ => path.to_string_lossy().into_owned(),
+    }
+}
+
+/// A line of a file, counted from 1, the columns of what stands on it, counted
+/// from 1 in characters, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    number: usize,
+    column: usize,
+    end_column: usize,
+    text: String,
+}
+
+impl Line {
+    fn of(number: usize, text: &str) -> Self {
+        let indent = text.chars().take_while(|c| *c == ' ').count();
+        Self {
+            number,
+            column: indent + 1,
+            end_column: text.trim_end().chars().count().max(indent + 1) + 1,
+            text: text.to_owned(),
+        }
+    }
+
+    /// The place of an object that was rendered from `template`.
+    fn in_file(self, file: String, template: String, files: &dyn Files) -> Place {
+        let real = files
+            .real(Path::new(&file))
+            .unwrap_or_else(|| PathBuf::from(&file));
+        Place {
+            path: Some(files.path_of(&real)),
+            file,
+            line: self.number,
+            column: self.column,
+            end_column: self.end_column,
+            text: self.text,
+            template: Some(template),
+        }
+    }
+}
+
+/// The position of the rendered `object` in its source: where [`line_in`] finds it, else the
+/// start of the file that makes the root one. A template may name any file, so only those of
+/// the root are read.
+pub(super) fn of_root(
+    root: &Root,
+    from: Option<&str>,
+    object: &ObjectRef,
+    field: &str,
+    files: &dyn Files,
+) -> Place {
+    let template = shown(&root.folder);
+    let found =
+        from.and_then(|it| Some((it.to_owned(), line_in(files, it, &root.top, object, field)?)));
+    let (file, line) = found.unwrap_or_else(|| {
+        let text = files.text(&root.top, &root.file, MAX_ROOT_FILE);
+        (shown(&root.file), first_line(&text.unwrap_or_default()))
+    });
+    line.in_file(file, template, files)
+}
+
+/// The line of the file `from` that `object` was rendered from, or the file's start. `None`
+/// where the file is not in the folder `top` or cannot be read.
+fn line_in(
+    files: &dyn Files,
+    from: &str,
+    top: &Path,
+    object: &ObjectRef,
+    field: &str,
+) -> Option<Line> {
+    let text = files.text(top, Path::new(from), MAX_BYTES)?;
+    let line = line_of(&text, &object.kind, &object.name, field);
+    Some(line.unwrap_or_else(|| first_line(&text)))
+}
+
+/// The position of an object of standard input in the file that its text names as its source,
+/// where that is a file of the repository with an object of the kind.
+pub(super) fn of_piped(
+    from: &str,
+    object: &ObjectRef,
+    field: &str,
+    files: &dyn Files,
+) -> Option<Place> {
+    let file = Path::new(from);
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    let is_plain = file.components().all(is_plain);
+    let text = files.text(files.top(), file, MAX_BYTES);
+    let line = line_of(
+        &text.filter(|_| is_plain)?,
+        &object.kind,
+        &object.name,
+        field,
+    )?;
+    Some(line.in_file(from.to_owned(), "standard input".to_owned(), files))
+}
+
+fn first_line(text: &str) -> Line {
+    Line::of(1, text.lines().next().unwrap_or_default())
+}
+
+/// The position of the object that is rendered as `kind` and `name` in the text it
+/// was rendered from: the line of `field` (`spec.strategy` for example) where it
+/// is known, else the line with its kind. The text may be a template, so lines
+/// are looked at and nothing is parsed. `None` where no line has the kind.
+fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
+    let lines: Vec<&str> = source.lines().collect();
+    let of_kind: Vec<usize> = (0..lines.len())
+        .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| it == kind))
+        .collect();
+    let document = |at: usize| {
+        let start = lines[..at]
+            .iter()
+            .rposition(|line| line.starts_with("---"))
+            .map_or(0, |marker| marker + 1);
+        let end = lines[at..]
+            .iter()
+            .position(|line| line.starts_with("---"))
+            .map_or(lines.len(), |marker| at + marker);
+        start..end
+    };
+    let is_called = |at: &&usize| {
+        lines[document(**at)].iter().any(|line| {
+            value_of(line, 2, "name").is_some_and(|it| !it.is_empty() && name.contains(it))
+        })
+    };
+    let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
+    let mut found = at;
+    // A field of a list's item is looked for no deeper than the list.
+    let mut from = document(at).start;
+    let end = document(at).end;
+    for (depth, key) in field.split('.').enumerate() {
+        let (key, is_item) = key.split_once('[').map_or((key, false), |it| (it.0, true));
+        let next = (from..end).find(|&line| value_of(lines[line], depth * 2, key).is_some());
+        let Some(next) = next else { break };
+        found = next;
+        from = next + 1;
+        if is_item {
+            break;
+        }
+    }
+    Some(Line::of(found + 1, lines[found]))
+}
+
+/// The value of `key` on a line that starts with it after `indent` blanks.
+fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
+    let (blanks, rest) = line.split_at_checked(indent)?;
+    let value = rest.strip_prefix(key)?.strip_prefix(':')?;
+    let value = value.split(" #").next().unwrap_or_default().trim();
+    is_blank(blanks).then(|| value.trim_matches(['"', '\'']))
+}
+
+/// The place of a release's values in its object, or of the whole object. The source is the one
+/// that the release was read from.
+pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) -> Place {
+    let field = release.field.as_str();
+    let template = release.template.as_deref().map(Path::new);
+    let written = template.and_then(|it| in_template(release, it, field, files));
+    let Written {
+        file,
+        path,
+        text,
+        start,
+        end,
+    } = written.unwrap_or_else(|| {
+        let text = source.text().unwrap_or_default().into_owned();
+        let path = source.real_path().map(|path| files.path_of(path));
+        Written::of(source.name.clone(), path, text, &release.place, field)
+    });
+    let lines = Lines::of(&text);
+    let (line, column) = lines.line_and_column(start);
+    let (_, end_column) = lines.line_and_column(end);
+    Place {
+        file,
+        path,
+        line,
+        column,
+        end_column: end_column.max(column + 1),
+        text: text.lines().nth(line - 1).unwrap_or_default().to_owned(),
+        template: Some(release.rendered_from.clone()),
+    }
+}
+
+/// The field of an object in the file of the files, named `from`, that it was rendered from.
+pub(super) fn in_release(
+    from: &str,
+    release: &Release,
+    known: &ParsedObject,
+    field: &str,
+    files: &dyn Files,
+) -> Option<Place> {
+    let line = line_in(files, from, files.top(), &known.reference, field)?;
+    Some(line.in_file(from.to_owned(), release.shown(), files))
+}
+
+/// A field in the text of a file.
+struct Written {
+    file: String,
+    path: Option<String>,
+    text: String,
+    start: usize,
+    end: usize,
+}
+
+impl Written {
+    fn of(file: String, path: Option<String>, text: String, place: &Position, field: &str) -> Self {
+        let spot = spot_at(&text, place, field);
+        let (start, end) = spot.map_or((0, 0), |spot| (spot.start, spot.end));
+        Self {
+            file,
+            path,
+            text,
+            start,
+            end,
+        }
+    }
+}
+
+/// The field in the object of the file that a kustomization takes it from.
+fn in_template(release: &Release, file: &Path, field: &str, files: &dyn Files) -> Option<Written> {
+    let real = files.real(file)?;
+    let text = files.text(files.top(), &real, MAX_BYTES)?;
+    let parsed = read_objects(&[Source::in_memory("", text.clone())], true, || {});
+    let reference = &release.owner;
+    let mut named = parsed.deliveries.into_iter().filter(|it| {
+        it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
+    });
+    let place = named.next().map_or_else(Position::start, |it| it.place);
+    let path = Some(files.path_of(&real));
+    Some(Written::of(shown(file), path, text, &place, field))
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of;
+
+    #[test]
+    fn the_line_of_an_object_is_found_in_what_it_was_rendered_from() {
+        let template = "\
+{{- if .Values.web }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include \"web.fullname\" . }}
+spec:
+  replicas: 1
+  strategy:
+    type: RollingUpdate
+  template:
+    spec:
+      volumes:
+        - name: data
+{{- end }}
+---
+kind: Deployment
+metadata:
+  name: \"db\"   # the database
+spec: {}
+";
+        let table = [
+            ("web", "spec.strategy", Some((8, 3, 12))),
+            ("web", "spec.replicas", Some((7, 3, 14))),
+            ("web", "spec.template.spec.volumes[0]", Some((12, 7, 15))),
+            ("web", "spec.paused", Some((6, 1, 6))),
+            ("web", "metadata.annotations", Some((4, 1, 10))),
+            ("prod-db", "spec.strategy", Some((19, 1, 9))),
+        ];
+        for (name, field, place) in table {
+            let found = line_of(template, "Deployment", name, field);
+            let found = found.map(|it| (it.number, it.column, it.end_column));
+            assert_eq!(found, place, "{name} {field}");
+        }
+        assert_eq!(line_of(template, "StatefulSet", "web", "spec"), None);
+        assert_eq!(line_of("kind: {{ .kind }}\n", "Job", "x", "spec"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Files that are read again when they change, and only once they are whole.
+//!
+//! The contents are polled: Kubernetes changes a mounted
+//! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
+//! files themselves never sees. A change counts once two looks in a row agree
+//! on it: a file that is being written, two files that are written one after
+//! the other, or a directory that is removed while it is opened would otherwise
+//! count as a change that nobody made.
+
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
+/// (Kubernetes documentation, "Secrets").
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// One of the files cannot be read, or is too large.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the operating system says.
+    pub source: io::Error,
+}
+
+/// `N` files that belong together.
+#[derive(Debug)]
+pub struct FilePoller<const N: usize> {
+    paths: [PathBuf; N],
+    /// What the caller knows.
+    reported: Look<N>,
+    /// What the last look found.
+    last: Look<N>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Look<const N: usize> {
+    Contents([Vec<u8>; N]),
+    /// The error's sentence.
+    Unreadable(String),
+}
+
+impl<const N: usize> FilePoller<N> {
+    /// Reads the files as they are now.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be read, or is larger than 1 MiB.
+    pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
+        let contents = read_all(&paths)?;
+        let reported = Look::Contents(contents.clone());
+        let last = reported.clone();
+        let poller = Self {
+            paths,
+            reported,
+            last,
+        };
+        Ok((poller, contents))
+    }
+
+    /// Follows files that could not be read, for this reason.
+    #[must_use]
+    pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
+        let reported = Look::Unreadable(error.to_string());
+        let last = reported.clone();
+        Self {
+            paths,
+            reported,
+            last,
+        }
+    }
+
+    /// Waits for the next change, looking once `every` so often.
+    ///
+    /// # Errors
+    ///
+    /// The change is that a file cannot be read any more.
+    pub async fn changed(&mut self, every: Duration) -> Result<[Vec<u8>; N], ReadError> {
+        loop {
+            if let Some(change) = self.look().await {
+                return change;
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// Looks once; says what changed if the look before found the same.
+    async fn look(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
+        let paths = self.paths.clone();
+        // Only a runtime that shuts down fails to run the read.
+        let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
+        let seen = match &found {
+            Ok(contents) => Look::Contents(contents.clone()),
+            Err(error) => Look::Unreadable(error.to_string()),
+        };
+        let settled = seen == self.last;
+        self.last = seen;
+        if !settled || self.last == self.reported {
+            return None;
+        }
+        self.reported.clone_from(&self.last);
+        Some(found)
+    }
+}
+
+fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadError> {
+    let mut contents = [const { Vec::new() }; N];
+    for (path, content) in paths.iter().zip(&mut contents) {
+        *content = read_regular(path, MAX_BYTES).map_err(|source| ReadError {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(contents)
+}
+
+/// The content of a regular file of at most `most` bytes. Never waits: a FIFO, a socket or a
+/// device is refused before it is opened, and one that takes the file's place meanwhile right
+/// after.
+///
+/// # Errors
+///
+/// The file cannot be read, is not a regular file, or is larger.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let check = |metadata: Metadata| match () {
+        () if !metadata.is_file() => Err(io::Error::other("it is not a regular file")),
+        () if metadata.len() > most => Err(too_large(most)),
+        () => Ok(()),
+    };
+    check(fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+    let file = options.open(path)?;
+    check(file.metadata()?)?;
+    let mut content = Vec::new();
+    file.take(most + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
+        return Err(too_large(most));
+    }
+    Ok(content)
+}
+
+/// So that opening a FIFO does not wait for somebody who writes.
+#[cfg(unix)]
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("it is larger than {most} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_reported_once_and_only_when_two_looks_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let write = |a: &str, b: &str| {
+            fs::write(&paths[0], a).unwrap();
+            fs::write(&paths[1], b).unwrap();
+        };
+        write("1", "1");
+        let (mut files, contents) = FilePoller::open(paths.clone()).unwrap();
+        assert_eq!(contents, [b"1", b"1"]);
+        assert!(files.look().await.is_none(), "nothing changed");
+
+        write("2", "1");
+        assert!(files.look().await.is_none(), "not settled");
+        write("2", "2");
+        assert!(files.look().await.is_none(), "not settled either");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2", b"2"]);
+        assert!(files.look().await.is_none(), "reported");
+
+        write("3", "2");
+        assert!(files.look().await.is_none(), "not settled");
+        write("2", "2");
+        assert!(files.look().await.is_none(), "as it was");
+        assert!(files.look().await.is_none(), "nothing changed");
+
+        fs::remove_file(&paths[1]).unwrap();
+        assert!(files.look().await.is_none(), "not settled");
+        let gone = files.look().await.unwrap().unwrap_err();
+        assert_eq!(gone.path, paths[1]);
+        assert!(files.look().await.is_none(), "reported");
+
+        write("2", "2");
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_ok(), "there again");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_a_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        let large = folder.path().join("large");
+        let sparse = fs::File::create(&large).unwrap();
+        sparse.set_len(5 << 30).unwrap();
+        for (path, why) in [
+            (Path::new("/dev/zero"), "it is not a regular file"),
+            (&fifo, "it is not a regular file"),
+            (folder.path(), "it is not a regular file"),
+            (&large, "it is larger than 1048576 bytes"),
+        ] {
+            let error = FilePoller::open([path.to_owned()]).unwrap_err();
+            assert_eq!(error.to_string(), format!("{}: {why}", path.display()));
+        }
+    }
+
+    /// A look that waited for the FIFO would be the last one.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_fifo_in_the_place_of_a_file_is_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let (mut files, _) = FilePoller::open([path.clone()]).unwrap();
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_err());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "2").unwrap();
+        assert!(files.look().await.is_none(), "not settled");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2"]);
+    }
+}

@@ -1,0 +1,324 @@
+//! Reads the texts, and renders the releases among them, and those that these
+//! deliver.
+//!
+//! A folder may be rendered by itself before a release is found that adds to it. The release's
+//! rendering takes its place then, and that of all it delivers.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::discover::{Discovered, Kustomizations, ReadOptions, report_by};
+use super::progress::Progress;
+use super::reason::Reason;
+use super::releases::{
+    self, Chart, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes,
+};
+use super::rendering::Render;
+use super::rendering::release::Job;
+use check::text::Origin;
+use check::{Reading, Text};
+use manifest::source::Source;
+
+/// Reads the objects of all texts, and of what the releases among them deliver.
+///
+/// # Errors
+/// Nothing can be rendered on this machine, or not with these options.
+pub(super) fn deliver(
+    discovered: Discovered,
+    kustomizations: Kustomizations,
+    options: ReadOptions<'_>,
+) -> io::Result<Reading> {
+    let progress = Progress::of(discovered.texts.len());
+    let done = || progress.step();
+    let repository = options.repository;
+    let reading = Reading::of(discovered.texts, options.namespace, repository, done);
+    drop(progress);
+    let mut delivering = Delivering {
+        reading,
+        releases: Vec::new(),
+        remotes: remotes(repository),
+        refused: Vec::new(),
+        standing: HashSet::new(),
+        kustomizations,
+        options,
+    };
+    delivering.deliver()?;
+    let superseded = delivering.superseded();
+    delivering.report(&superseded);
+    let mut reading = delivering.end(&superseded);
+    let summary = &mut reading.summary;
+    summary.files += discovered.unread.len();
+    summary.links = discovered.links;
+    summary.templates += discovered.templates;
+    for (kind, count) in discovered.counts {
+        *summary.unopened.entry(kind).or_default() += count;
+    }
+    reading.parts.extend(discovered.parts);
+    reading.unread.splice(..0, discovered.unread);
+    reading.unopened.splice(..0, discovered.unopened);
+    Ok(reading)
+}
+
+/// What was read so far.
+struct Delivering<'a> {
+    reading: Reading,
+    /// What was rendered for releases, by the numbers of the texts.
+    releases: Vec<(usize, Release)>,
+    remotes: Vec<String>,
+    /// Releases that are not rendered.
+    refused: Vec<Refused>,
+    /// Folders, without links, that a release delivers as they stand.
+    standing: HashSet<PathBuf>,
+    kustomizations: Kustomizations,
+    options: ReadOptions<'a>,
+}
+
+impl Delivering<'_> {
+    /// Renders the releases, then those that these deliver.
+    fn deliver(&mut self) -> io::Result<()> {
+        let mut first = 0;
+        for _ in 0..MAX_DEPTH {
+            let texts = &self.reading.texts;
+            let around = self.reading.namespaces(first);
+            let context = RenderContext {
+                repository: self.options.repository,
+                texts,
+                deliveries: &self.reading.deliveries,
+                fetcher: self.options.fetcher,
+                remotes: &self.remotes,
+            };
+            let Wanted {
+                rendered,
+                placed,
+                standing,
+                refused,
+            } = releases::wanted(&context, first, &around)?;
+            first = texts.len();
+            self.standing.extend(standing);
+            self.refused.extend(refused);
+            for placed in placed {
+                self.place(&placed);
+            }
+            let numbered: Vec<(usize, &Release)> =
+                rendered.iter().map(|(it, _)| it).enumerate().collect();
+            let replaced = self.replaced(&numbered);
+            let waits = |release: &Release| {
+                let by = replaced.get(&release.owner.place.source);
+                by.is_some_and(|by| by.iter().any(|other| rendered[*other].0 != *release))
+            };
+            let waits: Vec<bool> = rendered.iter().map(|(it, _)| waits(it)).collect();
+            let (mut now, mut later) = (Vec::new(), Vec::new());
+            for (wanted, waits) in rendered.into_iter().zip(waits) {
+                if waits { &mut later } else { &mut now }.push(wanted);
+            }
+            self.render(now)?;
+            // What is rendered with all that a release adds holds the same releases again.
+            let replaced = self.replaced(&self.numbered());
+            later.retain(|(release, _)| !replaced.contains_key(&release.owner.place.source));
+            self.render(later)?;
+            if first == self.reading.texts.len() {
+                break;
+            }
+            self.reading.read(self.options.repository, || {});
+        }
+        Ok(())
+    }
+
+    /// Gives the files of a folder the namespace that a release delivers them into: those of
+    /// several releases are as many texts.
+    fn place(&mut self, placed: &Placed) {
+        let takes = |text: &Text| {
+            let folder = text.file().and_then(Path::parent);
+            folder.is_some_and(|it| match placed.is_recursive {
+                true => it.starts_with(&placed.folder),
+                false => it == placed.folder,
+            })
+        };
+        let mut more = Vec::new();
+        for text in self.reading.texts.iter_mut().filter(|it| takes(it)) {
+            let namespace = placed.namespace.as_str();
+            match text.namespace.as_deref() {
+                None => text.namespace = Some(namespace.to_owned()),
+                Some(known) if known == namespace => {}
+                Some(_) => more.push(text.in_namespace(namespace)),
+            }
+        }
+        self.reading.texts.extend(more);
+    }
+
+    /// Renders those that have not been rendered yet.
+    fn render(&mut self, wanted: Vec<(Release, Job)>) -> io::Result<()> {
+        let known = self.releases.iter();
+        let known: HashMap<&Release, usize> = known.map(|(number, it)| (it, *number)).collect();
+        let same = wanted.iter().map(|(it, _)| known.get(it).copied());
+        let same: Vec<Option<usize>> = same.collect();
+        let (mut releases, mut jobs) = (Vec::new(), Vec::new());
+        for ((release, job), same) in wanted.into_iter().zip(same) {
+            let same = same.and_then(|number| self.reading.texts.get_mut(number));
+            if let Some(Origin::Release(known)) = same.map(|text| &mut text.origin) {
+                known.held_by.push(release.owner.place.source);
+                continue;
+            }
+            releases.push(release);
+            jobs.push(job);
+        }
+        let texts = match self.wish() {
+            Render::Never => {
+                let skipped = |_| Err(Reason::from(""));
+                jobs.iter().map(skipped).collect()
+            }
+            Render::Auto | Render::Require => self.options.rendering.releases(&jobs)?,
+        };
+        for (release, text) in releases.into_iter().zip(texts) {
+            match text {
+                Ok(text) => {
+                    let source = Source::rendered(&release.shown(), text);
+                    let origin = Box::new(release.origin(self.options.repository));
+                    let texts = &mut self.reading.texts;
+                    self.releases.push((texts.len(), release));
+                    texts.push(Text::new(source, Origin::Release(origin)));
+                }
+                Err(reason) => {
+                    let folders = release.chart.folder().cloned().into_iter().collect();
+                    let refused = Refused::of(&release.owner, folders, reason);
+                    self.refused.push(refused);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wish(&self) -> Render {
+        match self.options.fetcher.is_required() {
+            true => Render::Require,
+            false => self.options.render.render,
+        }
+    }
+
+    fn numbered(&self) -> Vec<(usize, &Release)> {
+        let releases = self.releases.iter();
+        releases
+            .map(|(number, release)| (*number, release))
+            .collect()
+    }
+
+    /// The texts that hold, without what a release adds, what one of these releases delivers, and
+    /// the numbers of those.
+    fn replaced(&self, releases: &[(usize, &Release)]) -> HashMap<usize, Vec<usize>> {
+        let mut by_folder: HashMap<&Path, Vec<(usize, bool)>> = HashMap::new();
+        for (number, release) in releases {
+            if let Some(folder) = release.chart.folder() {
+                let holds_files = matches!(release.chart, Chart::Generated(..))
+                    && (self.kustomizations == Kustomizations::Rendered || release.changes());
+                let of_folder = by_folder.entry(folder).or_default();
+                of_folder.push((*number, holds_files));
+            }
+        }
+        let mut replaced: HashMap<usize, Vec<usize>> = HashMap::new();
+        if by_folder.is_empty() {
+            return replaced;
+        }
+        for (number, text) in self.reading.texts.iter().enumerate() {
+            let root = text.root().map(|it| it.real.as_path());
+            let Some(path) = root.or_else(|| text.file()) else {
+                continue;
+            };
+            if path.ancestors().any(|it| self.standing.contains(it)) {
+                continue;
+            }
+            let by = path.ancestors().flat_map(|above| {
+                let of_folder = by_folder.get(above).into_iter().flatten();
+                let is_it = move |it: &&(usize, bool)| it.1 || root == Some(above);
+                of_folder.filter(is_it).map(|it| it.0)
+            });
+            let by: Vec<usize> = by.collect();
+            if !by.is_empty() {
+                replaced.insert(number, by);
+            }
+        }
+        replaced
+    }
+
+    /// The texts that a release has made anew, and what was rendered for releases in these.
+    fn superseded(&self) -> HashSet<usize> {
+        let texts = &self.reading.texts;
+        let replaced = self.replaced(&self.numbered());
+        let mut superseded: HashSet<usize> = HashSet::new();
+        let is_gone = |holder: usize, superseded: &HashSet<usize>| {
+            // One that delivers itself stays.
+            let by = |other: &usize| {
+                let release = texts[*other].release();
+                let is_elsewhere = release.is_some_and(|it| it.place.source != holder);
+                is_elsewhere && !superseded.contains(other)
+            };
+            let mut others = replaced.get(&holder).into_iter().flatten();
+            superseded.contains(&holder) || others.any(by)
+        };
+        loop {
+            let before = superseded.len();
+            for (number, text) in texts.iter().enumerate() {
+                if let Some(release) = text.release()
+                    && release
+                        .held_by
+                        .iter()
+                        .all(|holder| is_gone(*holder, &superseded))
+                {
+                    superseded.insert(number);
+                }
+            }
+            if superseded.len() == before {
+                break;
+            }
+        }
+        let stays = |number: &usize| !superseded.contains(number);
+        let anew = replaced.iter().filter(|(_, by)| by.iter().any(stays));
+        let anew: Vec<usize> = anew.map(|(number, _)| *number).collect();
+        superseded.extend(anew);
+        superseded
+    }
+
+    /// Reports what is not rendered. What it takes from a folder of the repository is in doubt.
+    fn report(&mut self, superseded: &HashSet<usize>) {
+        let wish = self.wish();
+        for refused in std::mem::take(&mut self.refused) {
+            if superseded.contains(&refused.holder) {
+                continue;
+            }
+            for text in &mut self.reading.texts {
+                let path = text.root().map(|it| it.real.as_path());
+                let is_in = path.or_else(|| text.file()).is_some_and(|path| {
+                    refused
+                        .folders
+                        .iter()
+                        .any(|folder| path.starts_with(folder))
+                });
+                if is_in && text.doubt.is_none() {
+                    text.doubt = Some(refused.shown.clone());
+                }
+            }
+            let unopened = refused.unopened;
+            let count = self.reading.summary.unopened.entry(unopened.what.clone());
+            *count.or_default() += 1;
+            report_by(
+                wish,
+                unopened,
+                &mut self.reading.unopened,
+                &mut self.reading.unread,
+            );
+        }
+    }
+
+    fn end(mut self, superseded: &HashSet<usize>) -> Reading {
+        self.reading.leave_out(superseded);
+        let texts = &self.reading.texts;
+        let files = superseded.iter().filter_map(|it| texts[*it].file());
+        let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
+        self.reading.parts.extend(files);
+        let is_counted =
+            |(number, text): &(usize, &Text)| text.is_rendered() && !superseded.contains(number);
+        let rendered = self.reading.texts.iter().enumerate().filter(is_counted);
+        self.reading.summary.rendered = rendered.count();
+        self.reading
+    }
+}

@@ -1,0 +1,274 @@
+//! The texts to read, rendered where they are meant to be.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::fetch::Fetcher;
+use super::rendering::dependencies;
+use super::rendering::roots::{self, Places, Root, RootKind};
+use super::rendering::{Outcome, Render, RenderOptions, Rendering};
+use super::repository::Repository;
+use check::text::Origin;
+use check::{Files as _, Text, unread};
+use manifest::find::{Exclude, Found, find};
+use manifest::source::Source;
+use report::{Missing, Unopened, Unread};
+
+/// How to read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadOptions<'a> {
+    /// The namespace of objects that name none.
+    pub(super) namespace: Option<&'a str>,
+    pub(super) render: &'a RenderOptions,
+    pub(super) rendering: &'a Rendering<'a>,
+    pub(super) fetcher: &'a Fetcher<'a>,
+    pub(super) repository: &'a Repository,
+}
+
+impl<'a> ReadOptions<'a> {
+    const fn places(&self) -> Places<'a> {
+        Places {
+            repository: self.repository,
+            fetcher: self.fetcher,
+        }
+    }
+}
+
+/// What happens to kustomizations that can be rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kustomizations {
+    /// What they are rendered to is read.
+    Rendered,
+    /// Their files are read, so that they can be edited. What cannot be rendered is
+    /// known, and reported only where the others are rendered.
+    InPlace,
+}
+
+/// What lies under the paths, before anything is rendered. Pipes are read once.
+pub(super) struct Files {
+    sources: Vec<Source>,
+    unread: Vec<Unread>,
+    links: usize,
+    templates: usize,
+}
+
+/// What there is to read.
+#[derive(Default)]
+pub(super) struct Discovered {
+    /// Files that are nobody's part, then what charts and kustomizations were rendered to, then
+    /// what releases were.
+    pub(super) texts: Vec<Text>,
+    /// The checked files, without links, that are parts of what was rendered.
+    pub(super) parts: HashSet<PathBuf>,
+    /// What could not be rendered.
+    pub(super) unopened: Vec<Unopened>,
+    /// What could not be opened, or was to be rendered and could not be.
+    pub(super) unread: Vec<Unread>,
+    /// How many charts and kustomizations were not rendered, by kind.
+    pub(super) counts: BTreeMap<String, usize>,
+    /// Links that lead out of the directories, and were not followed.
+    pub(super) links: usize,
+    /// Templates of manifests, by their names.
+    pub(super) templates: usize,
+}
+
+/// Finds everything under `paths`.
+pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
+    let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) = paths
+        .iter()
+        .cloned()
+        .partition(|path| repository.leads_out(path));
+    let Found {
+        sources,
+        errors,
+        links,
+        templates,
+        ..
+    } = find(&paths, exclude, &mut io::stdin().lock());
+    let errors = errors.into_iter();
+    let errors = errors.map(|error| unread(error, None, repository));
+    let outside = outside.iter().map(|path| Unread {
+        file: path.display().to_string(),
+        path: Some(repository.path_of(path)),
+        at: None,
+        message: "This link leads out of the repository; name the file it leads to.".to_owned(),
+    });
+    Files {
+        sources,
+        unread: errors.chain(outside).collect(),
+        links,
+        templates,
+    }
+}
+
+/// Renders what is to be rendered among the files. The templates of a chart are never read as
+/// manifests, the files of a kustomization where it is not rendered, or `InPlace`.
+///
+/// # Errors
+/// Nothing can be rendered on this machine, or not with these options.
+pub(super) fn discover(
+    files: &Files,
+    kustomizations: Kustomizations,
+    options: ReadOptions<'_>,
+) -> io::Result<Discovered> {
+    let paths = files.sources.iter().filter_map(Source::path);
+    let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
+    let mut wanted = roots::find(&paths, options.places());
+    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
+    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
+    options.fetcher.fetch(remotes.collect())?;
+    for root in &mut wanted {
+        dependencies::add(root, options.places());
+    }
+    let outcomes = match options.render.render {
+        Render::Never => {
+            let skipped = |root| Outcome {
+                root,
+                text: Err(String::new().into()),
+            };
+            wanted.into_iter().map(skipped).collect()
+        }
+        Render::Auto | Render::Require => options.rendering.roots(wanted)?,
+    };
+    let mut sorted = Sorted::default();
+    for outcome in outcomes {
+        let is_kustomization = outcome.root.kind == RootKind::Kustomization;
+        let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
+        sorted.add(outcome, in_place, options.render.render);
+    }
+    let mut discovered = sorted.with(&files.sources);
+    discovered.unread.splice(..0, files.unread.iter().cloned());
+    discovered.links = files.links;
+    discovered.templates = files.templates;
+    Ok(discovered)
+}
+
+impl Discovered {
+    /// Adds why a chart or a kustomization is not looked into.
+    fn refuse(&mut self, unopened: Unopened, wish: Render) {
+        *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
+        report_by(wish, unopened, &mut self.unopened, &mut self.unread);
+    }
+}
+
+/// Reports what is not looked into; where all must be rendered, as an error.
+pub(super) fn report_by(
+    wish: Render,
+    unopened: Unopened,
+    reported: &mut Vec<Unopened>,
+    errors: &mut Vec<Unread>,
+) {
+    match wish {
+        Render::Never => {}
+        Render::Require if unopened.missing != Some(Missing::Tool) => errors.push(Unread {
+            message: format!(
+                "This {} cannot be rendered: {}.",
+                unopened.what, unopened.reason
+            ),
+            path: Some(unopened.path.clone()),
+            file: unopened.path,
+            at: None,
+        }),
+        Render::Auto | Render::Require => reported.push(unopened),
+    }
+}
+
+/// Roots by what came of them.
+#[derive(Default)]
+struct Sorted {
+    discovered: Discovered,
+    /// What was rendered, charts and kustomizations, and to what.
+    rendered: Vec<(Root, String)>,
+    /// Charts that were not rendered.
+    charts: Vec<Root>,
+    /// Kustomizations that were rendered, and whose files are read all the same.
+    in_place: Vec<Root>,
+    /// Kustomizations that were not rendered.
+    unrendered: Vec<Root>,
+}
+
+impl Sorted {
+    fn add(&mut self, Outcome { root, text }: Outcome, in_place: bool, wish: Render) {
+        let (kind, folder) = (root.kind.name(), root.folder.to_string_lossy().into_owned());
+        match text {
+            Ok(_) if in_place => return self.in_place.push(root),
+            Err(_) if in_place => return self.unrendered.push(root),
+            Ok(text) => return self.rendered.push((root, text)),
+            Err(reason) => self.discovered.refuse(
+                Unopened {
+                    what: kind.to_owned(),
+                    path: folder,
+                    missing: reason.missing,
+                    reason: reason.text,
+                },
+                wish,
+            ),
+        }
+        match root.kind {
+            RootKind::Chart => self.charts.push(root),
+            RootKind::Kustomization => self.unrendered.push(root),
+        }
+    }
+
+    /// Divides the files among what was rendered and what was not.
+    fn with(self, sources: &[Source]) -> Discovered {
+        let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
+        let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
+        for (number, root) in self.unrendered.iter().enumerate() {
+            let files = root.files.iter();
+            for (file, changed_by) in files.filter(|(file, _)| !in_place.contains(file)) {
+                let (taken_by, doubt) = unrendered.entry(file).or_default();
+                taken_by.push(number);
+                if let (None, Some(folder)) = (&doubt, changed_by) {
+                    *doubt = Some(format!("The kustomization {}", folder.display()));
+                }
+            }
+        }
+        let rendered = || self.rendered.iter().map(|(root, _)| root);
+        let held = || self.charts.iter().chain(rendered());
+        let charts = held().filter(|root| root.kind == RootKind::Chart);
+        let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
+        let files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
+        let is_free = |source: &Source| {
+            !source.real_path().is_some_and(|path| {
+                files.contains(&path.to_owned())
+                    || roots::is_of_chart(path, |it| charts.contains(it))
+            })
+        };
+        let (mut texts, mut parts) = (Vec::new(), HashSet::new());
+        for source in sources {
+            if !is_free(source) {
+                parts.extend(source.real_path().map(Path::to_owned));
+                continue;
+            }
+            let mut text = Text::read_from(source.clone());
+            if let Some((taken_by, doubt)) = text.file().and_then(|it| unrendered.remove(it)) {
+                (text.taken_by, text.doubt) = (taken_by, doubt);
+            }
+            texts.push(text);
+        }
+        texts.extend(self.rendered.into_iter().map(of_root));
+        Discovered {
+            texts,
+            parts,
+            ..self.discovered
+        }
+    }
+}
+
+/// What the root was rendered to.
+fn of_root((root, text): (Root, String)) -> Text {
+    let source = Source::rendered(&root.folder.to_string_lossy(), text);
+    let origin = check::text::Root {
+        file: root.file(),
+        folder: root.folder,
+        real: root.real,
+        top: root.top,
+    };
+    let origin = match root.kind {
+        RootKind::Chart => Origin::Chart(origin),
+        RootKind::Kustomization => Origin::Kustomization(origin),
+    };
+    Text::new(source, origin)
+}

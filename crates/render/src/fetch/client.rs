@@ -1,0 +1,297 @@
+//! Asks hosts, within limits.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::{Resolver, Unasked};
+use crate::rendering::program::Failure;
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Response, StatusCode, Url, redirect};
+
+/// The most bytes of a packed chart. The largest that is known has a tenth of it.
+pub(super) const MAX_CHART: u64 = 32 << 20;
+
+/// The most bytes of an index of a repository.
+pub(super) const MAX_INDEX: u64 = 64 << 20;
+
+/// The most bytes of a manifest or a token.
+pub(super) const MAX_ANSWER: u64 = 4 << 20;
+
+/// How long a host may take to be reached.
+const CONNECT: Duration = Duration::from_secs(10);
+
+const MAX_REDIRECTS: usize = 5;
+
+/// Why nothing was fetched. Each is the end of a sentence.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("{0} is not a URL that anything is fetched from")]
+    Url(String),
+    #[error(
+        "{url} is on the host {host}, which the manifests do not name; allow it with --fetch-from {host}"
+    )]
+    OtherHost { url: String, host: String },
+    #[error("{host} is not among the hosts of --fetch-from")]
+    NotAllowed { host: String },
+    #[error("{host} is not asked: {reason}; allow it with --fetch-from {host}")]
+    Private { host: String, reason: Unasked },
+    #[error("{host} is not asked: {reason}")]
+    Unknown { host: String, reason: Unasked },
+    #[error("{url} answers {status}")]
+    Status { url: String, status: StatusCode },
+    #[error("{url} redirects more than {MAX_REDIRECTS} times")]
+    Redirects { url: String },
+    #[error("{url} is larger than {} MiB", limit >> 20)]
+    Large { url: String, limit: u64 },
+    #[error("{url} did not answer within {} s", limit.as_secs())]
+    Slow { url: String, limit: Duration },
+    #[error("{url} cannot be read: {source}")]
+    Request {
+        url: String,
+        source: Box<reqwest::Error>,
+    },
+    #[error("{url} has the digest {found}, and {expected} was announced")]
+    Digest {
+        url: String,
+        found: String,
+        expected: String,
+    },
+    #[error("{url} {problem}")]
+    Content { url: String, problem: String },
+    #[error("{url} has no version of {name} that fits {version}")]
+    Version {
+        url: String,
+        name: String,
+        version: String,
+    },
+    #[error("{0} is a version in a notation that is not read here")]
+    Constraint(String),
+    #[error("fetching from {host} uses your SSH keys; allow it with --fetch-from {host}")]
+    Keys { host: String },
+    #[error("{url} is on this machine; allow it with --fetch-from {url}")]
+    Local { url: String },
+    #[error("{url} has no commit, tag or branch named {name}")]
+    Reference { url: String, name: String },
+    #[error("{url} cannot be fetched: {failure}")]
+    Git { url: String, failure: Failure },
+}
+
+/// A client for the hosts that are allowed.
+pub(super) struct Client {
+    http: reqwest::Client,
+    resolver: Resolver,
+    /// How long an answer may take as a whole.
+    limit: Duration,
+}
+
+impl Client {
+    pub(super) fn new(globs: &[String], limit: Duration) -> Result<Self, reqwest::Error> {
+        let resolver = Resolver::new(globs);
+        let http = reqwest::Client::builder()
+            .dns_resolver(Arc::new(resolver.clone()))
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT.min(limit))
+            .timeout(limit)
+            .user_agent(concat!("multi-attach-guard/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            http,
+            resolver,
+            limit,
+        })
+    }
+
+    /// What is at the URL, which is on the host `named` by a manifest, or on one that is
+    /// allowed. Redirects are followed to such hosts; `headers` go to the first host only.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        named: &str,
+        headers: &HeaderMap,
+        limit: u64,
+    ) -> Result<Vec<u8>, FetchError> {
+        let mut response = self.request(url, named, headers).await?;
+        let status = response.status();
+        let url = response.url().to_string();
+        if !status.is_success() {
+            return Err(FetchError::Status { url, status });
+        }
+        let large = || FetchError::Large {
+            url: url.clone(),
+            limit,
+        };
+        if response
+            .content_length()
+            .is_some_and(|length| length > limit)
+        {
+            return Err(large());
+        }
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = response.chunk().await;
+            let Some(chunk) = chunk.map_err(|error| self.failed(&url, error))? else {
+                return Ok(bytes);
+            };
+            if (bytes.len() + chunk.len()) as u64 > limit {
+                return Err(large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The answer after all redirects, whatever its status.
+    pub(super) async fn request(
+        &self,
+        url: &str,
+        named: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response, FetchError> {
+        let mut at = parsed(url)?;
+        let first = at.origin();
+        for _ in 0..=MAX_REDIRECTS {
+            self.allow(&at, named)?;
+            self.addresses(&at).await?;
+            let mut request = self.http.get(at.clone());
+            if at.origin() == first {
+                request = request.headers(headers.clone());
+            }
+            let response = request.send().await;
+            let response = response.map_err(|error| self.failed(at.as_str(), error))?;
+            let location = response.headers().get(LOCATION);
+            let location = location.and_then(|it| it.to_str().ok());
+            let Some(location) = location.filter(|_| response.status().is_redirection()) else {
+                return Ok(response);
+            };
+            at = at
+                .join(location)
+                .map_err(|_| FetchError::Url(location.to_owned()))?;
+        }
+        let url = url.to_owned();
+        Err(FetchError::Redirects { url })
+    }
+
+    fn failed(&self, url: &str, error: reqwest::Error) -> FetchError {
+        let url = url.to_owned();
+        if error.is_timeout() {
+            let limit = self.limit;
+            return FetchError::Slow { url, limit };
+        }
+        FetchError::Request {
+            url,
+            source: Box::new(error.without_url()),
+        }
+    }
+
+    /// How long an answer may take as a whole.
+    pub(super) const fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Whether a Git repository may be asked. Its URL comes from a manifest.
+    pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let is_allowed = |name: &str| self.resolver.is_allowed(name);
+        match url.scheme() {
+            "http" | "https" => self.allow(url, &host),
+            "ssh" if is_allowed(&host) => Ok(()),
+            "ssh" => Err(FetchError::Keys { host }),
+            "file" if is_allowed(url.as_str()) => Ok(()),
+            "file" => Err(FetchError::Local {
+                url: url.to_string(),
+            }),
+            _ => Err(FetchError::Url(url.to_string())),
+        }
+    }
+
+    fn allow(&self, url: &Url, named: &str) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default();
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Url(url.to_string()));
+        }
+        if self.resolver.is_allowed(host) {
+            return Ok(());
+        }
+        let name = || host.to_owned();
+        if self.resolver.is_limited() && host == named {
+            return Err(FetchError::NotAllowed { host: name() });
+        }
+        if host != named {
+            let url = url.to_string();
+            return Err(FetchError::OtherHost { url, host: name() });
+        }
+        Ok(())
+    }
+
+    /// The addresses of the URL's host, which may be asked. None are known where a proxy connects
+    /// that knows other names than this machine.
+    pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, FetchError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        match self.resolver.addresses(&host).await {
+            Ok(found) => Ok(found),
+            Err(reason @ Unasked::Private(_)) => Err(FetchError::Private { host, reason }),
+            Err(_) if self.resolver.has_proxy() => Ok(Vec::new()),
+            Err(reason) => Err(FetchError::Unknown { host, reason }),
+        }
+    }
+}
+
+/// The host that the URL is on.
+pub(super) fn host(url: &str) -> Result<String, FetchError> {
+    let parsed = parsed(url)?;
+    let host = parsed.host_str();
+    host.map(str::to_owned)
+        .ok_or_else(|| FetchError::Url(url.to_owned()))
+}
+
+fn parsed(url: &str) -> Result<Url, FetchError> {
+    Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Client, Resolver, parsed};
+
+    #[test]
+    fn only_hosts_that_are_named_or_allowed_are_asked() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let table: [(&[&str], &str, Option<&str>); 8] = [
+            (&[], "https://charts.example.com/a", None),
+            (
+                &[],
+                "https://other.example.com/a",
+                Some("allow it with --fetch-from other.example.com"),
+            ),
+            (&[], "ftp://charts.example.com/a", Some("is not a URL")),
+            (&["*.example.com"], "https://other.example.com/a", None),
+            (
+                &["example.org"],
+                "https://charts.example.com/a",
+                Some("is not among the hosts"),
+            ),
+            (
+                &["example.org"],
+                "https://example.net/a",
+                Some("allow it with"),
+            ),
+            (&["127.0.0.1"], "http://127.0.0.1:80/a", None),
+            (&[], "file:///etc/passwd", Some("is not a URL")),
+        ];
+        for (globs, url, expected) in table {
+            let globs: Vec<String> = globs.iter().map(|&it| it.to_owned()).collect();
+            let client = Client {
+                http: reqwest::Client::new(),
+                resolver: Resolver::new(&globs),
+                limit: Duration::from_secs(1),
+            };
+            let allowed = client.allow(&parsed(url).unwrap(), "charts.example.com");
+            let message = allowed.err().map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(message, None, "{url}"),
+                Some(part) => assert!(message.unwrap().contains(part), "{url}"),
+            }
+        }
+    }
+}

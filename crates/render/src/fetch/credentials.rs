@@ -1,0 +1,58 @@
+//! Credentials, of Helm's own configuration and no other.
+
+use std::path::PathBuf;
+
+use ::files::read_regular;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use manifest::delivery::value_of;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use serde_json::Value;
+
+use super::client::MAX_ANSWER;
+
+/// The header for a repository of charts that Helm knows under this URL.
+pub(super) fn of_repository(url: &str) -> HeaderMap {
+    let content = content("HELM_REPOSITORY_CONFIG", "repositories.yaml");
+    let repositories = content.get("repositories").and_then(Value::as_array);
+    let same = |it: &&Value| {
+        let known = it.get("url").and_then(Value::as_str).unwrap_or_default();
+        known.trim_end_matches('/') == url.trim_end_matches('/')
+    };
+    let found = repositories.and_then(|all| all.iter().find(same));
+    let text = |key: &str| found?.get(key)?.as_str().filter(|it| !it.is_empty());
+    match (text("username"), text("password")) {
+        (Some(name), Some(password)) => header(&STANDARD.encode(format!("{name}:{password}"))),
+        _ => HeaderMap::new(),
+    }
+}
+
+/// The header for a registry that Helm is logged in to. A helper program is not started.
+pub(super) fn of_registry(host: &str) -> HeaderMap {
+    let content = content("HELM_REGISTRY_CONFIG", "registry/config.json");
+    let auth = content
+        .get("auths")
+        .and_then(|it| it.get(host)?.get("auth")?.as_str());
+    auth.map_or_else(HeaderMap::new, header)
+}
+
+fn header(basic: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Ok(mut value) = HeaderValue::from_str(&format!("Basic {basic}")) {
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    headers
+}
+
+/// A file of Helm's configuration; null where there is none.
+fn content(variable: &str, file: &str) -> Value {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = path("HELM_CONFIG_HOME")
+        .or_else(|| Some(path("XDG_CONFIG_HOME")?.join("helm")))
+        .or_else(|| Some(path("HOME")?.join(".config").join("helm")));
+    let file = path(variable).or_else(|| Some(home?.join(file)));
+    let bytes = file.and_then(|file| read_regular(&file, MAX_ANSWER).ok());
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.and_then(|text| value_of(&text)).unwrap_or_default()
+}

@@ -1,0 +1,332 @@
+//! Folders of Git repositories at one commit, fetched and laid out by git.
+//!
+//! What is kept is a bundle (<https://git-scm.com/docs/gitformat-bundle>) of one commit: its name
+//! and a pack. Nothing of a repository runs: git reads no configuration, has no hooks and no
+//! filters, and neither follows a submodule nor a redirect.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::process::Command;
+
+use super::Download;
+use super::client::{Client, FetchError};
+use super::repository::best;
+use crate::files::GIT;
+use crate::rendering::command_line::{CommandLine, Field, Word};
+use crate::rendering::group::Groups;
+use crate::rendering::program::{Failure, Limits, on_path, output};
+
+/// The most bytes of a pack.
+pub(super) const MAX_PACK: u64 = 64 << 20;
+
+/// The most bytes and files of a commit.
+const MAX_TREE: u64 = 256 << 20;
+const MAX_FILES: usize = 50_000;
+
+/// The first line of a bundle.
+const HEAD: &str = "# v2 git bundle\n";
+
+/// Settings of every git command, whatever the machine configures.
+const SETTINGS: [&str; 10] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "credential.helper=",
+    "fetch.unpackLimit=1",
+    "fetch.recurseSubmodules=false",
+    "gc.auto=0",
+    "http.followRedirects=false",
+    "protocol.version=2",
+];
+
+/// What a reference begins with that is a range of versions. No name of Git's has a colon.
+const TAGS: &str = "tags:";
+
+/// The reference for the newest tag that fits a range of versions.
+pub(crate) fn newest_tag(range: &str) -> String {
+    format!("{TAGS}{range}")
+}
+
+/// Variables of the environment that say how the network is reached.
+const PASSED: [&str; 11] = [
+    "PATH",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "SSH_AUTH_SOCK",
+];
+
+/// A repository of our own that lives as long as this.
+struct Repository {
+    git: PathBuf,
+    folder: tempfile::TempDir,
+    /// The protocol that git may use.
+    protocol: String,
+    /// The host of the URL and its addresses, as curl has it.
+    resolved: Option<String>,
+    limit: Duration,
+}
+
+/// The commit that the reference stands for.
+pub(super) async fn commit(
+    client: &Client,
+    url: &str,
+    reference: Option<&str>,
+) -> Result<Download, FetchError> {
+    let parsed = Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))?;
+    client.allow_repository(&parsed)?;
+    let address = Word::new(Field::GitUrl, url);
+    let address = address.map_err(|_| FetchError::Url(without_user(&parsed)))?;
+    let failed = |failure: Failure| failed(url, failure);
+    let wanted = reference.unwrap_or("HEAD");
+    let range = wanted.strip_prefix(TAGS);
+    let resolved = match parsed.port_or_known_default() {
+        Some(port) if matches!(parsed.scheme(), "http" | "https") => {
+            resolved(&parsed, port, &client.addresses(&parsed).await?)
+        }
+        _ => None,
+    };
+    let repository = Repository::new(parsed.scheme(), resolved, client.limit()).map_err(failed)?;
+    repository.init().await.map_err(failed)?;
+    let tag = match range {
+        Some(range) => Some(repository.newest_tag(url, &address, range).await?),
+        None => None,
+    };
+    let wanted = tag.as_deref().unwrap_or(wanted);
+    let named = Word::new(Field::GitReference, wanted).map_err(|_| FetchError::Reference {
+        url: without_user(&parsed),
+        name: wanted.to_owned(),
+    })?;
+    let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules";
+    let fetch = CommandLine::git(options).word(&address).word(&named);
+    let fetched = repository.git(&fetch).await;
+    if fetched.is_err() && repository.is_full() {
+        let (url, limit) = (without_user(&parsed), MAX_PACK);
+        return Err(FetchError::Large { url, limit });
+    }
+    fetched.map_err(failed)?;
+    let commit = repository
+        .git(&CommandLine::git("rev-parse --verify FETCH_HEAD^{commit}"))
+        .await
+        .map_err(failed)?;
+    let commit = commit.trim().to_owned();
+    let pack = repository
+        .pack()
+        .map_err(|error| failed(Failure::Copy(error)))?;
+    let bytes = [
+        format!("{HEAD}{commit} refs/heads/fetched\n\n").into_bytes(),
+        pack,
+    ]
+    .concat();
+    let what = fs::read_to_string(repository.folder.path().join("FETCH_HEAD"));
+    let is_pinned = wanted == commit || what.is_ok_and(|it| it.contains("\ttag '"));
+    let shown = format!("{} at the commit {commit}", without_user(&parsed));
+    let url = match (is_pinned, reference) {
+        (true, _) => shown,
+        (false, Some(name)) => format!("{shown} (the branch {name}, which may move)"),
+        (false, None) => format!("{shown} (the default branch, as no ref is given)"),
+    };
+    Ok(Download { bytes, url })
+}
+
+/// The host with the addresses that it has now; `None` where it is one itself.
+fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
+    let host = url.domain().filter(|_| !addresses.is_empty())?;
+    let addresses: Vec<String> = addresses
+        .iter()
+        .map(|address| match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        })
+        .collect();
+    Some(format!("{host}:{port}:{}", addresses.join(",")))
+}
+
+/// Lays out the files of a bundle in `folder`, which is not there yet.
+pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
+    let bytes = fs::read(bundle).map_err(Failure::Copy)?;
+    let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
+    let repository = Repository::new("none", None, limit)?;
+    repository.init().await?;
+    let packs = repository.folder.path().join("objects/pack");
+    fs::create_dir_all(&packs)
+        .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
+        .map_err(Failure::Copy)?;
+    repository
+        .git(&CommandLine::git(
+            "index-pack objects/pack/pack-fetched.pack",
+        ))
+        .await?;
+    let commit =
+        Word::new(Field::GitReference, commit).map_err(|_| broken("its commit has no name"))?;
+    let list = CommandLine::git("ls-tree -r -l").word(&commit);
+    let listed = repository.git(&list).await?;
+    let sizes = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(3));
+    let bytes: u64 = sizes.filter_map(|size| size.parse::<u64>().ok()).sum();
+    if bytes > MAX_TREE || listed.lines().count() > MAX_FILES {
+        let limit = MAX_TREE >> 20;
+        let problem = format!("it holds more than {limit} MiB or {MAX_FILES} files");
+        return Err(broken(&problem));
+    }
+    fs::create_dir_all(folder).map_err(Failure::Copy)?;
+    let read = CommandLine::git("read-tree").word(&commit);
+    repository.git(&read).await?;
+    let mut checkout = CommandLine::git("--no-pager");
+    checkout.option("--work-tree", folder);
+    for word in ["checkout-index", "--all", "--quiet"] {
+        checkout.flag(word);
+    }
+    repository.git(&checkout).await?;
+    // Whoever looks for the top of a repository finds it here.
+    fs::write(folder.join(GIT), "").map_err(Failure::Copy)
+}
+
+fn broken(complaint: &str) -> Failure {
+    Failure::Refused {
+        program: "git".to_owned(),
+        complaint: complaint.to_owned(),
+    }
+}
+
+/// The commit and the pack of a bundle.
+fn opened(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = bytes.strip_prefix(HEAD.as_bytes())?;
+    let end = rest.windows(2).position(|it| it == b"\n\n")?;
+    let line = std::str::from_utf8(&rest[..end]).ok()?;
+    let (commit, _) = line.split_once(' ')?;
+    let is_name = commit.bytes().all(|it| it.is_ascii_hexdigit());
+    (is_name && commit.len() >= 40).then_some((commit, &rest[end + 2..]))
+}
+
+fn failed(url: &str, failure: Failure) -> FetchError {
+    let url = Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it));
+    match failure {
+        Failure::Slow { limit, .. } => FetchError::Slow { url, limit },
+        failure => FetchError::Git { url, failure },
+    }
+}
+
+/// The URL without what may be a password.
+fn without_user(url: &Url) -> String {
+    let mut url = url.clone();
+    // A URL without a host has neither.
+    let _ = url.set_password(None);
+    if url.scheme() != "ssh" {
+        let _ = url.set_username("");
+    }
+    url.to_string()
+}
+
+impl Repository {
+    fn new(protocol: &str, resolved: Option<String>, limit: Duration) -> Result<Self, Failure> {
+        let missing = || Failure::Start {
+            program: "git".to_owned(),
+            error: io::Error::from(io::ErrorKind::NotFound),
+        };
+        Ok(Self {
+            git: on_path("git").ok_or_else(missing)?,
+            folder: tempfile::tempdir().map_err(Failure::Copy)?,
+            protocol: protocol.to_owned(),
+            resolved,
+            limit,
+        })
+    }
+
+    async fn init(&self) -> Result<(), Failure> {
+        let init = CommandLine::git("init --quiet --bare --template=");
+        self.git(&init).await.map(drop)
+    }
+
+    async fn git(&self, line: &CommandLine) -> Result<String, Failure> {
+        let folder = self.folder.path();
+        let mut command = Command::new(&self.git);
+        command.current_dir(folder).env_clear();
+        for name in PASSED {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command
+            .env("HOME", folder)
+            .env("LC_ALL", "C")
+            .env("GIT_DIR", folder)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ALLOW_PROTOCOL", &self.protocol)
+            .env(
+                "GIT_SSH_COMMAND",
+                "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oClearAllForwardings=yes",
+            );
+        if let Some(resolved) = &self.resolved {
+            // What was looked at is what is connected to.
+            command
+                .env("GIT_CONFIG_COUNT", "1")
+                .env("GIT_CONFIG_KEY_0", "http.curloptResolve")
+                .env("GIT_CONFIG_VALUE_0", resolved);
+        }
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.args(line.arguments());
+        let limits = Limits {
+            time: self.limit,
+            file: MAX_PACK,
+        };
+        output(command, "git", &Groups::watched(), limits).await
+    }
+
+    /// The newest tag of the repository at the URL that fits the range.
+    async fn newest_tag(
+        &self,
+        url: &str,
+        address: &Word,
+        range: &str,
+    ) -> Result<String, FetchError> {
+        let list = CommandLine::git("ls-remote --tags --refs").word(address);
+        let listed = self.git(&list).await;
+        let listed = listed.map_err(|failure| failed(url, failure))?;
+        let tags = listed
+            .lines()
+            .filter_map(|line| line.split_once("\trefs/tags/"));
+        let tags: Vec<&str> = tags.map(|(_, tag)| tag).collect();
+        let newest = best(tags.iter().copied(), range)?;
+        let name = format!("{TAGS}{range}");
+        let missing = || FetchError::Reference {
+            url: Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it)),
+            name,
+        };
+        let tag = newest.and_then(|at| tags.get(at)).ok_or_else(missing)?;
+        Ok(format!("refs/tags/{tag}"))
+    }
+
+    /// The one pack that was fetched.
+    fn pack(&self) -> io::Result<Vec<u8>> {
+        let mut files = self.files();
+        let pack = files.find(|file| file.extension().is_some_and(|it| it == "pack"));
+        fs::read(pack.ok_or_else(|| io::Error::other("git fetched no pack"))?)
+    }
+
+    /// Whether git was stopped because a pack has too many bytes.
+    fn is_full(&self) -> bool {
+        let mut sizes = self.files().filter_map(|file| file.metadata().ok());
+        sizes.any(|it| it.len() >= MAX_PACK)
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let packs = fs::read_dir(self.folder.path().join("objects/pack"));
+        packs.into_iter().flatten().flatten().map(|it| it.path())
+    }
+}

@@ -1,0 +1,500 @@
+//! `--fetch`: charts, manifests and Git repositories that are elsewhere, as files of a cache.
+//!
+//! Fetching is a step of its own, before anything is rendered. A host is asked only where the
+//! repository names it, or where `--fetch-from` allows it; a redirect is a host like any other.
+
+mod address;
+mod base;
+mod client;
+mod credentials;
+mod git;
+mod oci;
+mod repository;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use futures_util::stream::{self, StreamExt};
+use reqwest::header::HeaderMap;
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+use tokio::time::timeout_at;
+
+use super::files::{is_inside, normal};
+use super::reason::{Reason, without_user};
+use crate::Say;
+use client::{Client, FetchError, MAX_ANSWER};
+use manifest::kustomization::Chart as InflatedChart;
+
+/// The most that is fetched at once.
+const AT_ONCE: usize = 4;
+
+/// The most that one run fetches.
+const MAX_FETCHED: usize = 1_000;
+
+/// All of it together may take this many times what one answer may.
+const TIMES_IN_ALL: u32 = 10;
+
+/// Whether charts are fetched.
+#[derive(Args, Clone, Debug)]
+pub struct FetchOptions {
+    /// Fetch charts and bases that are elsewhere, from the hosts that the manifests name
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = Fetch::Never,
+        default_missing_value = "auto"
+    )]
+    pub fetch: Fetch,
+
+    /// The folder that keeps what was fetched [default: multi-attach-guard in the user's cache]
+    #[arg(long, value_name = "DIR")]
+    pub fetch_cache: Option<PathBuf>,
+
+    /// Fetch only from matching hosts, those of redirects too; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub fetch_from: Vec<String>,
+}
+
+/// Whether something is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fetch {
+    /// Fetch nothing
+    Never,
+    /// Fetch what can be fetched, and report the rest
+    Auto,
+    /// Fail if anything cannot be fetched
+    Require,
+}
+
+/// Something that is elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Remote {
+    /// A chart in a repository of charts.
+    Repository {
+        url: String,
+        name: String,
+        version: String,
+    },
+    /// A chart in a registry: `oci://registry/path`.
+    Oci { url: String, version: String },
+    /// A commit of a Git repository: itself, a tag or a branch; the default branch where none
+    /// is named.
+    Git {
+        url: String,
+        reference: Option<String>,
+    },
+    /// A manifest.
+    File { url: String },
+}
+
+pub(super) use git::newest_tag;
+
+/// What kustomize takes for a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A folder, without links, in what was fetched.
+    Folder(PathBuf),
+    File(PathBuf),
+}
+
+/// The most bytes of a file of the cache.
+const MAX_KEPT: u64 = git::MAX_PACK + 1024;
+
+impl Remote {
+    pub(super) fn url(&self) -> &str {
+        match self {
+            Self::Repository { url, .. }
+            | Self::Oci { url, .. }
+            | Self::Git { url, .. }
+            | Self::File { url } => url,
+        }
+    }
+
+    /// A Git repository by any of its URLs.
+    pub(super) fn git(url: &str, reference: Option<&str>) -> Self {
+        let url = match base::split(url) {
+            Some((scheme, rest)) => format!("{scheme}://{rest}"),
+            None => url.to_owned(),
+        };
+        // Argo CD's name of the default branch.
+        let reference = reference.filter(|it| *it != "HEAD").map(str::to_owned);
+        Self::Git { url, reference }
+    }
+
+    /// The chart of a repository, which may be a registry.
+    fn inflated(chart: &InflatedChart) -> Self {
+        let InflatedChart {
+            name,
+            repo,
+            version,
+        } = chart;
+        let version = match version.as_str() {
+            "" => "*".to_owned(),
+            version => version.to_owned(),
+        };
+        let (name, url) = (name.clone(), repo.trim_end_matches('/').to_owned());
+        match url.starts_with("oci://") {
+            true => Self::Oci {
+                url: format!("{url}/{name}"),
+                version,
+            },
+            false => Self::Repository { url, name, version },
+        }
+    }
+
+    /// How the file of the cache ends.
+    const fn extension(&self) -> &'static str {
+        match self {
+            Self::Repository { .. } | Self::Oci { .. } => ".tgz",
+            Self::Git { .. } => ".bundle",
+            Self::File { .. } => ".yaml",
+        }
+    }
+}
+
+impl Remote {
+    /// Its name as a path, which leads nowhere else.
+    fn path(&self) -> PathBuf {
+        let name = self.to_string();
+        let (_, name) = name.split_once("://").unwrap_or(("", &name));
+        let name = match cfg!(windows) {
+            true => name.replace(['<', '>', ':', '"', '|', '?', '*'], "_"),
+            false => name.to_owned(),
+        };
+        let parts = name.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
+        parts.collect()
+    }
+}
+
+/// As messages name it.
+impl Display for Remote {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repository { url, name, version } => {
+                write!(out, "{}/{name} {version}", url.trim_end_matches('/'))
+            }
+            Self::Oci { url, version } => write!(out, "{url} {version}"),
+            Self::Git { url, reference } => {
+                // A password may stand before the host.
+                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+                let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+                write!(out, "{scheme}://{}", host.trim_end_matches(".git"))?;
+                match reference {
+                    Some(reference) => write!(out, "@{reference}"),
+                    None => Ok(()),
+                }
+            }
+            Self::File { url } => write!(out, "{url}"),
+        }
+    }
+}
+
+/// What a host answered with.
+struct Download {
+    bytes: Vec<u8>,
+    /// Where it was.
+    url: String,
+}
+
+/// Fetches each of them once.
+pub(super) struct Fetcher<'o> {
+    options: &'o FetchOptions,
+    say: Say,
+    known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
+    /// Where repositories are laid out, once one was.
+    laid_out: OnceCell<(TempDir, PathBuf)>,
+    folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
+    /// How long a host may take for an answer.
+    limit: Duration,
+    /// When all fetching ends.
+    end: Instant,
+}
+
+impl<'o> Fetcher<'o> {
+    pub(super) fn new(options: &'o FetchOptions, limit: Duration, say: Say) -> Self {
+        Self {
+            options,
+            say,
+            known: RefCell::default(),
+            laid_out: OnceCell::new(),
+            folders: RefCell::default(),
+            limit,
+            end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
+        }
+    }
+
+    /// Whether what cannot be fetched is an error.
+    pub(super) fn is_required(&self) -> bool {
+        self.options.fetch == Fetch::Require
+    }
+
+    /// The folder that repositories are laid out in, without links.
+    pub(super) fn top(&self) -> Option<&Path> {
+        self.laid_out.get().map(|(_, folder)| folder.as_path())
+    }
+
+    /// As messages name the folder `real` of what was fetched; `None` for other folders.
+    pub(super) fn shown(&self, real: &Path) -> Option<PathBuf> {
+        shown(self.top()?, real)
+    }
+
+    /// What kustomize would fetch for the name; `None` where nothing is to be fetched.
+    pub(super) fn base(&self, name: &str) -> Option<Result<Base, Reason>> {
+        if self.options.fetch == Fetch::Never {
+            return None;
+        }
+        let unread = || Reason::network(format!("it names {name}, which is not read here"));
+        let Some((remote, path)) = base::read(name) else {
+            return Some(Err(unread()));
+        };
+        if let Remote::File { .. } = remote {
+            return Some(self.now(&remote).map(Base::File));
+        }
+        Some(self.folder(&remote, &path).map(Base::Folder))
+    }
+
+    /// The packed chart that kustomize would fetch; `None` where nothing is to be fetched, or the
+    /// chart names no repository.
+    pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
+        let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
+        is_wanted.then(|| self.now(&Remote::inflated(chart)))
+    }
+
+    /// The folder `path` of a Git repository, without links.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be fetched.
+    pub(super) fn folder(&self, remote: &Remote, path: &str) -> Result<PathBuf, Reason> {
+        let top = self.repository(remote)?;
+        let found = fs::canonicalize(normal(&top.join(path))).ok();
+        let found = found.filter(|it| is_inside(&top, it) && it.is_dir());
+        found.ok_or_else(|| format!("{remote} has no folder {path}").into())
+    }
+
+    /// The top folder of a Git repository, without links.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or nothing is.
+    pub(super) fn repository(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        let known = self.folders.borrow().get(remote).cloned();
+        known.unwrap_or_else(|| {
+            let made = self.lay_out(remote);
+            let mut folders = self.folders.borrow_mut();
+            folders.insert(remote.clone(), made.clone());
+            made
+        })
+    }
+
+    fn lay_out(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        let bundle = self.now(remote)?;
+        let failed = |error: &dyn Display| Reason::from(format!("{remote}: {error}"));
+        if self.laid_out.get().is_none() {
+            let made = tempfile::tempdir().and_then(|it| {
+                let folder = fs::canonicalize(it.path())?;
+                Ok((it, folder))
+            });
+            // It was empty a moment ago.
+            let _ = self.laid_out.set(made.map_err(|error| failed(&error))?);
+        }
+        let Some(top) = self.top() else {
+            return Err(failed(&"there is no folder for it"));
+        };
+        let folder = top.join(key(remote)).join(remote.path());
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(&error))?;
+        let done = runtime.block_on(git::lay_out(&bundle, &folder, self.limit));
+        done.map_err(|error| failed(&error))?;
+        fs::canonicalize(folder).map_err(|error| failed(&error))
+    }
+
+    /// Fetches it, if that is still to be done.
+    fn now(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        self.fetch(vec![remote.clone()])
+            .map_err(|error| error.to_string())?;
+        let nothing = || Err(Reason::elsewhere(format!("it needs {remote}")));
+        self.file(remote).unwrap_or_else(nothing)
+    }
+
+    /// What [`Self::fetch`] has fetched.
+    pub(super) fn file(&self, remote: &Remote) -> Option<Result<PathBuf, Reason>> {
+        self.known.borrow().get(remote).cloned()
+    }
+
+    /// Fetches the charts that are not known yet, and says what was fetched.
+    ///
+    /// # Errors
+    /// The cache cannot be used, or there are no sockets.
+    pub(super) fn fetch(&self, mut remotes: Vec<Remote>) -> io::Result<()> {
+        if self.options.fetch == Fetch::Never {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        remotes.retain(|it| !self.known.borrow().contains_key(it) && seen.insert(it.clone()));
+        let cache = self.cache()?;
+        let mut missing = Vec::new();
+        for remote in remotes {
+            match cached(&cache, &remote) {
+                Some(file) => {
+                    self.known.borrow_mut().insert(remote, Ok(file));
+                }
+                None => missing.push(remote),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if let Some(reason) = self.exhausted() {
+            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
+            self.known.borrow_mut().extend(refused);
+            return Ok(());
+        }
+        let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let answers: Vec<_> = runtime.block_on(
+            stream::iter(&missing)
+                .map(|remote| async {
+                    // One limit holds for all hosts together.
+                    let download = timeout_at(self.end.into(), download(&client, remote)).await;
+                    match download {
+                        Ok(download) => download.map_err(|error| error.to_string().into()),
+                        Err(_) => Err(self.out_of_time()),
+                    }
+                })
+                .buffered(AT_ONCE)
+                .collect(),
+        );
+        for (remote, answer) in missing.into_iter().zip(answers) {
+            let kept = match answer {
+                Ok(download) => {
+                    let file = keep(&cache, &remote, &download.bytes)?;
+                    let digest = digest(&download.bytes);
+                    let url = without_user(&download.url);
+                    (self.say)(&format!("Fetched {url}, {digest}."));
+                    Ok(file)
+                }
+                Err(reason) => Err(reason),
+            };
+            self.known.borrow_mut().insert(remote, kept);
+        }
+        Ok(())
+    }
+
+    /// Why nothing more is fetched.
+    fn exhausted(&self) -> Option<Reason> {
+        if self.known.borrow().len() >= MAX_FETCHED {
+            return Some(
+                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories")
+                    .into(),
+            );
+        }
+        (Instant::now() >= self.end).then(|| self.out_of_time())
+    }
+
+    fn out_of_time(&self) -> Reason {
+        let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
+        format!("all fetching together may take {all} s").into()
+    }
+
+    fn cache(&self) -> io::Result<PathBuf> {
+        let default = || {
+            let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+            let home = home.filter(|it| it.is_absolute()).or_else(|| {
+                let home = std::env::var_os("HOME")?;
+                Some(PathBuf::from(home).join(".cache"))
+            });
+            home.map(|home| home.join("multi-attach-guard").join("charts"))
+        };
+        let folder = self.options.fetch_cache.clone().or_else(default);
+        let folder =
+            folder.ok_or_else(|| io::Error::other("--fetch needs --fetch-cache DIR here"))?;
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::canonicalize(&folder));
+        made.map_err(|error| {
+            let message = format!("--fetch-cache {}: {error}", folder.display());
+            io::Error::new(error.kind(), message)
+        })
+    }
+}
+
+/// As messages name the path `real`, which is below the folder `top` of all that was laid out.
+pub(super) fn shown(top: &Path, real: &Path) -> Option<PathBuf> {
+    let mut parts = real.strip_prefix(top).ok()?.components();
+    // The first one is a digest.
+    parts.next()?;
+    Some(parts.as_path().to_owned())
+}
+
+async fn download(client: &Client, remote: &Remote) -> Result<Download, FetchError> {
+    match remote {
+        Remote::Repository { url, name, version } => {
+            repository::chart(client, url, name, version).await
+        }
+        Remote::Oci { url, version } => oci::chart(client, url, version).await,
+        Remote::Git { url, reference } => git::commit(client, url, reference.as_deref()).await,
+        Remote::File { url } => {
+            let named = client::host(url)?;
+            let headers = HeaderMap::new();
+            let bytes = client.get(url, &named, &headers, MAX_ANSWER).await?;
+            let url = url.clone();
+            Ok(Download { bytes, url })
+        }
+    }
+}
+
+/// The file of the cache whose content is what its name says.
+fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
+    let start = format!("{}-", key(remote));
+    let entries = fs::read_dir(cache).ok()?.flatten();
+    let mut files = entries.map(|entry| entry.path());
+    files.find(|file| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let digest = name
+            .strip_prefix(&start)
+            .and_then(|it| it.strip_suffix(remote.extension()));
+        let bytes = || ::files::read_regular(file, MAX_KEPT).ok();
+        digest.is_some_and(|it| bytes().is_some_and(|bytes| digest_of(&bytes) == *it))
+    })
+}
+
+/// Writes the chart into the cache, as a whole or not at all.
+fn keep(cache: &Path, remote: &Remote, bytes: &[u8]) -> io::Result<PathBuf> {
+    let (key, digest) = (key(remote), digest_of(bytes));
+    let file = cache.join(format!("{key}-{digest}{}", remote.extension()));
+    let mut new = tempfile::NamedTempFile::new_in(cache)?;
+    new.write_all(bytes)?;
+    new.persist(&file).map_err(|error| error.error)?;
+    Ok(file)
+}
+
+/// A name for the chart: the digest of what identifies it.
+fn key(remote: &Remote) -> String {
+    let text = match remote {
+        Remote::Repository { url, name, version } => format!("{url}\n{name}\n{version}"),
+        Remote::Oci { url, version } => format!("{url}\n{version}"),
+        Remote::Git { url, reference } => {
+            format!("git\n{url}\n{}", reference.as_deref().unwrap_or_default())
+        }
+        Remote::File { url } => format!("file\n{url}"),
+    };
+    digest_of(text.as_bytes())[..16].to_owned()
+}
+
+/// The SHA-256 digest as registries write it.
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", digest_of(bytes))
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    let letters = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    letters.collect()
+}

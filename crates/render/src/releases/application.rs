@@ -1,0 +1,278 @@
+//! Argo CD's `Application`
+//! (<https://argo-cd.readthedocs.io/en/stable/user-guide/application-specification/>).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use manifest::delivery::Delivery;
+use serde_json::{Map, Value, json};
+
+use super::context::{RenderContext, file_in};
+use super::helm_release::{oci, repository};
+use super::values::{At, Layer};
+use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
+use crate::rendering::release::Setting;
+use crate::rendering::roots::{RootKind, holds};
+
+/// The releases of an Application, one for each of its sources that is rendered.
+pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
+    let document = &delivery.document;
+    let one = at(document, &["spec", "source"]);
+    let several = items(document, &["spec", "sources"]);
+    let sources: Vec<&Value> = match several {
+        [] => one.into_iter().collect(),
+        several => several.iter().collect(),
+    };
+    if sources.is_empty() {
+        return Err("it names no source".into());
+    }
+    let named = sources.iter();
+    let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
+    let application = Application {
+        document,
+        owner: &Owner::of(delivery, context),
+        context,
+        references: references.collect(),
+    };
+    let mut delivers = Vec::new();
+    for (number, source) in sources.into_iter().enumerate() {
+        // One that others refer to, and no more.
+        if source.get("chart").is_none() && source.get("path").is_none() {
+            continue;
+        }
+        delivers.extend(application.delivers(number, source)?);
+    }
+    Ok(delivers)
+}
+
+struct Application<'a> {
+    document: &'a Value,
+    owner: &'a Owner,
+    context: &'a RenderContext<'a>,
+    /// The sources that others refer to, by name.
+    references: HashMap<&'a str, &'a Value>,
+}
+
+impl Application<'_> {
+    /// What is delivered of one source.
+    fn delivers(&self, number: usize, source: &Value) -> Result<Option<Delivers>, Reason> {
+        if source.get("plugin").is_some() {
+            return Err("a plugin renders it, and programs from a repository are never run".into());
+        }
+        let written = source.to_string();
+        if let Some(variable) = VARIABLES.iter().find(|it| written.contains(*it)) {
+            let reason =
+                format!("it names {variable}…, which only Argo CD's build environment has");
+            return Err(reason.into());
+        }
+        let namespace = text(self.document, &["spec", "destination", "namespace"]);
+        let chart = match self.chart(source)? {
+            Found::Chart(chart) => chart,
+            Found::Files(folder) => {
+                let namespace = namespace.map(str::to_owned);
+                return Ok(namespace.map(|namespace| {
+                    Delivers::Files(Placed {
+                        folder,
+                        is_recursive: is_recursive(source),
+                        namespace,
+                    })
+                }));
+            }
+        };
+        let namespace = text(source, &["helm", "namespace"]).or(namespace);
+        let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
+        let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
+        let mut release = Release::new(self.owner, &name, namespace, chart);
+        if !release.chart.is_helm() {
+            return Ok(Some(Delivers::Release(Box::new(release))));
+        }
+        for file in items(source, &["helm", "valueFiles"]) {
+            let file = file.as_str().unwrap_or_default();
+            self.values_file(source, file, &mut release)?;
+        }
+        self.values(number, source, &mut release)?;
+        for parameter in items(source, &["helm", "parameters"]) {
+            release.sets.extend(set(parameter));
+        }
+        Ok(Some(Delivers::Release(Box::new(release))))
+    }
+
+    /// Where the chart is, or the files.
+    fn chart(&self, source: &Value) -> Result<Found, Reason> {
+        let url = text(source, &["repoURL"]).unwrap_or_default();
+        let version = text(source, &["targetRevision"]);
+        if let Some(name) = text(source, &["chart"]) {
+            // A registry is named without a scheme.
+            return Ok(Found::Chart(match url.contains("://") {
+                true => repository(url, name, version),
+                false => oci(&format!("oci://{url}/{name}"), version),
+            }));
+        }
+        if url.starts_with("oci://") {
+            return Ok(Found::Chart(oci(url, version)));
+        }
+        if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
+            return Err("its source is still to be filled in".into());
+        }
+        let path = text(source, &["path"]).unwrap_or(".");
+        let is_here = self.context.is_here(url);
+        let folder = match is_here {
+            true => self.context.folder(path)?,
+            false => self.context.folder_of_other(url, version, path)?,
+        };
+        if holds(&folder, RootKind::Chart) {
+            return Ok(Found::Chart(Chart::Folder(folder)));
+        }
+        if holds(&folder, RootKind::Kustomization) {
+            let fields = self.fields(source);
+            return Ok(Found::Chart(Chart::Kustomization(folder, fields)));
+        }
+        Ok(match is_here {
+            true => Found::Files(folder),
+            false => Found::Chart(Chart::Manifests(folder, is_recursive(source))),
+        })
+    }
+
+    /// The fields of the kustomization that Argo CD changes.
+    fn fields(&self, source: &Value) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let kustomize = source.get("kustomize").unwrap_or(&Value::Null);
+        let names = [
+            "namePrefix",
+            "nameSuffix",
+            "namespace",
+            "commonLabels",
+            "commonAnnotations",
+        ];
+        for name in names
+            .into_iter()
+            .chain(["components", "replicas", "patches"])
+        {
+            if let Some(value) = at(kustomize, &[name]) {
+                fields.insert(name.to_owned(), value.clone());
+            }
+        }
+        if let Some(patches) = fields.get_mut("patches").and_then(Value::as_array_mut) {
+            patches.retain(|patch| patch.get("patch").is_some_and(Value::is_string));
+        }
+        fields
+    }
+
+    fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
+        if file.contains("://") {
+            release.unknown.push(format!("The values file {file}"));
+            return Ok(());
+        }
+        // The repository that holds it, where that is another one.
+        let mut other = match &release.chart {
+            Chart::Folder(folder) if self.context.fetcher.shown(folder).is_some() => {
+                Some(self.context.repository.top_of(folder).to_owned())
+            }
+            _ => None,
+        };
+        let path = match file.strip_prefix('$') {
+            Some(rest) => {
+                let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+                let found = self.references.get(name).copied();
+                let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
+                let url = text(found, &["repoURL"]).unwrap_or_default();
+                other = None;
+                if !self.context.is_here(url) {
+                    let Ok(top) = self.context.other(url, text(found, &["targetRevision"])) else {
+                        let unknown = format!("The values file {path} of the repository {url}");
+                        release.unknown.push(unknown);
+                        return Ok(());
+                    };
+                    other = Some(top);
+                }
+                path.to_owned()
+            }
+            None if file.starts_with('/') => file.to_owned(),
+            None => {
+                let Chart::Folder(_) = &release.chart else {
+                    // The chart itself holds it.
+                    release
+                        .unknown
+                        .push(format!("The values file {file} in the chart"));
+                    return Ok(());
+                };
+                format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
+            }
+        };
+        let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
+        let read = match &other {
+            Some(top) => file_in(top, &path),
+            None => self.context.file(&path),
+        };
+        match read {
+            Ok((real, text)) if text.contains("\nsops:") => {
+                let file = self.context.shown(&real);
+                release
+                    .unknown
+                    .push(format!("The values file {file}, which is encrypted,"));
+            }
+            Ok((_, text)) => {
+                let layer = Layer::of_text(&path, &text, At::Elsewhere)?;
+                release.values.push(layer);
+            }
+            Err(_) if is_optional => {}
+            Err(reason) => return Err(reason.into()),
+        }
+        Ok(())
+    }
+
+    /// The values in the object: as a text, or as a mapping, which wins.
+    fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
+        let field = match items(self.document, &["spec", "sources"]) {
+            [] => "spec.source.helm.valuesObject".to_owned(),
+            _ => format!("spec.sources[{number}].helm.valuesObject"),
+        };
+        if let Some(value) = at(source, &["helm", "valuesObject"]) {
+            release.values.push(Layer {
+                value: value.clone(),
+                at: At::Field(field),
+            });
+        } else if let Some(text) = text(source, &["helm", "values"]) {
+            let layer = Layer::of_text(
+                "helm.values",
+                text,
+                At::Text(field.replace("valuesObject", "values")),
+            )?;
+            release.values.push(layer);
+        } else if release.values.is_empty() {
+            release.values.push(Layer {
+                value: json!({}),
+                at: At::Field(field),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What a source is of.
+enum Found {
+    Chart(Chart),
+    /// Plain manifests of a folder of this repository, without links.
+    Files(PathBuf),
+}
+
+/// How the names of variables begin that Argo CD fills in.
+const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
+
+fn is_recursive(source: &Value) -> bool {
+    at(source, &["directory", "recurse"]) == Some(&json!(true))
+}
+
+/// The single value that a parameter is. Argo CD escapes commas.
+fn set(parameter: &Value) -> Option<Setting> {
+    let name = text(parameter, &["name"])?;
+    let value = match parameter.get("value")? {
+        Value::String(value) => value.replace(',', r"\,"),
+        value => value.to_string(),
+    };
+    let pair = format!("{name}={value}");
+    Some(match parameter.get("forceString") {
+        Some(Value::Bool(true)) => Setting::Text(pair),
+        _ => Setting::Typed(pair),
+    })
+}

@@ -1,0 +1,292 @@
+//! What releases refer to: this repository, and the objects beside them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Reason;
+use crate::fetch::{Fetcher, Remote};
+use crate::files::{is_inside, normal, text_inside};
+use crate::rendering::roots::Places;
+use crate::repository::Repository;
+use check::{Files as _, Text};
+use manifest::delivery::{Delivery, Role, decoded, document_at};
+
+/// The most bytes of a file of values, or of one with a generator's parameters.
+pub(super) const MAX_FILE: u64 = 4 << 20;
+
+/// Everything that a release may refer to.
+pub(crate) struct RenderContext<'w> {
+    pub(crate) repository: &'w Repository,
+    pub(crate) texts: &'w [Text],
+    pub(crate) deliveries: &'w [Delivery],
+    pub(crate) fetcher: &'w Fetcher<'w>,
+    /// The URLs of this repository.
+    pub(crate) remotes: &'w [String],
+}
+
+impl<'w> RenderContext<'w> {
+    /// Where what a release names is looked for.
+    pub(super) const fn places(&self) -> Places<'w> {
+        Places {
+            repository: self.repository,
+            fetcher: self.fetcher,
+        }
+    }
+
+    /// The object of the kind with the name: in the namespace where one says it is there, from
+    /// the same source where there is one.
+    pub(super) fn find(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        near: usize,
+    ) -> Option<&'w Delivery> {
+        let named = || {
+            let all = self.deliveries.iter().filter(|it| it.role != Role::Release);
+            all.filter(|it| *it.reference.kind == *kind && *it.reference.name == *name)
+        };
+        let is_there = |it: &&Delivery| match (&it.reference.namespace, namespace) {
+            (Some(there), Some(wanted)) => **there == *wanted,
+            _ => true,
+        };
+        let here = |it: &&Delivery| it.place.source == near;
+        named()
+            .find(|it| here(it) && is_there(it))
+            .or_else(|| agreed(named().filter(is_there)))
+            .or_else(|| agreed(named()))
+    }
+
+    /// The content of a ConfigMap or Secret, or why it is not known.
+    fn content(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        near: usize,
+    ) -> Result<Value, &'static str> {
+        let found = self.find(kind, name, namespace, near);
+        let found = found.ok_or("which is not in this repository")?;
+        let text = self.texts[found.place.source].source.text().ok();
+        let content = text.and_then(|text| document_at(&text, &found.place));
+        let content = content.ok_or("which cannot be read")?;
+        match content.get("sops") {
+            Some(_) => Err("which is encrypted"),
+            None => Ok(content),
+        }
+    }
+
+    /// All texts of a ConfigMap or Secret.
+    ///
+    /// # Errors
+    /// It is not known, which this says as the start of a sentence.
+    pub(super) fn all_data(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        near: usize,
+    ) -> Result<Vec<(String, String)>, String> {
+        let content = self.content(kind, name, namespace, near);
+        let content = content.map_err(|why| format!("The {kind} {name}, {why},"))?;
+        let of = |field: &str| {
+            let entries = content.get(field).and_then(Value::as_object);
+            let entries = entries.into_iter().flatten();
+            entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        };
+        let data = of("data").filter_map(|(key, value)| match kind {
+            "Secret" => Some((key, decoded(&value)?)),
+            _ => Some((key, value)),
+        });
+        Ok(data.chain(of("stringData")).collect())
+    }
+
+    /// The text under `key` of a ConfigMap or Secret.
+    ///
+    /// # Errors
+    /// What it is that is not known, as the start of a sentence.
+    pub(super) fn data(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        key: &str,
+        near: usize,
+    ) -> Result<String, String> {
+        let lacks = |why: &str| format!("The {kind} {name}, {why},");
+        let content = self.content(kind, name, namespace, near);
+        let content = content.map_err(lacks)?;
+        let text = |field: &str| content.get(field)?.get(key)?.as_str();
+        if let Some(plain) = text("stringData") {
+            return Ok(plain.to_owned());
+        }
+        let lacks_key = || lacks(&format!("which lacks the key {key}"));
+        let data = text("data").ok_or_else(lacks_key)?;
+        if kind == "Secret" {
+            return decoded(data).ok_or_else(|| lacks("whose data is not text"));
+        }
+        Ok(data.to_owned())
+    }
+
+    /// Whether the URL is that of this repository. Without a remote, any may be.
+    pub(super) fn is_here(&self, url: &str) -> bool {
+        let url = plain(url);
+        let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
+        let host = |url: &str| url.split('/').next().unwrap_or_default().to_owned();
+        let path = |url: &str| url.split_once('/').map(|(_, path)| path.to_owned());
+        self.remotes.is_empty()
+            || self.remotes.iter().any(|remote| {
+                let remote = plain(remote);
+                // A fork has the name of its origin, and a mirror its path.
+                path(&remote) == path(&url)
+                    || (host(&remote) == host(&url) && name(&remote) == name(&url))
+            })
+    }
+
+    /// The folder, without links, at `path` from the top of this repository.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
+        let missing = || format!("there is no folder {path} in this repository");
+        let real = real_in(self.repository.root(), path).filter(|real| real.is_dir());
+        real.ok_or_else(|| missing().into())
+    }
+
+    /// The text of a file at `path` from the top of this repository, and the file.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read: the end of a sentence.
+    pub(super) fn file(&self, path: &str) -> Result<(PathBuf, String), String> {
+        file_in(self.repository.root(), path)
+    }
+
+    /// The folder, without links, at the top of another repository.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or nothing is.
+    pub(super) fn other(&self, url: &str, reference: Option<&str>) -> Result<PathBuf, Reason> {
+        self.fetcher.repository(&Remote::git(url, reference))
+    }
+
+    /// The folder, without links, at `path` from the top of another repository.
+    ///
+    /// # Errors
+    /// There is none, it cannot be fetched, or nothing is.
+    pub(super) fn folder_of_other(
+        &self,
+        url: &str,
+        reference: Option<&str>,
+        path: &str,
+    ) -> Result<PathBuf, Reason> {
+        let path = path.trim_start_matches('/');
+        self.fetcher.folder(&Remote::git(url, reference), path)
+    }
+
+    /// The path of the folder `real` from the top of this repository.
+    pub(super) fn shown(&self, real: &Path) -> String {
+        self.repository.path_of(real)
+    }
+}
+
+/// The text of a file at `path` from the top of a repository, and the file.
+///
+/// # Errors
+/// There is none, or it cannot be read: the end of a sentence.
+pub(super) fn file_in(top: &Path, path: &str) -> Result<(PathBuf, String), String> {
+    let real = real_in(top, path);
+    let real = real.ok_or_else(|| format!("there is no file {path} in this repository"))?;
+    let text = text_inside(top, &real, MAX_FILE);
+    let text = text.map_err(|error| format!("{path} cannot be read: {error}"))?;
+    Ok((real, text))
+}
+
+fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
+    let plain = normal(&top.join(path.trim_start_matches('/')));
+    let real = plain
+        .starts_with(top)
+        .then(|| fs::canonicalize(plain).ok())??;
+    is_inside(top, &real).then_some(real)
+}
+
+/// The first of them, where all say the same.
+fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Delivery> {
+    let first = all.next()?;
+    let spec = |it: &'w Delivery| it.document.get("spec").unwrap_or(&Value::Null);
+    let is_data = first.role == Role::Data;
+    // Copies of one object in several overlays have one content; data is not at hand here.
+    all.all(|other| !is_data && spec(other) == spec(first))
+        .then_some(first)
+}
+
+/// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are one.
+fn plain(url: &str) -> String {
+    let url = url.trim();
+    let (scheme, rest) = match url.split_once("://") {
+        Some((_, rest)) => (true, rest),
+        None => (false, url),
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let rest = match rest[..end].rfind('@') {
+        Some(at) => &rest[at + 1..],
+        None => rest,
+    };
+    let rest = if scheme {
+        rest.to_owned()
+    } else {
+        rest.replacen(':', "/", 1)
+    };
+    let rest = rest.trim_end_matches('/');
+    rest.strip_suffix(".git").unwrap_or(rest).to_lowercase()
+}
+
+/// The URLs of the remotes that Git's configuration at the top of a repository names. It is read
+/// as text: no command runs, and nothing that it includes is followed.
+pub(crate) fn remotes(repository: &Repository) -> Vec<String> {
+    let git = repository.root().join(".git");
+    let folder = match fs::read_to_string(&git) {
+        // A work tree names the folder of its own, which lies in that of the repository.
+        Ok(text) => {
+            let folder = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
+            let folder = repository.root().join(folder);
+            let common = fs::read_to_string(folder.join("commondir")).unwrap_or_default();
+            folder.join(common.trim())
+        }
+        Err(_) => git,
+    };
+    let config = folder.join("config");
+    let config = ::files::read_regular(&config, MAX_FILE).unwrap_or_default();
+    let config = String::from_utf8_lossy(&config);
+    let mut is_remote = false;
+    let mut urls = Vec::new();
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_remote = line.starts_with("[remote ");
+        } else if is_remote
+            && let Some((key, url)) = line.split_once('=')
+            && key.trim() == "url"
+        {
+            urls.push(url.trim().to_owned());
+        }
+    }
+    urls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn one_repository_has_many_urls() {
+        for url in [
+            "https://github.com/org/gitops",
+            "https://user:token@github.com/org/gitops.git/",
+            "git@github.com:org/gitops.git",
+            "ssh://git@github.com/Org/GitOps",
+        ] {
+            assert_eq!(plain(url), "github.com/org/gitops", "{url}");
+        }
+    }
+}

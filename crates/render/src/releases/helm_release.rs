@@ -1,0 +1,237 @@
+//! Flux' `HelmRelease` (<https://fluxcd.io/flux/components/helm/helmreleases/>).
+
+use manifest::delivery::{Delivery, value_of};
+use serde_json::{Map, Value, json};
+
+use super::context::{RenderContext, file_in};
+use super::values::{At, Layer, keys, merge, set};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, text};
+use crate::fetch::{Remote, newest_tag};
+
+pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
+    let document = &delivery.document;
+    let name = &delivery.reference.name;
+    let target = text(document, &["spec", "targetNamespace"]);
+    let namespace = target.or(delivery.reference.namespace.as_deref());
+    let default = match target {
+        Some(target) => format!("{target}-{name}"),
+        None => name.to_string(),
+    };
+    let release =
+        text(document, &["spec", "releaseName"]).map_or_else(|| cut(&default), str::to_owned);
+    let source = Sources { delivery, context };
+    let (chart, spec) = source.chart()?;
+    let owner = Owner::of(delivery, context);
+    let mut release = Release::new(&owner, &release, namespace, chart);
+    source.values_files(spec, &mut release)?;
+    let mut from = json!({});
+    for reference in items(document, &["spec", "valuesFrom"]) {
+        source.values_from(reference, &mut from, &mut release);
+    }
+    release.values.push(Layer {
+        value: from,
+        at: At::Elsewhere,
+    });
+    let own = at(document, &["spec", "values"]);
+    release.values.push(Layer {
+        value: own.cloned().unwrap_or_else(|| json!({})),
+        at: At::Field("spec.values".to_owned()),
+    });
+    for renderer in items(document, &["spec", "postRenderers"]) {
+        let Some(kustomize) = renderer.get("kustomize") else {
+            return Err("it has a post-renderer that is not kustomize".into());
+        };
+        release.post_renderers.push(post_renderer(kustomize)?);
+    }
+    Ok(vec![Delivers::Release(Box::new(release))])
+}
+
+/// Where the chart and the values of a release are.
+struct Sources<'s> {
+    delivery: &'s Delivery,
+    context: &'s RenderContext<'s>,
+}
+
+impl<'s> Sources<'s> {
+    /// The chart, and the specification that names it.
+    fn chart(&self) -> Result<(Chart, &'s Value), Reason> {
+        let document = &self.delivery.document;
+        if let Some(spec) = at(document, &["spec", "chart", "spec"]) {
+            return Ok((self.of_spec(spec)?, spec));
+        }
+        let reference = at(document, &["spec", "chartRef"]);
+        let reference = reference.ok_or("it names no chart")?;
+        let found = self.source(reference)?;
+        let spec = found.get("spec").unwrap_or(&Value::Null);
+        let chart = match text(reference, &["kind"]) {
+            Some("HelmChart") => self.of_spec(spec)?,
+            _ => {
+                let url = text(spec, &["url"]).unwrap_or_default();
+                let version = ["semver", "tag", "digest"];
+                let version = version.iter().find_map(|it| text(spec, &["ref", it]));
+                oci(url, version)
+            }
+        };
+        Ok((chart, spec))
+    }
+
+    fn of_spec(&self, spec: &Value) -> Result<Chart, Reason> {
+        let chart = text(spec, &["chart"]).ok_or("it names no chart")?;
+        let version = text(spec, &["version"]);
+        let reference = at(spec, &["sourceRef"]).unwrap_or(&Value::Null);
+        let kind = text(reference, &["kind"]).unwrap_or_default();
+        if kind == "GitRepository" {
+            // One that `flux bootstrap` made need not be in the repository that it is for.
+            let source = self.source(reference).ok();
+            let url = source.and_then(|it| text(it, &["spec", "url"]));
+            let folder = match (url, source) {
+                (Some(url), Some(source)) if !self.context.is_here(url) => {
+                    let reference = revision(source);
+                    self.context
+                        .folder_of_other(url, reference.as_deref(), chart)?
+                }
+                _ => self.context.folder(chart)?,
+            };
+            return Ok(Chart::Folder(folder));
+        }
+        if kind != "HelmRepository" {
+            return Err(format!("its chart is in a {kind}").into());
+        }
+        let source = self.source(reference)?;
+        let url = text(source, &["spec", "url"]).unwrap_or_default();
+        Ok(repository(url, chart, version))
+    }
+
+    /// The content of the object that a reference names.
+    fn source(&self, reference: &Value) -> Result<&'s Value, Reason> {
+        let kind = text(reference, &["kind"]).unwrap_or_default();
+        let name = text(reference, &["name"]).unwrap_or_default();
+        let namespace = text(reference, &["namespace"]);
+        let namespace = namespace.or(self.delivery.reference.namespace.as_deref());
+        let found = self
+            .context
+            .find(kind, name, namespace, self.delivery.place.source);
+        let missing = || format!("its {kind} {name} is not in this repository");
+        Ok(&found.ok_or_else(missing)?.document)
+    }
+
+    /// The files of a repository that take the place of the chart's own values, as
+    /// source-controller packs it.
+    fn values_files(&self, spec: &Value, release: &mut Release) -> Result<(), Reason> {
+        let one = text(spec, &["valuesFile"]).into_iter();
+        let files = items(spec, &["valuesFiles"])
+            .iter()
+            .filter_map(Value::as_str);
+        let may_lack = at(spec, &["ignoreMissingValuesFiles"]) == Some(&json!(true));
+        for file in one.chain(files) {
+            let Chart::Folder(folder) = &release.chart else {
+                let unknown = format!("The file {file} in the chart");
+                release.unknown.push(unknown);
+                continue;
+            };
+            let read = match self.context.fetcher.shown(folder) {
+                Some(_) => file_in(self.context.repository.top_of(folder), file),
+                None => self.context.file(file),
+            };
+            let text = match read {
+                Ok((_, text)) => text,
+                Err(_) if may_lack => continue,
+                Err(reason) => return Err(reason.into()),
+            };
+            let layer = Layer::of_text(file, &text, At::Elsewhere)?;
+            merge(
+                release.own_values.get_or_insert_with(|| json!({})),
+                &layer.value,
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds the values that a `ConfigMap` or a `Secret` holds.
+    fn values_from(&self, reference: &Value, into: &mut Value, release: &mut Release) {
+        let kind = text(reference, &["kind"]).unwrap_or_default();
+        let name = text(reference, &["name"]).unwrap_or_default();
+        let key = text(reference, &["valuesKey"]).unwrap_or("values.yaml");
+        let namespace = self.delivery.reference.namespace.as_deref();
+        let near = self.delivery.place.source;
+        let found = match self.context.data(kind, name, namespace, key, near) {
+            Ok(found) => found,
+            Err(unknown) => return release.unknown.push(unknown),
+        };
+        if let Some(path) = text(reference, &["targetPath"]) {
+            // As for `helm --set`, what looks like a number is one.
+            let value = value_of(&found).unwrap_or(Value::String(found));
+            return set(into, &keys(path), value);
+        }
+        match Layer::of_text(name, &found, At::Elsewhere) {
+            Ok(layer) => merge(into, &layer.value),
+            Err(_) => release
+                .unknown
+                .push(format!("The {kind} {name}, which is not YAML,")),
+        }
+    }
+}
+
+/// What a GitRepository takes of its repository.
+pub(super) fn revision(source: &Value) -> Option<String> {
+    let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
+    let newest = || Some(newest_tag(&named("semver")?));
+    let pinned = named("commit").or_else(|| named("name"));
+    pinned
+        .or_else(newest)
+        .or_else(|| named("tag"))
+        .or_else(|| named("branch"))
+}
+
+/// A chart of a repository, which may be a registry.
+pub(super) fn repository(url: &str, name: &str, version: Option<&str>) -> Chart {
+    if url.starts_with("oci://") {
+        return oci(&format!("{}/{name}", url.trim_end_matches('/')), version);
+    }
+    Chart::Remote(Remote::Repository {
+        url: url.to_owned(),
+        name: name.to_owned(),
+        version: version.unwrap_or("*").to_owned(),
+    })
+}
+
+pub(super) fn oci(url: &str, version: Option<&str>) -> Chart {
+    Chart::Remote(Remote::Oci {
+        url: url.to_owned(),
+        version: version.unwrap_or("*").to_owned(),
+    })
+}
+
+/// The fields of the kustomization that a post-renderer is. No file and no URL is among them.
+fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
+    let mut patches = Vec::new();
+    for patch in items(kustomize, &["patches"]) {
+        patches.push(json!({"patch": patch.get("patch"), "target": patch.get("target")}));
+    }
+    for patch in items(kustomize, &["patchesStrategicMerge"]) {
+        patches.push(json!({"patch": patch.to_string()}));
+    }
+    for patch in items(kustomize, &["patchesJson6902"]) {
+        let operations = patch.get("patch").map(ToString::to_string);
+        patches.push(json!({"patch": operations, "target": patch.get("target")}));
+    }
+    for patch in &mut patches {
+        let Some(fields) = patch.as_object_mut() else {
+            continue;
+        };
+        fields.retain(|_, value| !value.is_null());
+        if !fields.get("patch").is_some_and(Value::is_string) {
+            return Err(foreign_patch());
+        }
+    }
+    let mut fields = Map::new();
+    fields.insert("patches".to_owned(), Value::Array(patches));
+    if let Some(images) = at(kustomize, &["images"]) {
+        fields.insert("images".to_owned(), images.clone());
+    }
+    Ok(fields)
+}
+
+fn foreign_patch() -> Reason {
+    "it has a post-renderer with a patch that is not written in it".into()
+}

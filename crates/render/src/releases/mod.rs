@@ -1,0 +1,439 @@
+//! Releases: what GitOps controllers make of a chart, its values and what is done to the result.
+//!
+//! A format reads an object into [`Release`]s; [`Release::job`] finds its chart;
+//! what is rendered is a text beside the others, which may hold more releases.
+
+mod application;
+mod context;
+mod flux_kustomization;
+mod foreign;
+mod helm_release;
+mod known;
+mod origin;
+mod values;
+mod variables;
+
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::fetch::Remote;
+use super::reason::Reason;
+use super::rendering::dependencies;
+use super::rendering::release::{ChartFiles, ChartJob, Job, Setting};
+use super::rendering::roots::{self, Root, RootKind};
+pub(super) use context::{RenderContext, remotes};
+use engine::model::object::ObjectRef;
+use known::Known;
+use manifest::delivery::{Delivery, Role};
+use manifest::read::Position;
+use report::Unopened;
+use values::Layer;
+pub(super) use variables::Variables;
+
+/// How deep an Application may lie in the charts of others.
+pub(super) const MAX_DEPTH: usize = 4;
+
+/// A chart, or a kustomization, as a controller renders it for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Release {
+    pub(super) owner: Owner,
+    /// Its name.
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) chart: Chart,
+    /// What takes the place of the values in the chart.
+    pub(super) own_values: Option<Value>,
+    /// Each stronger than the ones before it.
+    pub(super) values: Vec<Layer>,
+    /// Single values, stronger than all layers.
+    pub(super) sets: Vec<Setting>,
+    /// The fields of kustomizations that the rendered objects go through.
+    pub(super) post_renderers: Vec<Map<String, Value>>,
+    /// What is substituted in what it is rendered to.
+    pub(super) variables: Variables,
+    /// What its values also come from, and is not known: the start of a sentence.
+    pub(super) unknown: Vec<String>,
+    /// The name of its folder, where that is in another repository.
+    pub(super) elsewhere: Option<String>,
+}
+
+/// The object that defines a release.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    /// Its place among the sources.
+    pub(super) place: Position,
+    pub(super) reference: ObjectRef,
+    /// The file it was rendered from.
+    pub(super) template: Option<Box<str>>,
+    /// That file, or the one that it stands in.
+    file: Box<str>,
+}
+
+/// Where a chart is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Chart {
+    /// In a folder of this repository, without links.
+    Folder(PathBuf),
+    /// A kustomization in a folder of this repository, with fields of one around it.
+    Kustomization(PathBuf, Map<String, Value>),
+    /// All manifests below a folder of this repository that holds no kustomization, as one with
+    /// these fields.
+    Generated(PathBuf, Map<String, Value>),
+    /// Plain manifests of a folder that was fetched; whether those of its folders too.
+    Manifests(PathBuf, bool),
+    /// In a repository of charts, or in a registry.
+    Remote(Remote),
+}
+
+/// What a controller does with a chart or a folder.
+enum Delivers {
+    /// It makes objects of it.
+    Release(Box<Release>),
+    /// It applies the files as they stand, into a namespace.
+    Files(Placed),
+    /// It applies the folder, which is without links, as it stands.
+    Folder(PathBuf),
+}
+
+/// Files of a folder that are applied into a namespace where they name none.
+pub(super) struct Placed {
+    /// Without links.
+    pub(super) folder: PathBuf,
+    /// Whether those of its folders are too.
+    pub(super) is_recursive: bool,
+    pub(super) namespace: String,
+}
+
+/// What a format makes of an object.
+type Read = Result<Vec<Delivers>, Reason>;
+
+/// A kind of objects, what reads it, and its known fields.
+struct ObjectFormat {
+    kind: &'static str,
+    read: fn(&Delivery, &RenderContext<'_>) -> Read,
+    known: &'static Known,
+}
+
+const FORMATS: [ObjectFormat; 3] = [
+    ObjectFormat {
+        kind: "HelmRelease",
+        read: helm_release::read,
+        known: &known::HELM_RELEASE,
+    },
+    ObjectFormat {
+        kind: "Kustomization",
+        read: flux_kustomization::read,
+        known: &known::KUSTOMIZATION,
+    },
+    ObjectFormat {
+        kind: "Application",
+        read: application::read,
+        known: &known::APPLICATION,
+    },
+];
+
+/// What the releases among some texts deliver.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// What is rendered for them.
+    pub(super) rendered: Vec<(Release, Job)>,
+    pub(super) placed: Vec<Placed>,
+    /// Folders, without links, that are delivered as they stand.
+    pub(super) standing: Vec<PathBuf>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A release that is not rendered.
+pub(super) struct Refused {
+    /// The number of the text that holds it.
+    pub(super) holder: usize,
+    /// As messages name it.
+    pub(super) shown: String,
+    /// The folders of this repository, without links, that it may change.
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) unopened: Unopened,
+}
+
+impl Refused {
+    pub(super) fn of(owner: &Owner, folders: Vec<PathBuf>, reason: Reason) -> Self {
+        let reference = &owner.reference;
+        let path = match &reference.namespace {
+            Some(namespace) => format!("{namespace}/{}", reference.name),
+            None => reference.name.to_string(),
+        };
+        Self {
+            holder: owner.place.source,
+            shown: reference.to_string(),
+            folders,
+            unopened: Unopened {
+                what: reference.kind.to_string(),
+                path,
+                reason: reason.text,
+                missing: reason.missing,
+            },
+        }
+    }
+}
+
+/// What the releases deliver that stand in the texts from the number `first` on; `namespaces` are
+/// those around them.
+///
+/// # Errors
+/// Nothing can be fetched on this machine.
+pub(super) fn wanted(
+    context: &RenderContext<'_>,
+    first: usize,
+    namespaces: &[String],
+) -> io::Result<Wanted> {
+    let objects = context.deliveries.iter();
+    let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
+    let read = objects.map(|it| (it, Owner::of(it, context), of_object(it, context)));
+    let read: Vec<(&Delivery, Owner, Read)> = read.collect();
+    let delivered = read.iter().filter_map(|(_, _, read)| read.as_ref().ok());
+    let remotes = delivered.flatten().flat_map(|it| match it {
+        Delivers::Release(release) => release.chart.remotes(),
+        Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
+    });
+    context.fetcher.fetch(remotes.collect())?;
+    let files = (first..context.texts.len()).filter_map(|text| of_file(text, context));
+    let mut wanted = Wanted {
+        refused: files.collect(),
+        ..Wanted::default()
+    };
+    for (delivery, owner, read) in read {
+        let around = &namespaces[owner.place.source - first];
+        let done = read.and_then(|read| {
+            let mut each = read.into_iter();
+            each.try_for_each(|it| wanted.add(it, around, context))
+        });
+        if let Err(reason) = done {
+            let folders = folders_of(&delivery.document, context);
+            wanted.refused.push(Refused::of(&owner, folders, reason));
+        }
+    }
+    Ok(wanted)
+}
+
+impl Wanted {
+    fn add(
+        &mut self,
+        delivers: Delivers,
+        around: &str,
+        context: &RenderContext<'_>,
+    ) -> Result<(), Reason> {
+        match delivers {
+            Delivers::Files(placed) => self.placed.push(placed),
+            Delivers::Folder(folder) => self.standing.push(folder),
+            Delivers::Release(mut release) => {
+                release.namespace.get_or_insert_with(|| around.to_owned());
+                let folder = release.chart.folder_on_disk();
+                let shown = folder.and_then(|it| context.fetcher.shown(it));
+                release.elsewhere = shown.map(|it| it.display().to_string());
+                let job = release.job(context)?;
+                self.rendered.push((*release, job));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folders of this repository that a release takes charts or manifests from.
+fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
+    let sources = items(document, &["spec", "sources"]).iter();
+    let sources = sources.chain(at(document, &["spec", "source"]));
+    let is_here = |source: &&Value| context.is_here(text(source, &["repoURL"]).unwrap_or_default());
+    let of_application = sources.filter(is_here).filter_map(|it| text(it, &["path"]));
+    let spec = at(document, &["spec", "chart", "spec"]).unwrap_or(&Value::Null);
+    let is_folder = text(spec, &["sourceRef", "kind"]) == Some("GitRepository");
+    let of_release = text(spec, &["chart"]).filter(|_| is_folder);
+    let paths = of_application
+        .chain(of_release)
+        .chain(text(document, &["spec", "path"]));
+    paths.filter_map(|path| context.folder(path).ok()).collect()
+}
+
+/// What the object delivers.
+fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
+    if delivery.document.is_null() {
+        return Err("it is larger than 4 MiB".into());
+    }
+    let kind = delivery.reference.kind.as_str();
+    let Some(format) = FORMATS.iter().find(|it| it.kind == kind) else {
+        return Err(foreign::of_kind(kind));
+    };
+    let read = (format.read)(delivery, context)?;
+    match format.known.unknown(&delivery.document) {
+        Some(field) => Err(format!("its field {field} is not one that is read here").into()),
+        None => Ok(read),
+    }
+}
+
+/// Why a file of another tool is not rendered; `None` for other files.
+fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
+    let file = &context.texts[number].source;
+    let (format, reason) = foreign::of_file(file.path()?)?;
+    // An object may have the name of such a file.
+    if file
+        .text()
+        .ok()?
+        .lines()
+        .any(|it| it.starts_with("apiVersion:"))
+    {
+        return None;
+    }
+    Some(Refused {
+        holder: number,
+        shown: format!("{format} {}", file.name),
+        folders: Vec::new(),
+        unopened: Unopened {
+            what: format.to_owned(),
+            path: file.name.clone(),
+            reason: reason.text,
+            missing: reason.missing,
+        },
+    })
+}
+
+/// Equal are those from one place of one file, however often that is rendered.
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file && self.reference == other.reference
+    }
+}
+
+impl Eq for Owner {}
+
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.file.hash(state);
+        self.reference.hash(state);
+    }
+}
+
+impl Owner {
+    fn of(delivery: &Delivery, context: &RenderContext<'_>) -> Self {
+        let text = &context.texts[delivery.place.source].source;
+        let template = delivery.template.clone();
+        Self {
+            place: delivery.place.clone(),
+            reference: delivery.reference.clone(),
+            file: template
+                .clone()
+                .unwrap_or_else(|| text.name.as_str().into()),
+            template,
+        }
+    }
+}
+
+impl Release {
+    /// A release with this chart and nothing more.
+    fn new(owner: &Owner, name: &str, namespace: Option<&str>, chart: Chart) -> Self {
+        Self {
+            owner: owner.clone(),
+            name: name.to_owned(),
+            namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
+            chart,
+            own_values: None,
+            values: Vec::new(),
+            sets: Vec::new(),
+            post_renderers: Vec::new(),
+            variables: Variables::default(),
+            unknown: Vec::new(),
+            elsewhere: None,
+        }
+    }
+
+    /// As messages name it.
+    pub(super) fn shown(&self) -> String {
+        self.owner.reference.to_string()
+    }
+
+    /// Whether it changes more than the namespace of what it takes.
+    pub(super) fn changes(&self) -> bool {
+        let fields = match &self.chart {
+            Chart::Kustomization(_, fields) | Chart::Generated(_, fields) => fields,
+            Chart::Folder(_) | Chart::Manifests(..) | Chart::Remote(_) => return true,
+        };
+        fields.keys().any(|it| it != "namespace") || !self.variables.is_empty()
+    }
+
+    /// What is rendered for it.
+    ///
+    /// # Errors
+    /// Its chart is not at hand.
+    pub(super) fn job(&self, context: &RenderContext<'_>) -> Result<Job, Reason> {
+        let root = |folder: &PathBuf, kind: RootKind| {
+            let root = roots::at(folder, kind, context.places());
+            let folder = context.shown(folder);
+            root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
+        };
+        let with_components = |mut root: Root, fields: &Map<String, Value>| {
+            let components = fields.get("components").and_then(Value::as_array);
+            for name in components.into_iter().flatten().filter_map(Value::as_str) {
+                root.add_component(name, context.places());
+            }
+            Job::Kustomization(Box::new(root), fields.clone(), self.variables.clone())
+        };
+        let chart = match &self.chart {
+            Chart::Kustomization(folder, fields) => {
+                let root = root(folder, RootKind::Kustomization)?;
+                return Ok(with_components(root, fields));
+            }
+            Chart::Generated(folder, fields) => {
+                let root = roots::generated(folder, context.places());
+                return Ok(with_components(root, fields));
+            }
+            Chart::Manifests(folder, recursive) => {
+                return Ok(Job::Manifests(folder.clone(), *recursive));
+            }
+            Chart::Folder(folder) => {
+                let mut root = root(folder, RootKind::Chart)?;
+                dependencies::add(&mut root, context.places());
+                ChartFiles::Folder(Box::new(root))
+            }
+            Chart::Remote(remote) => match context.fetcher.file(remote) {
+                Some(file) => ChartFiles::Archive(file?),
+                None => {
+                    let url = remote.url();
+                    return Err(Reason::elsewhere(format!("its chart is at {url}")));
+                }
+            },
+        };
+        Ok(Job::Chart(ChartJob {
+            chart,
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            own_values: self.own_values.as_ref().map(ToString::to_string),
+            values: self.values.iter().map(|it| it.value.to_string()).collect(),
+            sets: self.sets.clone(),
+            post_renderers: self.post_renderers.clone(),
+        }))
+    }
+}
+
+/// The text at the end of the path, which is not empty.
+fn text<'v>(value: &'v Value, path: &[&str]) -> Option<&'v str> {
+    let text = at(value, path)?.as_str()?;
+    (!text.is_empty()).then_some(text)
+}
+
+/// The value at the end of the path.
+fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    let found = path.iter().try_fold(value, |value, key| value.get(key))?;
+    (!found.is_null()).then_some(found)
+}
+
+/// The items of the list at the end of the path.
+fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
+    let list = at(value, path).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+/// A name that Helm takes for a release.
+fn cut(name: &str) -> String {
+    let name: String = name.chars().take(53).collect();
+    name.trim_end_matches('-').to_owned()
+}

@@ -1,0 +1,89 @@
+//! What a release is rendered from.
+
+use std::path::PathBuf;
+
+use super::values::At;
+use super::{Chart, Release};
+use crate::fetch::Remote;
+use crate::reason::without_user;
+use crate::rendering::dependencies;
+use crate::repository::Repository;
+use check::Files as _;
+use check::text::{self, Renderer};
+
+impl Release {
+    /// What a check has to know of it.
+    pub(crate) fn origin(&self, repository: &Repository) -> text::Release {
+        let mut layers = self.values.iter().rev();
+        let field = layers.find_map(|it| match &it.at {
+            At::Field(field) | At::Text(field) => Some(field.clone()),
+            At::Elsewhere => None,
+        });
+        let owner = &self.owner;
+        text::Release {
+            owner: owner.reference.clone(),
+            place: owner.place.clone(),
+            template: owner.template.clone(),
+            field: field.unwrap_or_else(|| "spec".to_owned()),
+            held_by: vec![owner.place.source],
+            namespace: self.namespace.clone(),
+            renderer: match &self.chart {
+                chart if chart.is_helm() => Renderer::Helm,
+                Chart::Kustomization(_, fields) | Chart::Generated(_, fields) => {
+                    Renderer::Kustomize(fields.values().map(ToString::to_string).collect())
+                }
+                _ => Renderer::Nothing,
+            },
+            rendered_from: match &self.elsewhere {
+                Some(name) => name.clone(),
+                None => self.chart.shown(repository),
+            },
+            unknown: self.unknown.first().map(|it| without_user(it)),
+        }
+    }
+}
+
+impl Chart {
+    /// As messages name it.
+    pub(crate) fn shown(&self, repository: &Repository) -> String {
+        match self {
+            Self::Remote(remote) => remote.to_string(),
+            Self::Folder(folder)
+            | Self::Kustomization(folder, _)
+            | Self::Generated(folder, _)
+            | Self::Manifests(folder, _) => repository.path_of(folder),
+        }
+    }
+
+    /// Whether Helm renders it, with values.
+    pub(super) const fn is_helm(&self) -> bool {
+        matches!(self, Self::Folder(_) | Self::Remote(_))
+    }
+
+    /// The folder that it is rendered from, without what a release adds.
+    pub(crate) const fn folder(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Generated(folder, _) => {
+                Some(folder)
+            }
+            Self::Manifests(..) | Self::Remote(_) => None,
+        }
+    }
+
+    /// The folder on this machine that holds it.
+    pub(super) const fn folder_on_disk(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Manifests(folder, _) => Some(folder),
+            _ => self.folder(),
+        }
+    }
+
+    /// What is fetched for it.
+    pub(super) fn remotes(&self) -> Vec<Remote> {
+        match self {
+            Self::Remote(remote) => vec![remote.clone()],
+            Self::Folder(folder) => dependencies::remote(folder),
+            Self::Kustomization(..) | Self::Generated(..) | Self::Manifests(..) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Variables that Flux substitutes in what it applies.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Reason;
+
+/// The most bytes that a text may grow to, and those of one expression.
+const MAX_TEXT: usize = 64 << 20;
+const MAX_EXPRESSION: usize = 256;
+
+/// How deep the value of a variable that is not there may name others.
+const MAX_DEPTH: usize = 8;
+
+/// Flux leaves an object alone where this label or annotation of it is `disabled`.
+const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// What of an object decides whether Flux substitutes in it.
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+/// Variables by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Variables(BTreeMap<String, String>);
+
+impl Extend<(String, String)> for Variables {
+    fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, more: I) {
+        self.0.extend(more);
+    }
+}
+
+impl Variables {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The rendered objects with the values in them.
+    ///
+    /// # Errors
+    /// They grow too large.
+    pub(crate) fn substituted(&self, text: String) -> Result<String, Reason> {
+        if self.0.is_empty() || !text.contains("${") {
+            return Ok(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        for document in text.split_inclusive("\n---\n") {
+            match is_left_alone(document) {
+                true => out += document,
+                false => self.fill(document, 0, &mut out),
+            }
+            if out.len() > MAX_TEXT {
+                let limit = MAX_TEXT >> 20;
+                return Err(
+                    format!("filling in its variables makes it larger than {limit} MiB").into(),
+                );
+            }
+        }
+        Ok(out)
+    }
+
+    /// Adds the text with `${name}`, `${name:-value}` and `${name:=value}` filled in. What is not
+    /// known, and has no default, stays.
+    fn fill(&self, text: &str, depth: usize, out: &mut String) {
+        let mut rest = text;
+        while let Some(start) = rest.find("${").filter(|_| out.len() <= MAX_TEXT) {
+            let (before, expression) = rest.split_at(start);
+            let end = end_of(expression).unwrap_or(0);
+            let (expression, after) = expression.split_at(end);
+            match before.strip_suffix('$') {
+                // `$${name}` is the text `${name}`.
+                Some(before) if end > 0 => {
+                    *out += before;
+                    *out += expression;
+                }
+                _ => {
+                    *out += before;
+                    self.evaluate(expression, depth, out);
+                }
+            }
+            rest = match end {
+                0 => {
+                    *out += "${";
+                    &after[2..]
+                }
+                _ => after,
+            };
+        }
+        *out += rest;
+    }
+
+    /// Adds what `${…}` stands for.
+    fn evaluate(&self, expression: &str, depth: usize, out: &mut String) {
+        let inner = expression.strip_prefix("${");
+        let inner = inner
+            .and_then(|it| it.strip_suffix('}'))
+            .unwrap_or_default();
+        let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let end = inner.find(|c| !is_part(c)).unwrap_or(inner.len());
+        let (name, rest) = inner.split_at(end);
+        let known = self.0.get(name);
+        let default = rest.strip_prefix(":-").or_else(|| rest.strip_prefix(":="));
+        match (known, default) {
+            (Some(value), None) if rest.is_empty() => *out += value,
+            (Some(value), Some(_)) if !value.is_empty() => *out += value,
+            (_, Some(default)) if depth < MAX_DEPTH => self.fill(default, depth + 1, out),
+            _ => *out += expression,
+        }
+    }
+}
+
+/// Whether Flux substitutes nothing in this object.
+fn is_left_alone(document: &str) -> bool {
+    let says_so =
+        |it: &BTreeMap<String, String>| it.get(SUBSTITUTE).is_some_and(|it| it == "disabled");
+    let object = document.strip_suffix("---\n").unwrap_or(document);
+    object.contains(SUBSTITUTE)
+        && serde_saphyr::from_str::<Object>(object)
+            .is_ok_and(|it| says_so(&it.metadata.labels) || says_so(&it.metadata.annotations))
+}
+
+/// Where the expression that the text begins with ends: behind its closing brace.
+fn end_of(text: &str) -> Option<usize> {
+    let mut open = 0;
+    for (at, letter) in text.char_indices().take(MAX_EXPRESSION) {
+        match letter {
+            '{' => open += 1,
+            '}' if open == 1 => return Some(at + 1),
+            '}' => open -= 1,
+            '\n' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Variables;
+
+    #[test]
+    fn variables_are_filled_in_as_flux_does() {
+        let mut variables = Variables::default();
+        let pairs = [("APP", "web"), ("EMPTY", "")];
+        variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for (text, expected) in [
+            ("${APP}-data", "web-data"),
+            ("a: ${APP}\nb: ${APP:-x}\n", "a: web\nb: web\n"),
+            ("${CLAIM:-${APP}-data}", "web-data"),
+            ("${CLAIM:=data}", "data"),
+            ("${EMPTY:-data}", "data"),
+            ("${EMPTY}", ""),
+            ("${OTHER}", "${OTHER}"),
+            ("${OTHER:-${MORE}}", "${MORE}"),
+            ("$${APP}", "${APP}"),
+            ("${APP ${APP}", "${APP web"),
+            ("${APP\n${APP}", "${APP\nweb"),
+            ("${APP/e/o}", "${APP/e/o}"),
+            ("${}", "${}"),
+            ("$APP", "$APP"),
+        ] {
+            let substituted = variables.substituted(text.to_owned()).unwrap();
+            assert_eq!(substituted, expected, "{text}");
+        }
+        let deep = format!("{}x{}", "${A:-".repeat(10_000), "}".repeat(10_000));
+        let filled = variables.substituted(deep.clone()).unwrap();
+        assert!(filled.starts_with("${A:-${A:-") && filled.len() <= deep.len());
+        variables.extend([("LONG".to_owned(), "x".repeat(1 << 20))]);
+        let many = "${LONG}".repeat(1_000);
+        assert!(variables.substituted(many).is_err());
+        // The label counts where it is the object's own, and not in a text that it holds.
+        for (metadata, expected) in [
+            (
+                "{annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}",
+                "${APP}",
+            ),
+            (
+                "{labels: {'kustomize.toolkit.fluxcd.io/substitute': \"disabled\"}}",
+                "${APP}",
+            ),
+            (
+                "{labels: {kustomize.toolkit.fluxcd.io/substitute: enabled}}",
+                "web",
+            ),
+            (
+                "{}\ndata: 'kustomize.toolkit.fluxcd.io/substitute: disabled'",
+                "web",
+            ),
+        ] {
+            let text = |first: &str, next: &str| {
+                format!("metadata: {metadata}\na: {first}\n---\na: {next}\n")
+            };
+            let substituted = variables.substituted(text("${APP}", "${APP}")).unwrap();
+            assert_eq!(substituted, text(expected, "web"));
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Command lines of foreign programs, which are made here and nowhere else.
+//!
+//! Options are words of ours. What a manifest says is a [`Word`]: it is one that the program itself
+//! takes, or no program starts. It stands behind the `=` of an option, or behind the end of all options.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The most characters of a refused word that are shown.
+const SHOWN: usize = 80;
+
+/// The most bytes of a word: Linux takes 128 KiB.
+const LONGEST: usize = 100 << 10;
+
+macro_rules! fields {
+    ($($(#[$says:meta])* $field:ident: $name:literal of $program:literal if $takes:expr;)*) => {
+        /// What a manifest may say to a program.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Field {
+            $($(#[$says])* $field),*
+        }
+
+        impl Field {
+            #[cfg(test)]
+            const ALL: &'static [Self] = &[$(Self::$field),*];
+
+            /// Its name, the program that is told it, and what that takes.
+            const fn row(self) -> (&'static str, &'static str, fn(&str) -> bool) {
+                match self {
+                    $(Self::$field => ($name, $program, $takes)),*
+                }
+            }
+        }
+    };
+}
+
+fields! {
+    /// The name of a release.
+    ReleaseName: "release name" of "helm" if |it| is_subdomain(it) && it.len() <= 53;
+    /// The namespace of a release.
+    Namespace: "namespace" of "Kubernetes" if |it| is_label(it) && it.len() <= 63;
+    /// `name=value`, a single value of a chart.
+    Setting: "value" of "helm" if is_setting;
+    /// The version of Kubernetes that a chart is told.
+    KubeVersion: "kubeVersion" of "helm" if |it| is_made_of(it, "+-.") && is_version(it);
+    /// A version of an API that a chart is told of.
+    ApiVersion: "version of an API" of "helm" if |it| is_made_of(it, "-./");
+    /// The URL of a Git repository.
+    GitUrl: "URL" of "git" if is_git_url;
+    /// A commit, a tag or a branch.
+    GitReference: "reference" of "git" if is_reference;
+}
+
+/// A word of a manifest that a program takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word(String);
+
+/// The end of a sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("its {name} {text:?} is not one that {program} takes")]
+pub(crate) struct RefusedWord {
+    name: &'static str,
+    text: String,
+    program: &'static str,
+}
+
+impl Word {
+    /// # Errors
+    /// The program does not take it.
+    pub(crate) fn new(field: Field, text: &str) -> Result<Self, RefusedWord> {
+        let (name, program, takes) = field.row();
+        if takes(text) && text.len() <= LONGEST {
+            return Ok(Self(text.to_owned()));
+        }
+        let mut text: String = text.chars().take(SHOWN + 1).collect();
+        if text.chars().count() > SHOWN {
+            text.pop();
+            text.push('…');
+        }
+        Err(RefusedWord {
+            name,
+            text,
+            program,
+        })
+    }
+}
+
+/// What stands on a command line besides options.
+pub(crate) enum Argument<'a> {
+    /// A path that we made.
+    Path(&'a Path),
+    /// A number of ours.
+    Number(u64),
+    Word(&'a Word),
+}
+
+impl<'a> From<&'a Path> for Argument<'a> {
+    fn from(path: &'a Path) -> Self {
+        Self::Path(path)
+    }
+}
+
+impl From<u64> for Argument<'_> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<'a> From<&'a Word> for Argument<'a> {
+    fn from(word: &'a Word) -> Self {
+        Self::Word(word)
+    }
+}
+
+impl Argument<'_> {
+    fn text(self) -> OsString {
+        match self {
+            Self::Path(path) => path.into(),
+            Self::Number(number) => number.to_string().into(),
+            Self::Word(Word(text)) => text.into(),
+        }
+    }
+}
+
+/// What a program is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandLine {
+    /// The command and the options, then the words behind them.
+    options: Vec<OsString>,
+    words: Vec<OsString>,
+    /// What ends the options.
+    end: &'static str,
+}
+
+impl CommandLine {
+    /// Of any program that ends its options with `--`.
+    pub(crate) fn new(command: &'static str) -> Self {
+        Self::with_end(command, "--")
+    }
+
+    /// Of git.
+    pub(crate) fn git(command: &'static str) -> Self {
+        Self::with_end(command, "--end-of-options")
+    }
+
+    fn with_end(command: &'static str, end: &'static str) -> Self {
+        Self {
+            options: command.split(' ').map(OsString::from).collect(),
+            words: Vec::new(),
+            end,
+        }
+    }
+
+    /// An option without a value.
+    pub(crate) fn flag(&mut self, name: &'static str) {
+        self.options.push(name.into());
+    }
+
+    /// An option and its value.
+    pub(crate) fn option<'a>(&mut self, name: &'static str, value: impl Into<Argument<'a>>) {
+        let mut option = OsString::from(name);
+        option.push("=");
+        option.push(value.into().text());
+        self.options.push(option);
+    }
+
+    /// A word behind all options.
+    #[must_use]
+    pub(crate) fn word<'a>(mut self, word: impl Into<Argument<'a>>) -> Self {
+        self.words.push(word.into().text());
+        self
+    }
+
+    /// All of it, in order.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
+        let end = (!self.words.is_empty()).then(|| self.end.into());
+        let options = self.options.iter().cloned().chain(end);
+        options.chain(self.words.iter().cloned())
+    }
+}
+
+/// A label of DNS, of any length.
+fn is_label(text: &str) -> bool {
+    let is_inner = |it: u8| it == b'-' || it.is_ascii_lowercase() || it.is_ascii_digit();
+    let is_end = |it: Option<&u8>| it.is_some_and(|it| *it != b'-');
+    let bytes = text.as_bytes();
+    bytes.iter().copied().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
+}
+
+/// Labels with dots between them.
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+/// Letters, digits and these others, of which none comes first.
+fn is_made_of(text: &str, others: &str) -> bool {
+    let is_plain = |it: char| it.is_ascii_alphanumeric();
+    text.starts_with(is_plain) && text.chars().all(|it| is_plain(it) || others.contains(it))
+}
+
+fn is_version(text: &str) -> bool {
+    let digits = text.strip_prefix('v').unwrap_or(text);
+    digits.starts_with(|it: char| it.is_ascii_digit())
+}
+
+fn is_setting(text: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
+    let name = text.split_once('=').map(|(name, _)| name);
+    name.is_some_and(is_name) && !text.contains('\0')
+}
+
+/// A URL with a scheme, without what separates words. Neither the user nor the host is an option
+/// of `ssh`.
+fn is_git_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let (user, host) = rest.split_once('@').unwrap_or(("", rest));
+    is_made_of(scheme, "+")
+        && !rest.is_empty()
+        && !user.starts_with('-')
+        && !host.starts_with('-')
+        && !text.contains(|it: char| it.is_control() || it.is_whitespace())
+}
+
+/// As `git check-ref-format` has it.
+fn is_reference(text: &str) -> bool {
+    let is_wrong = |it: char| it.is_control() || it.is_whitespace() || "~^:?*[\\+".contains(it);
+    let is_part = |it: &str| !it.is_empty() && !it.starts_with('.') && !it.ends_with(".lock");
+    !text.starts_with('-')
+        && !text.contains(is_wrong)
+        && !text.contains("..")
+        && !text.contains("@{")
+        && !text.ends_with('.')
+        && text != "@"
+        && text.split('/').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{CommandLine, Field, Word};
+
+    /// A line, how a word gets into it, and words that the program takes.
+    type Row = (
+        CommandLine,
+        fn(CommandLine, &Word) -> CommandLine,
+        &'static [&'static str],
+    );
+
+    /// Where a word of the field stands on a command line, and words that the program takes.
+    fn row(field: Field) -> Row {
+        fn last(line: CommandLine, word: &Word) -> CommandLine {
+            line.word(word)
+        }
+        fn namespace(mut line: CommandLine, word: &Word) -> CommandLine {
+            line.option("--namespace", word);
+            line
+        }
+        fn set(mut line: CommandLine, word: &Word) -> CommandLine {
+            line.option("--set", word);
+            line
+        }
+        fn kube_version(mut line: CommandLine, word: &Word) -> CommandLine {
+            line.option("--kube-version", word);
+            line
+        }
+        fn api_version(mut line: CommandLine, word: &Word) -> CommandLine {
+            line.option("--api-versions", word);
+            line
+        }
+        let helm = CommandLine::new("template");
+        let git = CommandLine::git("fetch --quiet");
+        match field {
+            Field::ReleaseName => (helm, last, &["a", "shop-2.blue", NAME_OF_53]),
+            Field::Namespace => (helm, namespace, &["a", "prod-1", NAME_OF_63]),
+            Field::Setting => (
+                helm,
+                set,
+                &[
+                    "a=",
+                    "a.b[0]=-1",
+                    "a=--post-renderer=sh",
+                    "ingress\\.class=a\nb",
+                ],
+            ),
+            Field::KubeVersion => (helm, kube_version, &["1", "v1.37.2", "1.30.0+k3s1"]),
+            Field::ApiVersion => (helm, api_version, &["v1", "monitoring.coreos.com/v1/Probe"]),
+            Field::GitUrl => (
+                git,
+                last,
+                &[
+                    "https://example.com/a.git",
+                    "ssh://git@example.com/a",
+                    "file:///srv/a",
+                    "git+ssh://example.com/a",
+                ],
+            ),
+            Field::GitReference => (
+                git,
+                last,
+                &[
+                    "HEAD",
+                    "v1.2.3",
+                    "refs/tags/a",
+                    "feature/a",
+                    "0123456789abcdef",
+                ],
+            ),
+        }
+    }
+
+    const NAME_OF_53: &str = "a2345678901234567890123456789012345678901234567890123";
+    const NAME_OF_63: &str = "a23456789012345678901234567890123456789012345678901234567890123";
+
+    /// 200 and more words that a stranger might write where a name is expected.
+    fn hostile() -> Vec<String> {
+        let options = [
+            "--post-renderer=sh",
+            "--post-renderer",
+            "--set-file=x=/etc/hostname",
+            "--output-dir=/tmp",
+            "--values=http://example.com/a",
+            "--values=/etc/hostname",
+            "--kubeconfig=/root/.kube/config",
+            "--plugin=sh",
+            "--upload-pack=touch /tmp/ran",
+            "--exec=sh",
+            "-oProxyCommand=sh",
+            "-f/etc/hostname",
+            "-f",
+            "-",
+            "--",
+            "---",
+            "-c core.sshCommand=sh",
+            "--helm-command=sh",
+            "--enable-exec",
+            "--repository-config=/etc/hostname",
+            "$(sh)",
+            "`sh`",
+            ";sh",
+            "|sh",
+            "&sh",
+            "../../etc",
+            "/etc/hostname",
+            "@",
+            "@{-1}",
+            "ext::sh -c touch% /tmp/ran",
+            "ssh://-oProxyCommand=sh/a",
+            "https://-a@example.com/b",
+        ];
+        let around = [
+            "{}",
+            " {}",
+            "{} ",
+            "\t{}",
+            "\n{}",
+            "a\n{}",
+            "\0{}",
+            "a\0{}",
+            "\u{200b}{}",
+            "\u{2212}{}",
+        ];
+        let mut words: Vec<String> = options
+            .iter()
+            .flat_map(|option| around.map(|it| it.replace("{}", option)))
+            .collect();
+        let alone = [
+            "", " ", "\n", ".", "..", "A", "a b", "a.", ".a", "a-", "-a", "ä", "a_b",
+        ];
+        words.extend(alone.map(str::to_owned));
+        words.extend([54, 64, 200_000].map(|length| "a".repeat(length)));
+        words
+    }
+
+    #[test]
+    fn no_word_is_an_option_whatever_its_field() {
+        let hostile = hostile();
+        assert!(hostile.len() > 200);
+        for &field in Field::ALL {
+            let (line, put, good) = row(field);
+            let options: Vec<_> = line.arguments().collect();
+            for text in good {
+                let word =
+                    Word::new(field, text).unwrap_or_else(|error| panic!("{field:?}: {error}"));
+                assert!(put(line.clone(), &word).arguments().count() > options.len());
+            }
+            let mut refused = 0;
+            for text in &hostile {
+                let Ok(word) = Word::new(field, text) else {
+                    refused += 1;
+                    continue;
+                };
+                let arguments: Vec<_> = put(line.clone(), &word).arguments().collect();
+                let Some((added, _)) = arguments
+                    .split_last()
+                    .filter(|it| it.1.len() >= options.len())
+                else {
+                    panic!("{field:?} {text:?}: {arguments:?}");
+                };
+                let added = added.to_string_lossy();
+                let is_value = added.ends_with(&format!("={text}"));
+                let is_last = arguments.len() == options.len() + 2 && added == *text;
+                assert!(is_value || is_last, "{field:?} {text:?}: {arguments:?}");
+                assert!(!(is_last && text.starts_with('-')), "{field:?} {text:?}");
+                assert!(
+                    !text.contains('\0') && text.len() < 128 << 10,
+                    "{field:?} {text:?}"
+                );
+            }
+            // A setting may be anything that has a name.
+            let least = if field == Field::Setting { 100 } else { 250 };
+            assert!(refused > least, "{field:?}: {refused}");
+        }
+    }
+
+    #[test]
+    fn options_come_first_and_words_behind_their_end() {
+        let name = Word::new(Field::ReleaseName, "shop").unwrap();
+        let mut line = CommandLine::new("show values")
+            .word(&name)
+            .word(Path::new("/a/--b"));
+        line.flag("--debug");
+        line.option("--namespace", &name);
+        let arguments: Vec<_> = line.arguments().collect();
+        let expected = [
+            "show",
+            "values",
+            "--debug",
+            "--namespace=shop",
+            "--",
+            "shop",
+            "/a/--b",
+        ];
+        assert_eq!(arguments, expected);
+        let git = CommandLine::git("fetch").word(&name);
+        let arguments: Vec<_> = git.arguments().collect();
+        assert_eq!(arguments, ["fetch", "--end-of-options", "shop"]);
+    }
+
+    #[test]
+    fn what_is_refused_is_named_in_short() {
+        let refused = Word::new(Field::ReleaseName, "--post-renderer=sh").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "its release name \"--post-renderer=sh\" is not one that helm takes"
+        );
+        let long = Word::new(Field::Namespace, &"a".repeat(1000)).unwrap_err();
+        assert!(long.to_string().len() < 200);
+        let control = Word::new(Field::Namespace, "a\n\u{1b}[2J").unwrap_err();
+        assert!(!control.to_string().contains(char::is_control));
+    }
+}

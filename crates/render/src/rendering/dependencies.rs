@@ -1,0 +1,110 @@
+//! The charts that a chart depends on and does not hold.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::super::fetch::Remote;
+use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::roots::{CHART, Places, Root, RootKind};
+use manifest::delivery::value_of;
+
+/// A chart that another one names and does not hold.
+struct Dependency {
+    name: String,
+    place: Place,
+}
+
+enum Place {
+    /// A folder, without links.
+    Folder(PathBuf),
+    Remote(Remote),
+}
+
+/// What is to be fetched for the chart in the folder.
+pub(crate) fn remote(folder: &Path) -> Vec<Remote> {
+    let missing = missing(folder).into_iter();
+    missing
+        .filter_map(|it| match it.place {
+            Place::Remote(remote) => Some(remote),
+            Place::Folder(_) => None,
+        })
+        .collect()
+}
+
+/// Adds to a chart what it depends on, as far as that is at hand.
+pub(crate) fn add(root: &mut Root, places: Places<'_>) {
+    if root.kind != RootKind::Chart {
+        return;
+    }
+    let top = places.repository.top_of(&root.real).to_owned();
+    for Dependency { name, place } in missing(&root.real) {
+        match place {
+            Place::Folder(folder) if is_inside(&top, &folder) => {
+                root.top.clone_from(&top);
+                root.folders.insert(folder.clone());
+                root.additions.push((folder, name));
+            }
+            Place::Folder(_) => {}
+            Place::Remote(remote) => match places.fetcher.file(&remote) {
+                Some(Ok(file)) => root.additions.push((file, format!("{name}.tgz"))),
+                Some(Err(reason)) => root.refused = root.refused.take().or(Some(reason)),
+                None => {}
+            },
+        }
+    }
+}
+
+/// The dependencies of the chart in the folder that its `charts` folder lacks, of the versions
+/// in its lock.
+fn missing(folder: &Path) -> Vec<Dependency> {
+    let content = |file: &str| {
+        let text = text_inside(folder, &folder.join(file), MAX_ROOT_FILE).ok();
+        text.and_then(|text| value_of(&text)).unwrap_or_default()
+    };
+    let (chart, lock) = (content(CHART), content("Chart.lock"));
+    let list = |of: &Value| {
+        let list = of.get("dependencies").and_then(Value::as_array);
+        list.cloned().unwrap_or_default()
+    };
+    let locked = list(&lock);
+    let held: Vec<String> = fs::read_dir(folder.join("charts"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
+    let of_one = |entry: &Value| {
+        let name = text(entry, "name")?;
+        let is_it = |it: &String| {
+            *it == name || it.starts_with(&format!("{name}-")) && it.ends_with(".tgz")
+        };
+        if held.iter().any(is_it) {
+            return None;
+        }
+        let lock = locked
+            .iter()
+            .find(|it| text(it, "name").as_ref() == Some(&name));
+        let version = lock.and_then(|it| text(it, "version"));
+        let version = version
+            .or_else(|| text(entry, "version"))
+            .unwrap_or_default();
+        let url = text(entry, "repository")?;
+        let place = if let Some(path) = url.strip_prefix("file://") {
+            Place::Folder(fs::canonicalize(normal(&folder.join(path))).ok()?)
+        } else if url.starts_with("oci://") {
+            let url = format!("{}/{name}", url.trim_end_matches('/'));
+            Place::Remote(Remote::Oci { url, version })
+        } else if url.starts_with("http://") || url.starts_with("https://") {
+            let name = name.clone();
+            Place::Remote(Remote::Repository { url, name, version })
+        } else {
+            // Helm's own configuration says what an alias stands for.
+            return None;
+        };
+        Some(Dependency { name, place })
+    };
+    list(&chart).iter().filter_map(of_one).collect()
+}

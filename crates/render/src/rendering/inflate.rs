@@ -1,0 +1,207 @@
+//! Charts that a kustomization inflates.
+//!
+//! kustomize would start Helm with whatever an entry of `helmCharts` says. So Helm renders the
+//! chart here, into a file of the copy, which takes the place of the entry, and kustomize is never
+//! told that there is a Helm.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use manifest::delivery::value_of;
+use serde_json::{Map, Value, json};
+
+use super::super::files::{is_inside, normal};
+use super::super::reason::Reason;
+use super::command_line::{CommandLine, Field, Word};
+use super::program::Failure;
+use super::roots::{Inflated, Root};
+use super::sandbox::Copy;
+use super::{MAX_VALUES, Renderer, helm_template};
+use crate::files::text_inside;
+
+/// The fields of an entry that are read here.
+const FIELDS: [&str; 14] = [
+    "additionalValuesFiles",
+    "apiVersions",
+    "includeCRDs",
+    "kubeVersion",
+    "name",
+    "namespace",
+    "releaseName",
+    "repo",
+    "skipHooks",
+    "skipTests",
+    "valuesFile",
+    "valuesInline",
+    "valuesMerge",
+    "version",
+];
+
+/// A chart, how Helm renders it, and where to.
+struct Planned<'r> {
+    release: String,
+    line: CommandLine,
+    chart: &'r Path,
+    file: PathBuf,
+}
+
+/// The kustomization that inflates the chart in `file`, if that is one.
+pub(super) fn origin(root: &Root, file: &Path) -> Option<PathBuf> {
+    let mut inflated = root.inflated.iter();
+    let is_it = |it: &&Inflated| it.file.with_file_name(name_of(it.number)) == *file;
+    inflated.find(is_it).map(|it| it.file.clone())
+}
+
+fn name_of(number: usize) -> String {
+    format!("inflated-chart-{number}.yaml")
+}
+
+impl Renderer {
+    /// Renders the charts that kustomizations of the root inflate.
+    pub(super) async fn inflate(&self, root: &Root, copy: &Copy) -> Result<(), Reason> {
+        let mut files: BTreeMap<&Path, Vec<&Inflated>> = BTreeMap::new();
+        for inflated in &root.inflated {
+            files.entry(&inflated.file).or_default().push(inflated);
+        }
+        let mut planned = Vec::new();
+        for (file, all) in files {
+            planned.extend(replace(&copy.of_original(file), &all, copy)?);
+        }
+        // No program starts before all is read.
+        for Planned {
+            release,
+            line,
+            chart,
+            file,
+        } in planned
+        {
+            let mut at = copy.of_original(chart);
+            if chart.is_file() {
+                at = file.with_extension("tgz");
+                fs::copy(chart, &at).map_err(failed)?;
+            }
+            let text = self.helm_template(line, &release, &at, copy).await?;
+            fs::write(file, text).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts files in the place of the entries of `helmCharts` in a kustomization of the copy.
+fn replace<'r>(
+    kustomization: &Path,
+    all: &[&'r Inflated],
+    copy: &Copy,
+) -> Result<Vec<Planned<'r>>, Reason> {
+    let folder = kustomization.parent().unwrap_or(copy.folder());
+    let text = fs::read_to_string(kustomization).map_err(failed)?;
+    let mut fields = match value_of(&text) {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let entries = fields.remove("helmCharts").unwrap_or_default();
+    let (mut planned, mut names) = (Vec::new(), Vec::new());
+    for Inflated { number, chart, .. } in all {
+        let entry = entries.get(*number).unwrap_or(&Value::Null);
+        let name = name_of(*number);
+        planned.push(Planned {
+            release: release(entry)?.to_owned(),
+            line: line(entry, *number, folder, copy)?,
+            chart,
+            file: folder.join(&name),
+        });
+        names.push(Value::String(name));
+    }
+    let resources = fields.entry("resources").or_insert_with(|| json!([]));
+    if let Value::Array(resources) = resources {
+        resources.extend(names);
+    } else {
+        *resources = Value::Array(names);
+    }
+    fs::write(kustomization, Value::Object(fields).to_string()).map_err(failed)?;
+    Ok(planned)
+}
+
+/// The name of the release. Without one, kustomize has Helm make one up.
+fn release(entry: &Value) -> Result<&str, Reason> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str);
+    let name = text("releaseName").or(text("name")).unwrap_or_default();
+    let keys = entry.as_object().into_iter().flat_map(Map::keys);
+    for field in keys {
+        if !FIELDS.contains(&field.as_str()) {
+            let chart = text("name").unwrap_or_default();
+            return Err(format!(
+                "it inflates the chart {chart:?} with {field}, a field that is not read here"
+            )
+            .into());
+        }
+    }
+    Ok(name)
+}
+
+/// How Helm renders an entry of `helmCharts` in a kustomization of `folder`, as kustomize has it.
+fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str);
+    let texts = |field: &str| {
+        let list = entry.get(field).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str)
+    };
+    let mut line = helm_template();
+    if let Some(namespace) = text("namespace") {
+        line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
+    }
+    if let Some(version) = text("kubeVersion") {
+        line.option("--kube-version", &Word::new(Field::KubeVersion, version)?);
+    }
+    for version in texts("apiVersions") {
+        line.option("--api-versions", &Word::new(Field::ApiVersion, version)?);
+    }
+    for (field, option) in [
+        ("includeCRDs", "--include-crds"),
+        ("skipHooks", "--no-hooks"),
+        ("skipTests", "--skip-tests"),
+    ] {
+        if entry.get(field) == Some(&Value::Bool(true)) {
+            line.flag(option);
+        }
+    }
+    let mut values = Vec::new();
+    if let Some(file) = text("valuesFile") {
+        values.push(content_of(file, folder, copy)?);
+    }
+    if let Some(inline) = entry.get("valuesInline").filter(|it| it.is_object()) {
+        let inline = inline.to_string();
+        match text("valuesMerge") {
+            Some("merge") => values.insert(0, inline),
+            Some("replace") => values = vec![inline],
+            _ => values.push(inline),
+        }
+    }
+    for file in texts("additionalValuesFiles") {
+        values.push(content_of(file, folder, copy)?);
+    }
+    // Helm splits the name of a file at commas, so the files have names of ours.
+    for (at, content) in values.into_iter().enumerate() {
+        let file = folder.join(format!("inflated-values-{number}-{at}.yaml"));
+        fs::write(&file, content).map_err(failed)?;
+        line.option("--values", file.as_path());
+    }
+    Ok(line)
+}
+
+/// The content of a file that a kustomization of `folder` names, in the copy.
+fn content_of(name: &str, folder: &Path, copy: &Copy) -> Result<String, Reason> {
+    let file = fs::canonicalize(normal(&folder.join(name))).ok();
+    let file = file.filter(|it| is_inside(copy.folder(), it) && it.is_file());
+    let file = file.ok_or_else(|| {
+        format!("the values file {name} of a chart that it inflates is not among its files")
+    })?;
+    text_inside(copy.folder(), &file, MAX_VALUES)
+        .map_err(|error| format!("its values file {name} cannot be read: {error}").into())
+}
+
+fn failed(error: io::Error) -> Reason {
+    Failure::Copy(error).to_string().into()
+}

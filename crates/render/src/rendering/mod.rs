@@ -1,0 +1,494 @@
+//! Renders what is meant to be rendered: charts and kustomizations, by the
+//! programs that people render them with.
+//!
+//! A rendered text is what its [`Root`] would put into one cluster. Above each
+//! object, a line `# Source: FILE` names the file it came from.
+
+mod bases;
+pub(super) mod command_line;
+pub(super) mod confine;
+pub(super) mod dependencies;
+mod executable;
+pub(super) mod group;
+mod inflate;
+mod origin;
+pub(super) mod program;
+pub(super) mod release;
+pub(super) mod roots;
+mod sandbox;
+
+use std::cell::OnceCell;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use futures_util::stream::{self, StreamExt};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use super::files::text_inside;
+use super::reason::Reason;
+use super::repository::Repository;
+use crate::Say;
+use command_line::{CommandLine, Field, Word};
+use group::Groups;
+use origin::Naming;
+use program::{Failure, Limits, on_path, output};
+use release::Job;
+use roots::{Root, RootKind};
+use sandbox::{Copy, Sandbox};
+
+/// The most charts and kustomizations that one run renders.
+const MAX_ROOTS: usize = 5_000;
+
+/// All of them together may take this many times what one may.
+const TIMES_IN_ALL: u32 = 10;
+
+/// The most bytes that all of them may be rendered to.
+const MAX_OUTPUT: u64 = 256 << 20;
+
+/// The most programs at once, as each may take memory up to a limit.
+const MAX_AT_ONCE: usize = 4;
+
+/// The most bytes of a file of values.
+const MAX_VALUES: u64 = 4 << 20;
+
+/// How charts and kustomizations are rendered.
+#[derive(Args, Clone, Debug)]
+pub struct RenderOptions {
+    /// Render charts and kustomizations, with the helm and kustomize (or kubectl) on the PATH
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Render::Auto)]
+    pub render: Render,
+
+    /// A values file for charts; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub values: Vec<PathBuf>,
+
+    /// A value for charts; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// The time limit for one chart or kustomization; all of them may take ten times that
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub render_timeout: u64,
+
+    /// Whether to say what confines the programs that render: with `--verbose`.
+    #[arg(skip)]
+    pub verbose: bool,
+}
+
+/// Whether charts and kustomizations are rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Render {
+    /// Render what can be rendered, and report the rest
+    Auto,
+    /// Render nothing, and count what there is
+    Never,
+    /// Fail if anything cannot be rendered
+    Require,
+}
+
+/// What came of a root.
+pub(super) struct Outcome {
+    pub(super) root: Root,
+    /// The rendered text, or why there is none.
+    pub(super) text: Result<String, Reason>,
+}
+
+/// Renders, with programs and a sandbox that are looked for when the first text is wanted.
+pub(super) struct Rendering<'o> {
+    options: &'o RenderOptions,
+    /// The namespace of charts that nothing else says the namespace of.
+    namespace: Option<&'o str>,
+    repository: &'o Repository,
+    say: Say,
+    renderer: OnceCell<Renderer>,
+}
+
+/// The programs and folders that rendering takes, and what is left of the limits.
+struct Renderer {
+    runtime: Runtime,
+    helm: Option<PathBuf>,
+    kustomize: Option<PathBuf>,
+    kubectl: Option<PathBuf>,
+    sandbox: Sandbox,
+    /// The sandbox's folder, which goes with this.
+    _scratch: TempDir,
+    naming: Naming,
+    groups: Groups,
+    limit: Duration,
+    /// When all rendering ends.
+    end: Instant,
+    /// The charts and kustomizations, and the bytes, that were rendered so far.
+    texts: AtomicUsize,
+    bytes: AtomicU64,
+    /// How charts are rendered that no release renders.
+    template: CommandLine,
+}
+
+impl<'o> Rendering<'o> {
+    pub(super) const fn new(
+        options: &'o RenderOptions,
+        namespace: Option<&'o str>,
+        repository: &'o Repository,
+        say: Say,
+    ) -> Self {
+        Self {
+            options,
+            namespace,
+            repository,
+            say,
+            renderer: OnceCell::new(),
+        }
+    }
+
+    /// Renders the roots, several at once. The order stays.
+    ///
+    /// # Errors
+    /// There is no folder for temporary files, a file of values cannot be read, or
+    /// threads cannot be started.
+    pub(super) fn roots(&self, roots: Vec<Root>) -> io::Result<Vec<Outcome>> {
+        if roots.is_empty() {
+            return Ok(Vec::new());
+        }
+        let renderer = self.renderer()?;
+        let texts = renderer.all(&roots, |root| renderer.root(root));
+        let texts = texts.into_iter();
+        Ok(texts
+            .zip(roots)
+            .map(|(text, root)| Outcome { root, text })
+            .collect())
+    }
+
+    /// Renders what releases deliver, several at once. The order stays.
+    ///
+    /// # Errors
+    /// See [`Self::roots`].
+    pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let renderer = self.renderer()?;
+        Ok(renderer.all(jobs, |job| renderer.job(job)))
+    }
+
+    fn renderer(&self) -> io::Result<&Renderer> {
+        if let Some(renderer) = self.renderer.get() {
+            return Ok(renderer);
+        }
+        let renderer = Renderer::new(self)?;
+        Ok(self.renderer.get_or_init(|| renderer))
+    }
+}
+
+/// How Helm renders charts that no release renders. It reads copies of the files of values in
+/// `folder`.
+fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine> {
+    let options = rendering.options;
+    let folder = folder.join("values");
+    fs::create_dir(&folder)?;
+    let mut line = helm_template();
+    for (number, file) in options.values.iter().enumerate() {
+        let copy = folder.join(format!("{number}.yaml"));
+        let top = rendering.repository.top_for_named(file);
+        text_inside(&top, file, MAX_VALUES)
+            .and_then(|text| fs::write(&copy, text))
+            .map_err(|error| {
+                let message = format!("--values {}: {error}", file.display());
+                io::Error::new(error.kind(), message)
+            })?;
+        line.option("--values", copy.as_path());
+    }
+    let named = |option: &str, field: Field, text: &str| {
+        let message =
+            |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
+        Word::new(field, text).map_err(message)
+    };
+    for pair in &options.set {
+        line.option("--set", &named("--set", Field::Setting, pair)?);
+    }
+    if let Some(namespace) = rendering.namespace {
+        let namespace = named("--namespace", Field::Namespace, namespace)?;
+        line.option("--namespace", &namespace);
+    }
+    Ok(line)
+}
+
+/// How Helm renders a chart.
+fn helm_template() -> CommandLine {
+    let mut line = CommandLine::new("template");
+    // A schema may refer to another one by its URL or by a path.
+    line.flag("--skip-schema-validation");
+    line
+}
+
+impl Renderer {
+    fn new(rendering: &Rendering<'_>) -> io::Result<Self> {
+        let scratch = tempfile::tempdir()?;
+        let folder = fs::canonicalize(scratch.path())?;
+        let template = template(rendering, &folder)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let limit = Duration::from_secs(rendering.options.render_timeout);
+        let sandbox = runtime.block_on(Sandbox::new(folder))?;
+        if rendering.options.verbose || !sandbox.is_confined() {
+            (rendering.say)(&sandbox.in_force());
+        }
+        Ok(Self {
+            helm: on_path("helm"),
+            kustomize: on_path("kustomize"),
+            kubectl: on_path("kubectl"),
+            sandbox,
+            runtime,
+            _scratch: scratch,
+            naming: Naming {
+                here: std::env::current_dir().and_then(fs::canonicalize)?,
+            },
+            groups: Groups::watched(),
+            limit,
+            end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
+            texts: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+            template,
+        })
+    }
+
+    /// What `each` makes of all of them, some at once; the order stays.
+    fn all<'i, I, F>(
+        &self,
+        items: &'i [I],
+        each: impl Fn(&'i I) -> F,
+    ) -> Vec<Result<String, Reason>>
+    where
+        F: Future<Output = Result<String, Reason>>,
+    {
+        let at_once = available_parallelism().map_or(1, usize::from);
+        self.runtime.block_on(
+            stream::iter(items)
+                .map(|item| {
+                    let text = each(item);
+                    async { text.await.and_then(|text| self.count(text)) }
+                })
+                .buffered(at_once.min(MAX_AT_ONCE))
+                .collect(),
+        )
+    }
+
+    async fn root(&self, root: &Root) -> Result<String, Reason> {
+        if let Some(reason) = self.refusal(root) {
+            return Err(reason);
+        }
+        match root.kind {
+            RootKind::Chart => self.chart(root).await,
+            RootKind::Kustomization => self.kustomization(root, Map::new()).await,
+        }
+    }
+
+    /// Why it is not even tried to render the root.
+    fn refusal(&self, root: &Root) -> Option<Reason> {
+        let url = || match &root.url {
+            Some(url) if !self.sandbox.is_offline() => {
+                Some(Reason::network(format!("it names {url}")))
+            }
+            _ => None,
+        };
+        let too_many = || {
+            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS).then(|| {
+                format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into()
+            })
+        };
+        root.refused.clone().or_else(url).or_else(too_many)
+    }
+
+    /// The text, unless there is too much of it together with all the others.
+    fn count(&self, text: String) -> Result<String, Reason> {
+        let bytes = text.len() as u64;
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_OUTPUT {
+            let limit = MAX_OUTPUT >> 20;
+            return Err(format!("all that is rendered is more than {limit} MiB").into());
+        }
+        Ok(text)
+    }
+
+    async fn chart(&self, root: &Root) -> Result<String, Reason> {
+        let copy = self.copy(root)?;
+        let chart = copy.of_original(&root.real);
+        let text = self
+            .helm_template(self.template.clone(), &root.release, &chart, &copy)
+            .await?;
+        Ok(origin::of_helm(&text, &root.folder))
+    }
+
+    async fn helm_template(
+        &self,
+        line: CommandLine,
+        release: &str,
+        chart: &Path,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        let release = Word::new(Field::ReleaseName, release)?;
+        let Some(helm) = &self.helm else {
+            return Err("there is no helm on the PATH".into());
+        };
+        let line = line.word(&release).word(chart);
+        self.output(helm, &line, copy).await
+    }
+
+    /// `fields` are what is done to all objects of the kustomization.
+    async fn kustomization(
+        &self,
+        root: &Root,
+        mut fields: Map<String, Value>,
+    ) -> Result<String, Reason> {
+        let copy = self.copy(root)?;
+        self.inflate(root, &copy).await?;
+        // A kustomization around the root asks for the origins.
+        let around = copy.folder();
+        let inner = copy.of_original(&root.real);
+        let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
+        let Some(inner) = inner else {
+            return Err("its path is not UTF-8 text".into());
+        };
+        // A component that a release adds is named from the root.
+        let components = fields.get_mut("components").and_then(Value::as_array_mut);
+        for name in components.into_iter().flatten() {
+            let path = Path::new(inner).join(name.as_str().unwrap_or_default());
+            *name = super::files::normal(&path).to_string_lossy().into();
+        }
+        let resources: Vec<String> = match &root.generated {
+            Some(names) => {
+                let names = names.iter().map(|name| Path::new(inner).join(name));
+                names.map(|it| it.to_string_lossy().into_owned()).collect()
+            }
+            None => vec![inner.to_owned()],
+        };
+        fields.insert("resources".to_owned(), json!(resources));
+        fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
+        let text = self.kustomize(around, fields, &copy).await?;
+        let file_of = |origin: &str| {
+            let file = copy.original(&super::files::normal(&around.join(origin)));
+            inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
+        };
+        let fetched = root.laid_out.as_deref();
+        Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
+    }
+
+    /// Builds a kustomization of these fields that is written into the folder. It starts no
+    /// program: what inflates charts is [`Self::inflate`].
+    async fn kustomize(
+        &self,
+        folder: &Path,
+        fields: Map<String, Value>,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
+        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
+        let mut programs = kustomize.chain(kubectl);
+        let Some(first) = programs.next() else {
+            return Err("there is neither kustomize nor kubectl on the PATH".into());
+        };
+        let kustomization = Value::Object(fields).to_string();
+        fs::write(folder.join("kustomization.yaml"), kustomization)
+            .map_err(|error| Failure::Copy(error).to_string())?;
+        let build = async |(program, command): (&PathBuf, &'static str)| {
+            let line = CommandLine::new(command).word(folder);
+            self.output(program, &line, copy).await
+        };
+        let text = build(first).await;
+        // kubectl has a kustomize of its own, of another version.
+        if let (Err(_), Some(second)) = (&text, programs.next())
+            && let Ok(built) = build(second).await
+        {
+            return Ok(built);
+        }
+        text
+    }
+
+    fn copy(&self, root: &Root) -> Result<Copy, String> {
+        if Instant::now() >= self.end {
+            return Err(self.out_of_time());
+        }
+        let fetched = root.laid_out.as_deref();
+        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder);
+        let copy = copy.map_err(|it| it.to_string())?;
+        bases::write(root, &copy).map_err(|it| it.to_string())?;
+        for (chart, name) in &root.additions {
+            let added = copy.add(chart, &root.real.join("charts"), name);
+            added.map_err(|error| Failure::Copy(error).to_string())?;
+        }
+        Ok(copy)
+    }
+
+    async fn output(
+        &self,
+        program: &Path,
+        line: &CommandLine,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.out_of_time().into());
+        }
+        let limit = self.limit.min(left);
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let limits = Limits {
+            time: limit,
+            file: MAX_OUTPUT,
+        };
+        let command = self.sandbox.command(program, line, copy.folder(), limits);
+        output(command, &name, &self.groups, limits)
+            .await
+            .map_err(|failure| match failure {
+                Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
+                Failure::Refused { program, complaint } => {
+                    let complaint = copy.with_originals(&complaint);
+                    without_dependency(&complaint).unwrap_or_else(|| {
+                        Failure::Refused { program, complaint }.to_string().into()
+                    })
+                }
+                failure => failure.to_string().into(),
+            })
+    }
+
+    fn out_of_time(&self) -> String {
+        let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
+        format!("all rendering together may take {all} s")
+    }
+}
+
+/// What Helm's complaint about dependencies comes to.
+fn without_dependency(complaint: &str) -> Option<Reason> {
+    let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
+    let mut names = Vec::new();
+    for name in missing.lines().next()?.split(", ") {
+        // A chart may need another one under several names.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let missing = names.join(", ");
+    Some(Reason::elsewhere(format!(
+        "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_dependency;
+
+    #[test]
+    fn a_dependency_is_named_once() {
+        let complaint =
+            "found in Chart.yaml, but missing in charts/ directory: common, common, redis\n\n";
+        let reason = without_dependency(complaint).unwrap().text;
+        assert!(
+            reason.starts_with("it depends on common, redis, which"),
+            "{reason}"
+        );
+        assert_eq!(without_dependency("no such chart"), None);
+    }
+}

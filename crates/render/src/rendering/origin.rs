@@ -1,0 +1,129 @@
+//! From a rendered object back to the file it came from.
+//!
+//! Helm writes `# Source: chart/templates/web.yaml` above each object. kustomize
+//! annotates each with its origin when asked to; [`of_kustomize`] turns that into
+//! the same comment, so that a rendered text says in one way where it is from.
+
+use std::path::{Path, PathBuf};
+
+/// The start of the line above an object.
+const SOURCE: &str = "# Source: ";
+
+/// The annotation of kustomize's `buildMetadata: [originAnnotations]`.
+const ORIGIN: &str = "config.kubernetes.io/origin: |";
+
+/// Helm's output with the files named as the user names them: `chart` is the
+/// folder that Helm calls by the chart's name.
+pub(super) fn of_helm(text: &str, chart: &Path) -> String {
+    with_lines(text, |line| {
+        let source = line.strip_prefix(SOURCE)?;
+        let (_, inner) = source.trim_end().split_once('/')?;
+        Some(format!("{SOURCE}{}", shown(&chart.join(inner))))
+    })
+}
+
+/// kustomize's output with a line above each object that names its file.
+/// `file_of` gives the path, without links, of what an origin names.
+pub(super) fn of_kustomize(
+    text: &str,
+    file_of: impl Fn(&str) -> PathBuf,
+    naming: &Naming,
+    fetched: Option<&Path>,
+) -> String {
+    let mut out = String::with_capacity(text.len() + 1024);
+    for document in text.split_inclusive("\n---\n") {
+        if let Some(origin) = origin(document) {
+            let file = naming.of(&file_of(origin), fetched);
+            out.push_str(&format!("{SOURCE}{file}\n"));
+        }
+        out.push_str(document);
+    }
+    out
+}
+
+/// How files are called in messages: by the path from the working directory
+/// where they are under it.
+pub(super) struct Naming {
+    /// The working directory without links.
+    pub(super) here: PathBuf,
+}
+
+impl Naming {
+    fn of(&self, real: &Path, fetched: Option<&Path>) -> String {
+        if let Some(file) = fetched.and_then(|top| crate::fetch::shown(top, real)) {
+            return shown(&file);
+        }
+        shown(real.strip_prefix(&self.here).unwrap_or(real))
+    }
+}
+
+/// The file that the annotation of a document names.
+fn origin(document: &str) -> Option<&str> {
+    let mut lines = document.lines();
+    let indent = lines.find_map(|line| line.find(ORIGIN).filter(|at| is_blank(&line[..*at])))?;
+    lines
+        .take_while(|line| line.len() > indent && is_blank(&line[..=indent]))
+        .map(str::trim)
+        .find_map(|line| {
+            line.strip_prefix("path: ")
+                .or_else(|| line.strip_prefix("configuredIn: "))
+        })
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b' ')
+}
+
+/// The text with the lines for which `each` has something else.
+fn with_lines(text: &str, each: impl Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len() + 1024);
+    for line in text.split_inclusive('\n') {
+        match each(line) {
+            Some(other) => {
+                out.push_str(&other);
+                out.push('\n');
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+fn shown(path: &Path) -> String {
+    match path.strip_prefix(".") {
+        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
+        _ => path.to_string_lossy().into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::super::files::normal;
+    use super::{Naming, of_helm, of_kustomize};
+
+    #[test]
+    fn files_are_named_as_the_user_names_them() {
+        let text = "---\n# Source: web/templates/web.yaml\nkind: A\n---\n# Source: web/charts/db/templates/db.yaml\nkind: B\n";
+        assert_eq!(
+            of_helm(text, Path::new("./apps/shop")),
+            "---\n# Source: apps/shop/templates/web.yaml\nkind: A\n---\n# Source: apps/shop/charts/db/templates/db.yaml\nkind: B\n"
+        );
+        let text = "kind: A\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      path: ../../work/base/a.yaml\n  name: a\n---\nkind: B\n---\nkind: C\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      configuredIn: ../../other/kustomization.yaml\n      configuredBy: {}\n";
+        let naming = Naming {
+            here: "/work".into(),
+        };
+        let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
+        let named = of_kustomize(text, file_of, &naming, None);
+        let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
+        assert_eq!(
+            sources,
+            [
+                "# Source: base/a.yaml",
+                "# Source: /other/kustomization.yaml"
+            ]
+        );
+        assert_eq!(named.matches("\n---\n").count(), 2);
+    }
+}

@@ -1,0 +1,342 @@
+//! Runs a program that renders, within limits.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::group::Groups;
+use manifest::source::MAX_BYTES;
+
+/// The most memory that a program may take. The largest chart that is known takes a third.
+pub(super) const MAX_MEMORY: u64 = 1 << 30;
+
+/// The most that is kept of what a program says to people.
+const COMPLAINT: u64 = 64 << 10;
+
+/// The most characters of it that are passed on.
+const SHOWN: usize = 300;
+
+/// A proxy that does not answer: no program listens on the port of the discard service.
+pub(super) const NOWHERE: &str = "127.0.0.1:9";
+
+/// What Helm says after most complaints, of an option that is not ours.
+const ADVICE: &str = "Use --debug flag to render out invalid YAML";
+
+/// Why a program rendered nothing. Each is the end of a sentence.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("it cannot be copied: {0}")]
+    Copy(io::Error),
+    #[error("it holds {path}, {problem}")]
+    Entry { path: String, problem: String },
+    #[error(
+        "it holds more than {} MiB or {} files",
+        Self::COPY_LIMITS.0,
+        Self::COPY_LIMITS.1
+    )]
+    LargeRoot,
+    #[error("{program} cannot be started: {error}")]
+    Start { program: String, error: io::Error },
+    #[error("{program} cannot be read: {error}")]
+    Read { program: String, error: io::Error },
+    #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
+    Slow { program: String, limit: Duration },
+    #[error("{program} writes more than {} MiB", MAX_BYTES >> 20)]
+    LargeOutput { program: String },
+    #[error("{program} needs more than {} MiB of memory", MAX_MEMORY >> 20)]
+    Memory { program: String },
+    #[error("{program} writes text that is not UTF-8")]
+    NotUtf8 { program: String },
+    #[error("it asks for {url}")]
+    Fetches { url: String },
+    #[error("{program} says: {}", shortened(complaint))]
+    Refused { program: String, complaint: String },
+    #[error("{program} ended with {status} and said nothing")]
+    Silent { program: String, status: ExitStatus },
+}
+
+/// The program `name`, where the variable PATH finds it.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let mut files = folders().into_iter().map(|folder| folder.join(&file));
+    files.find(|path| is_program(path))
+}
+
+/// The folders of the variable PATH that do not depend on the working directory.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path);
+    folders.filter(|folder| folder.is_absolute()).collect()
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// What a program may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) time: Duration,
+    /// The most bytes of a file that it writes, where the system can limit that.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux limits it")
+    )]
+    pub(crate) file: u64,
+}
+
+/// What the command of the program `name` writes. It is one of the `groups`.
+pub(crate) async fn output(
+    mut command: Command,
+    name: &str,
+    groups: &Groups,
+    limits: Limits,
+) -> Result<String, Failure> {
+    let limit = limits.time;
+    let name = || name.to_owned();
+    let start = |error| Failure::Start {
+        program: name(),
+        error,
+    };
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    Groups::lead(&mut command);
+    let mut child = command.spawn().map_err(start)?;
+    let group = groups.of(&child);
+    restrict(&child, limits).map_err(start)?;
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(start(io::ErrorKind::BrokenPipe.into()));
+    };
+    // When the time is over, the group is dropped, and stopped with that.
+    let ended = timeout(limit, end_of(child, stdout, stderr)).await;
+    let ended = ended.map_err(|_| Failure::Slow {
+        program: name(),
+        limit,
+    })?;
+    let Ended {
+        text,
+        complaint,
+        status,
+    } = ended.map_err(|error| Failure::Read {
+        program: name(),
+        error,
+    })?;
+    let Some(status) = status else {
+        return Err(Failure::LargeOutput { program: name() });
+    };
+    if let Some(group) = group {
+        group.ended();
+    }
+    if !status.success() {
+        return Err(failure(
+            name(),
+            status,
+            &String::from_utf8_lossy(&complaint),
+        ));
+    }
+    String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
+}
+
+/// All that a program wrote, and how it ended; without a status, it still writes.
+struct Ended {
+    text: Vec<u8>,
+    complaint: Vec<u8>,
+    status: Option<ExitStatus>,
+}
+
+async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
+    // Once one of the pipes is full, the rest is not waited for.
+    let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
+    let status = match text.len() as u64 > MAX_BYTES {
+        true => None,
+        false => Some(child.wait().await?),
+    };
+    Ok(Ended {
+        text,
+        complaint,
+        status,
+    })
+}
+
+/// Limits the memory and the files of the program and of what it starts.
+#[cfg(target_os = "linux")]
+fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let Some(child) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
+        return Ok(());
+    };
+    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::Fsize, limits.file)] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        match prlimit(Some(child), resource, limit) {
+            // It has ended already.
+            Err(rustix::io::Errno::SRCH) => {}
+            limited => drop(limited?),
+        }
+    }
+    Ok(())
+}
+
+/// Other systems limit only what a process does to itself before it starts the program.
+#[cfg(not(target_os = "linux"))]
+fn restrict(_child: &Child, _limits: Limits) -> io::Result<()> {
+    Ok(())
+}
+
+/// Why a program failed, by what it says.
+fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
+    if let Some(url) = fetched(complaint) {
+        let url = url.to_owned();
+        return Failure::Fetches { url };
+    }
+    if complaint.contains("fatal error: ") && complaint.contains("out of memory") {
+        return Failure::Memory { program };
+    }
+    match complaint.trim() {
+        "" => Failure::Silent { program, status },
+        complaint => Failure::Refused {
+            program,
+            complaint: complaint.to_owned(),
+        },
+    }
+}
+
+/// What can be read, and one byte more than `most` where there is more.
+async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
+    let mut pipe = pipe;
+    let mut bytes = Vec::new();
+    (&mut pipe).take(most + 1).read_to_end(&mut bytes).await?;
+    if most == COMPLAINT {
+        // A program must not stand still because nobody listens.
+        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    }
+    Ok(bytes)
+}
+
+/// The URL that a program in Go requested and did not reach, as `net/url` words it:
+/// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`, or without the proxy.
+fn fetched(complaint: &str) -> Option<&str> {
+    let mut failed = ["\": proxyconnect tcp: dial ", "\": dial tcp"].iter();
+    let (before, _) = failed.find_map(|it| complaint.split_once(it))?;
+    // Within a complaint that quotes it, the quotation marks are escaped.
+    let (_, url) = before.trim_end_matches('\\').rsplit_once('"')?;
+    (url.contains("://") && !url.contains(char::is_control)).then_some(url)
+}
+
+/// The complaint on one line: its last paragraph says most, and `Error:` nothing. Of a
+/// long one, the end names the cause.
+fn shortened(complaint: &str) -> String {
+    let lines: Vec<&str> = complaint
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let from = lines
+        .iter()
+        .rposition(|line| line.starts_with("Error: "))
+        .unwrap_or(0);
+    let text = lines[from.min(lines.len())..].join(" ");
+    let text = text.strip_prefix("Error: ").unwrap_or(&text);
+    let text = text.strip_suffix(ADVICE).unwrap_or(text);
+    let text = text.trim_end().trim_end_matches(['.', '!']);
+    let text = innermost(text);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let letters: Vec<char> = text.chars().map(plain).collect();
+    if letters.len() <= SHOWN {
+        return letters.into_iter().collect();
+    }
+    let start: String = letters[..SHOWN / 3].iter().collect();
+    let end: String = letters[letters.len() - (SHOWN - SHOWN / 3)..]
+        .iter()
+        .collect();
+    format!("{start} … {end}")
+}
+
+/// What kustomize says of the innermost resource: it wraps the cause in a sentence for each
+/// kustomization on the way, and ends with what else it tried.
+fn innermost(text: &str) -> &str {
+    const FOLDER: &str = "recursed accumulation of path '";
+    let start = text.rfind("accumulating resources from '").unwrap_or(0);
+    let text = &text[start..];
+    let text = text
+        .split_once("': must build at directory: ")
+        .map_or(text, |(cause, _)| cause);
+    let of_folder = text.split_once(FOLDER);
+    let cause = of_folder.and_then(|(_, rest)| rest.split_once("': "));
+    cause.map_or(text, |(_, cause)| cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fetched, shortened};
+
+    #[test]
+    fn what_asks_for_a_network_is_recognised_by_its_url() {
+        let table = [
+            (
+                "accumulating resources: [loading file]: Get \"https://example.org/a.json\": proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused",
+                Some("https://example.org/a.json"),
+            ),
+            (
+                r#"accumulating resources from 'a': 'Get \"https://example.org/a.json\": proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused'"#,
+                Some("https://example.org/a.json"),
+            ),
+            (
+                "Get \"http://127.0.0.1:80/a\": dial tcp 127.0.0.1:80: connect: network is unreachable",
+                Some("http://127.0.0.1:80/a"),
+            ),
+            ("a file named \"https://example.org/a\" is not there", None),
+            ("\": proxyconnect tcp: dial tcp 127.0.0.1:9: x", None),
+            ("", None),
+        ];
+        for (complaint, url) in table {
+            assert_eq!(fetched(complaint), url, "{complaint}");
+        }
+    }
+
+    #[test]
+    fn complaints_fit_on_a_line() {
+        let table = [
+            ("", ""),
+            ("Error: no such chart.\n", "no such chart"),
+            ("Error: a name is required!\n", "a name is required"),
+            (
+                "level=WARN msg=x\nError: cannot load\n  because of y\n\nUse --debug flag to render out invalid YAML\n",
+                "cannot load because of y",
+            ),
+            ("two\nlines\n", "two lines"),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from '../a': '/a' must resolve to a file': recursed: accumulating resources: accumulation err='accumulating resources from 'b.yaml': it holds no kind': must build at directory: '/a/b.yaml': file is not directory",
+                "accumulating resources from 'b.yaml': it holds no kind",
+            ),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from 'root/a': '/a' must resolve to a file': recursed accumulation of path '/a': loading KV pairs: no such file",
+                "loading KV pairs: no such file",
+            ),
+        ];
+        for (complaint, line) in table {
+            assert_eq!(shortened(complaint), line);
+        }
+        let long = shortened(&format!("a chart {}the cause", "ü".repeat(1000)));
+        assert_eq!(long.chars().count(), super::SHOWN + 3);
+        assert!(long.starts_with("a chart ü") && long.ends_with("üthe cause"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Renders what a release delivers.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::super::files::text_inside;
+use super::super::reason::Reason;
+use super::super::releases::Variables;
+use super::command_line::{CommandLine, Field, Word};
+use super::program::Failure;
+use super::roots::Root;
+use super::sandbox::Copy;
+use super::{Renderer, helm_template, origin};
+use manifest::source::MAX_BYTES;
+
+/// What is rendered for a release, with everything at hand.
+#[derive(Clone, Debug)]
+pub(crate) enum Job {
+    /// `helm template`.
+    Chart(ChartJob),
+    /// `kustomize build`, with these fields of a kustomization around it, and what is substituted
+    /// in the result.
+    Kustomization(Box<Root>, Map<String, Value>, Variables),
+    /// The manifests of a folder that was fetched; whether those of its folders too.
+    Manifests(PathBuf, bool),
+}
+
+/// A chart and what a release makes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChartJob {
+    pub(crate) chart: ChartFiles,
+    /// The name of the release.
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    /// What takes the place of the values in the chart, which lies in a folder then.
+    pub(crate) own_values: Option<String>,
+    /// Texts of values files, each stronger than the ones before it.
+    pub(crate) values: Vec<String>,
+    /// Single values, stronger than all files.
+    pub(crate) sets: Vec<Setting>,
+    /// The fields of kustomizations that the rendered objects go through.
+    pub(crate) post_renderers: Vec<Map<String, Value>>,
+}
+
+/// A single value that a release sets, as `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Setting {
+    /// `--set`: what looks like a number is one.
+    Typed(String),
+    /// `--set-string`.
+    Text(String),
+}
+
+/// Where a chart is on this machine.
+#[derive(Clone, Debug)]
+pub(crate) enum ChartFiles {
+    /// A folder of the repository.
+    Folder(Box<Root>),
+    /// A packed chart.
+    Archive(PathBuf),
+}
+
+impl Renderer {
+    /// A folder with a copy of the chart, and where in it the chart is.
+    fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
+        match chart {
+            ChartFiles::Folder(root) => {
+                if let Some(reason) = self.refusal(root) {
+                    return Err(reason);
+                }
+                let copy = self.copy(root)?;
+                let chart = copy.of_original(&root.real);
+                Ok((copy, chart))
+            }
+            ChartFiles::Archive(file) => {
+                let copy = Copy::empty(&self.sandbox.folder).map_err(|it| it.to_string())?;
+                let chart = copy.folder().join("chart.tgz");
+                fs::copy(file, &chart).map_err(|error| Failure::Copy(error).to_string())?;
+                Ok((copy, chart))
+            }
+        }
+    }
+
+    pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
+        match job {
+            Job::Chart(job) => self.release(job).await,
+            Job::Kustomization(root, fields, variables) => match self.refusal(root) {
+                Some(reason) => Err(reason),
+                None => {
+                    let text = self.kustomization(root, fields.clone()).await?;
+                    variables.substituted(text)
+                }
+            },
+            Job::Manifests(folder, recursive) => manifests(folder, *recursive),
+        }
+    }
+
+    async fn release(&self, job: &ChartJob) -> Result<String, Reason> {
+        let (copy, chart) = self.chart_files(&job.chart)?;
+        if let Some(values) = &job.own_values {
+            let written = replace(&chart.join("values.yaml"), values);
+            written.map_err(|error| Failure::Copy(error).to_string())?;
+        }
+        let line = template(job, copy.folder())?;
+        let mut text = self.helm_template(line, &job.name, &chart, &copy).await?;
+        if let ChartFiles::Folder(root) = &job.chart {
+            text = origin::of_helm(&text, &root.folder);
+        }
+        for (number, fields) in job.post_renderers.iter().enumerate() {
+            let folder = copy.folder().join(format!("post-renderer-{number}"));
+            let written =
+                fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
+            written.map_err(|error| Failure::Copy(error).to_string())?;
+            let mut fields = fields.clone();
+            fields.insert("resources".to_owned(), json!([RENDERED]));
+            text = self.kustomize(&folder, fields, &copy).await?;
+        }
+        Ok(text)
+    }
+}
+
+/// Writes a file of the copy anew, which may have been a link.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::write(file, text),
+    }
+}
+
+/// The manifests of the folder, one after the other. No link is followed.
+fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
+    let mut text = String::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        let entries = fs::read_dir(&folder).map_err(|error| error.to_string())?;
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths.into_iter().filter(|it| !it.is_symlink()) {
+            let end = path.extension().and_then(OsStr::to_str);
+            if path.is_dir() && recursive {
+                waiting.push(path);
+            } else if path.is_file() && matches!(end, Some("yaml" | "yml" | "json")) {
+                let content = text_inside(&folder, &path, MAX_BYTES);
+                text += &content.map_err(|error| error.to_string())?;
+                text += "\n---\n";
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// The file that a post-renderer gets.
+const RENDERED: &str = "rendered.yaml";
+
+/// How Helm renders the chart for the release, with the values written into files of `folder`.
+fn template(job: &ChartJob, folder: &Path) -> Result<CommandLine, Reason> {
+    let mut line = helm_template();
+    if let Some(namespace) = &job.namespace {
+        line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
+    }
+    for (number, text) in job.values.iter().enumerate() {
+        let file = folder.join(format!("values-{number}.yaml"));
+        fs::write(&file, text).map_err(|error| Failure::Copy(error).to_string())?;
+        line.option("--values", file.as_path());
+    }
+    for setting in &job.sets {
+        let (option, pair) = match setting {
+            Setting::Typed(pair) => ("--set", pair),
+            Setting::Text(pair) => ("--set-string", pair),
+        };
+        line.option(option, &Word::new(Field::Setting, pair)?);
+    }
+    Ok(line)
+}

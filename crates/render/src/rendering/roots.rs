@@ -1,0 +1,648 @@
+//! What there is to render: charts, and the kustomizations that no other names.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::super::fetch::{Base, Fetcher};
+use super::super::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::super::reason::Reason;
+use super::super::repository::Repository;
+use super::sandbox::leads_above;
+use check::Files as _;
+use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
+
+/// The file that makes a folder a chart.
+pub(super) const CHART: &str = "Chart.yaml";
+
+/// What renders a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootKind {
+    /// `helm template`.
+    Chart,
+    /// `kustomize build`.
+    Kustomization,
+}
+
+impl RootKind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Chart => "chart",
+            Self::Kustomization => "kustomization",
+        }
+    }
+}
+
+/// A folder that is meant to be rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) kind: RootKind,
+    /// The folder, under the name by which it was reached.
+    pub(crate) folder: PathBuf,
+    /// The folder without links.
+    pub(crate) real: PathBuf,
+    /// A name for a release of the chart: the chart's own.
+    pub(super) release: String,
+    /// Why it is not even tried to render it, if so.
+    pub(super) refused: Option<Reason>,
+    /// What may be a URL, which is harmless where there is no network.
+    pub(super) url: Option<String>,
+    /// The folders, without links, that are read when it is rendered.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// Charts that are put into its `charts` folder, and under which names.
+    pub(super) additions: Vec<(PathBuf, String)>,
+    /// The folder that all of them lie in, but for what was fetched: that of the repository,
+    /// where there is one.
+    pub(crate) top: PathBuf,
+    /// What is not in the folder of the kustomization that names it.
+    pub(super) fetched: Vec<Fetched>,
+    /// Charts that kustomizations inflate.
+    pub(super) inflated: Vec<Inflated>,
+    /// What a kustomization of the folder would name, from there, where it holds none.
+    pub(super) generated: Option<Vec<PathBuf>>,
+    /// The folder, without links, of all that was fetched.
+    pub(super) laid_out: Option<PathBuf>,
+    /// The files, without links, that are parts of it and no manifests by themselves,
+    /// each with the folder of a kustomization that may change what is in it.
+    pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Root {
+    /// The folder, which is without links, with nothing else.
+    fn new(kind: RootKind, real: &Path) -> Self {
+        Self {
+            kind,
+            folder: real.to_owned(),
+            real: real.to_owned(),
+            release: String::new(),
+            refused: None,
+            url: None,
+            folders: BTreeSet::from([real.to_owned()]),
+            additions: Vec::new(),
+            top: real.to_owned(),
+            fetched: Vec::new(),
+            inflated: Vec::new(),
+            generated: None,
+            laid_out: None,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// The file that makes the folder a root.
+    pub(crate) fn file(&self) -> PathBuf {
+        match self.kind {
+            RootKind::Chart => self.folder.join(CHART),
+            RootKind::Kustomization => {
+                kustomization_in(&self.folder).unwrap_or_else(|| self.folder.clone())
+            }
+        }
+    }
+
+    /// Adds the folders of a component that a release takes beside what the root names.
+    pub(crate) fn add_component(&mut self, name: &str, places: Places<'_>) {
+        let folder = real(&normal(&self.real.join(name))).filter(|it| is_inside(&self.top, it));
+        let Some(folder) = folder else {
+            let reason = format!("it takes the component {name}, which is not in this repository");
+            self.refused.get_or_insert(reason.into());
+            return;
+        };
+        self.take_in(&folder, places);
+    }
+
+    /// Adds what is read for the kustomization in another folder.
+    fn take_in(&mut self, folder: &Path, places: Places<'_>) {
+        for (folder, part) in reached_from(&BTreeMap::new(), folder, places, |it| &it.reached) {
+            self.folders.insert(folder);
+            self.refused = self.refused.take().or(part.refused.clone());
+            self.url = self.url.take().or(part.url.clone());
+            self.fetched.extend(part.fetched.iter().cloned());
+            self.inflated.extend(part.inflated.iter().cloned());
+            self.folders.extend(part.charts.iter().cloned());
+        }
+    }
+
+    /// The files of a kustomization. A chart holds whatever is in its folder.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.keys()
+    }
+}
+
+/// A name in a kustomization that stands for something that was fetched, or for a file that is
+/// outside of its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// The file of the kustomization.
+    pub(super) file: PathBuf,
+    pub(super) name: String,
+    pub(super) base: Base,
+}
+
+/// A chart that a kustomization inflates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Inflated {
+    /// The file of the kustomization.
+    pub(super) file: PathBuf,
+    /// Its place in `helmCharts`.
+    pub(super) number: usize,
+    /// The URL in that entry.
+    repository: String,
+    /// The folder of the chart, or the packed one that was fetched.
+    pub(super) chart: PathBuf,
+}
+
+/// Where what a root names is looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'p> {
+    pub(crate) repository: &'p Repository,
+    pub(crate) fetcher: &'p Fetcher<'p>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Chart {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// The roots among `files`, in the order of their folders. Library charts have
+/// nothing to render, and a chart in another's `charts` folder is a part of that one.
+pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
+    let mut charts: BTreeMap<PathBuf, Root> = BTreeMap::new();
+    let mut kustomizations: BTreeMap<PathBuf, Named> = BTreeMap::new();
+    for file in files {
+        let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else {
+            continue;
+        };
+        if name == CHART {
+            if let Some(root) = chart(folder) {
+                charts.insert(root.real.clone(), root);
+            }
+        } else if FILE_NAMES.iter().any(|known| name == *known)
+            && let Some(real) = real(folder)
+            && let Some(named) = Named::read(folder, &real, places)
+        {
+            kustomizations.insert(real, named);
+        }
+    }
+    let inner: Vec<PathBuf> = charts
+        .keys()
+        .filter(|folder| {
+            folder
+                .ancestors()
+                .skip(1)
+                .any(|above| charts.contains_key(above) && in_charts(folder, above))
+        })
+        .cloned()
+        .collect();
+    for folder in inner {
+        charts.remove(&folder);
+    }
+    for folder in kustomizations.values().flat_map(|it| &it.charts) {
+        charts.remove(folder);
+    }
+    let is_chart = |folder: &Path| charts.contains_key(folder);
+    kustomizations.retain(|folder, _| !is_chart(folder) && !is_of_chart(folder, is_chart));
+
+    let mut roots: Vec<Root> = charts.into_values().collect();
+    roots.extend(unnamed(&kustomizations, places));
+    roots.retain(|root| root.kind == RootKind::Kustomization || !root.release.is_empty());
+    roots.sort_by(|a, b| a.folder.cmp(&b.folder));
+    roots
+}
+
+/// The root of that kind in the folder, which is without links.
+pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Root> {
+    let file = match kind {
+        RootKind::Chart => folder.join(CHART),
+        RootKind::Kustomization => kustomization_in(folder)?,
+    };
+    let mut root = find(&[file], places).pop()?;
+    root.folder = match places.fetcher.shown(folder) {
+        Some(shown) => shown,
+        None => places.repository.name_of(folder),
+    };
+    Some(root)
+}
+
+/// The folder, which is without links and holds no kustomization, as one of all manifests in it
+/// and below.
+pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
+    let mut root = Root {
+        kind: RootKind::Kustomization,
+        folder: match places.fetcher.shown(folder) {
+            Some(shown) => shown,
+            None => places.repository.name_of(folder),
+        },
+        top: places.repository.top_of(folder).to_owned(),
+        laid_out: places.fetcher.top().map(Path::to_owned),
+        ..Root::new(RootKind::Kustomization, folder)
+    };
+    let mut names = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(above) = waiting.pop() {
+        let entries = fs::read_dir(&above).into_iter().flatten().flatten();
+        for path in entries.map(|it| it.path()) {
+            let is_manifest = path
+                .extension()
+                .is_some_and(|it| it == "yaml" || it == "yml");
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
+            if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
+                continue;
+            } else if kustomization_in(&path).is_some() {
+                root.take_in(&path, places);
+                names.push(name);
+            } else if path.is_dir() {
+                waiting.push(path);
+            } else if is_manifest {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    root.generated = Some(names);
+    root
+}
+
+/// Whether the folder is such a root.
+pub(crate) fn holds(folder: &Path, kind: RootKind) -> bool {
+    match kind {
+        RootKind::Chart => folder.join(CHART).is_file(),
+        RootKind::Kustomization => kustomization_in(folder).is_some(),
+    }
+}
+
+/// Whether the path, without links, is of a chart: its own files, its templates, and the charts
+/// in it. What else lies in its folder is not.
+pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool {
+    path.ancestors().skip(1).any(|above| {
+        let inner = path.strip_prefix(above).unwrap_or(path);
+        let first = inner.iter().next().unwrap_or_default();
+        let is_own = inner.iter().count() == 1 && inner.extension().is_some();
+        is_chart(above) && (is_own || PARTS.iter().any(|it| first == *it))
+    })
+}
+
+/// The folders of a chart.
+const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
+
+/// Whether `folder` lies in the `charts` folder of the chart `above`.
+fn in_charts(folder: &Path, above: &Path) -> bool {
+    folder
+        .strip_prefix(above)
+        .is_ok_and(|rest| rest.starts_with("charts"))
+}
+
+fn chart(folder: &Path) -> Option<Root> {
+    let real = real(folder)?;
+    let (text, refused) = match text_inside(&real, &real.join(CHART), MAX_ROOT_FILE) {
+        Ok(text) => (text, None),
+        Err(error) => (
+            String::new(),
+            Some(format!("its {CHART} cannot be read: {error}").into()),
+        ),
+    };
+    // Helm decides what it can read: keys that stand there twice, for example.
+    let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
+    let library = chart.kind == "library";
+    Some(Root {
+        folder: shown(folder),
+        release: if library {
+            String::new()
+        } else {
+            release(&chart.name)
+        },
+        refused,
+        ..Root::new(RootKind::Chart, &real)
+    })
+}
+
+/// A release name that Helm takes: a DNS label of at most 53 characters
+/// (<https://helm.sh/docs/chart_best_practices/conventions/>).
+fn release(chart: &str) -> String {
+    let name: String = chart
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(53)
+        .collect();
+    match name.trim_matches('-') {
+        "" => "release".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// A kustomization and where what it names is.
+#[derive(Clone, Default)]
+struct Named {
+    folder: PathBuf,
+    is_component: bool,
+    /// Files of its own and the files it names.
+    files: BTreeSet<PathBuf>,
+    /// Folders of other kustomizations that it takes.
+    folders: BTreeSet<PathBuf>,
+    /// Folders of the charts that it inflates.
+    charts: BTreeSet<PathBuf>,
+    /// Folders with kustomizations that any of its fields names.
+    reached: BTreeSet<PathBuf>,
+    refused: Option<Reason>,
+    url: Option<String>,
+    fetched: Vec<Fetched>,
+    inflated: Vec<Inflated>,
+    /// It may change what decides about the volumes of the objects it takes.
+    changes: bool,
+    /// It puts them into a namespace.
+    moves: bool,
+}
+
+impl Named {
+    /// `None` where there is none that we can read.
+    fn read(folder: &Path, real_folder: &Path, places: Places<'_>) -> Option<Self> {
+        let top = places.repository.top_of(real_folder);
+        let file = kustomization_in(real_folder)?;
+        let read = Kustomization::read(&text_inside(top, &file, MAX_ROOT_FILE).ok()?)?;
+        let mut named = Self {
+            folder: shown(folder),
+            is_component: read.is_component,
+            files: BTreeSet::from([file.clone()]),
+            changes: read.changes,
+            moves: read.namespace.is_some(),
+            ..Self::default()
+        };
+        for name in read.resources.iter().chain(&read.components) {
+            match real(&normal(&real_folder.join(name))) {
+                Some(path) if path.is_dir() => drop(named.folders.insert(path)),
+                Some(path) => named.take(name, path, &file, top),
+                None if is_remote(name) => named.fetch(name, &file, places),
+                // The program that renders will say what is wrong.
+                None => {}
+            }
+        }
+        // A patch may stand in the kustomization itself, and is no name then.
+        for name in read.patches.iter().filter(|name| !name.contains('\n')) {
+            if let Some(path) = real(&normal(&real_folder.join(name))) {
+                named.take(name, path, &file, top);
+            }
+        }
+        for (number, chart) in read.charts.iter().enumerate() {
+            let home = read.chart_home.as_deref().unwrap_or("charts");
+            let folder = normal(&real_folder.join(home).join(chart.folder()));
+            match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
+                Some(folder) => {
+                    named.charts.insert(folder.clone());
+                    named.inflate(chart, number, &file, Ok(folder));
+                }
+                None => named.inflate(chart, number, &file, fetched(chart, places)),
+            }
+        }
+        named.reach(&read, real_folder, top);
+        Some(named)
+    }
+
+    /// Takes a file that the kustomization in `file` names. kustomize refuses those outside of its
+    /// folder, which Flux does not.
+    fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
+        let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
+        if is_outside && is_inside(top, &path) {
+            self.fetched.push(Fetched {
+                file: file.to_owned(),
+                name: name.to_owned(),
+                base: Base::File(path.clone()),
+            });
+        }
+        self.files.insert(path);
+    }
+
+    fn inflate(
+        &mut self,
+        chart: &InflatedChart,
+        number: usize,
+        file: &Path,
+        found: Result<PathBuf, Reason>,
+    ) {
+        match found {
+            Ok(found) => self.inflated.push(Inflated {
+                file: file.to_owned(),
+                number,
+                repository: chart.repo.clone(),
+                chart: found,
+            }),
+            Err(reason) => drop(self.refused.get_or_insert(reason)),
+        }
+    }
+
+    /// Takes what was fetched for the name.
+    fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
+        let base = places.fetcher.base(name).unwrap_or_else(|| {
+            let url = url_in(name).unwrap_or(name);
+            Err(Reason::elsewhere(format!("it names {url}")))
+        });
+        match base {
+            Ok(base) => {
+                if let Base::Folder(folder) = &base {
+                    self.reached.insert(folder.clone());
+                }
+                self.fetched.push(Fetched {
+                    file: file.to_owned(),
+                    name: name.to_owned(),
+                    base,
+                });
+            }
+            Err(reason) => drop(self.refused.get_or_insert(reason)),
+        }
+    }
+
+    /// Follows what any field may name, as kustomize reads more of them than we know.
+    fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
+        for text in &read.texts {
+            if self.fetched.iter().any(|it| it.name == *text)
+                || self.inflated.iter().any(|it| it.repository == *text)
+            {
+                continue;
+            }
+            self.url = self.url.take().or_else(|| url_in(text).map(str::to_owned));
+            if text.contains('\n') {
+                continue;
+            }
+            let path = normal(&real_folder.join(text));
+            let found = real(&path);
+            let is_folder = found
+                .as_deref()
+                .is_some_and(|it| kustomization_in(it).is_some());
+            let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
+            if leads_above(top, real_folder, text) || is_folder && is_outside {
+                let reason = format!("it names {text}, which is outside of {}", top.display());
+                self.refused.get_or_insert(reason.into());
+            } else if let Some(found) = found.filter(|_| !is_outside) {
+                if is_folder {
+                    self.reached.insert(found);
+                } else if read.has_plugins && found.is_file() && self.url.is_none() {
+                    let text = text_inside(top, &found, MAX_ROOT_FILE);
+                    self.url = text.map_or_else(
+                        |_| Some(text_of(&found)),
+                        |text| url_in(&text).map(str::to_owned),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The packed chart that was fetched for a kustomization.
+fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason> {
+    places.fetcher.inflated(chart).unwrap_or_else(|| {
+        let InflatedChart { name, repo, .. } = chart;
+        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
+        Err(match repo.as_str() {
+            "" => format!("{missing}; put it there").into(),
+            _ => Reason::elsewhere(missing),
+        })
+    })
+}
+
+fn text_of(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The file that makes the folder a kustomization.
+fn kustomization_in(folder: &Path) -> Option<PathBuf> {
+    let mut files = FILE_NAMES.iter().map(|name| folder.join(name));
+    files.find(|file| file.is_file())
+}
+
+/// The word with a URL in the text.
+fn url_in(text: &str) -> Option<&str> {
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+    words.find(|word| word.contains("://"))
+}
+
+/// The kustomizations that no other names. Of those that only name each other,
+/// the first one stands for all.
+fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
+    let named: BTreeSet<&PathBuf> = all
+        .iter()
+        .flat_map(|(folder, it)| it.folders.iter().filter(move |other| *other != folder))
+        .collect();
+    let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut roots = Vec::new();
+    let (first, rest): (Vec<_>, Vec<_>) = all.iter().partition(|(path, _)| !named.contains(path));
+    for (real, it) in first.into_iter().chain(rest) {
+        if it.is_component || reached.contains(real) {
+            continue;
+        }
+        let parts = reached_from(all, real, places, |part| &part.folders);
+        let mut files = BTreeMap::new();
+        for (_, part) in &parts {
+            files.extend(part.files.iter().map(|file| (file.clone(), None)));
+        }
+        let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
+        for (folder, part) in changing.rev() {
+            for (inner, changed) in reached_from(all, folder, places, |part| &part.folders) {
+                // Files beside a kustomization are read with its namespace.
+                if part.changes || inner != *folder {
+                    let files_of_it = changed.files.iter().cloned();
+                    files.extend(files_of_it.map(|file| (file, Some(part.folder.clone()))));
+                }
+            }
+        }
+        let top = places.repository.top_of(real);
+        let read = reached_from(all, real, places, |part| &part.reached);
+        let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
+        roots.push(Root {
+            folder: it.folder.clone(),
+            refused: read.iter().find_map(|(_, it)| it.refused.clone()),
+            url: read.iter().find_map(|(_, it)| it.url.clone()),
+            folders: read
+                .iter()
+                .map(|(folder, _)| folder.clone())
+                .chain(charts.clone())
+                .collect(),
+            top: top.to_owned(),
+            fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),
+            inflated: read
+                .iter()
+                .flat_map(|(_, it)| it.inflated.clone())
+                .collect(),
+            laid_out: places.fetcher.top().map(Path::to_owned),
+            files,
+            ..Root::new(RootKind::Kustomization, real)
+        });
+        reached.extend(parts.into_iter().map(|(folder, _)| folder));
+    }
+    roots
+}
+
+/// The kustomization in the folder `from` and all that it names in the folders `of` it,
+/// directly or not.
+fn reached_from<'a>(
+    all: &'a BTreeMap<PathBuf, Named>,
+    from: &Path,
+    places: Places<'_>,
+    of: fn(&Named) -> &BTreeSet<PathBuf>,
+) -> Vec<(PathBuf, Cow<'a, Named>)> {
+    let mut parts = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![from.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
+        let part = match all.get(&folder) {
+            Some(part) => Cow::Borrowed(part),
+            // A base beside the folders that are checked.
+            None => Cow::Owned(
+                Named::read(&folder, &folder, places)
+                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
+            ),
+        };
+        waiting.extend(of(&part).iter().cloned());
+        parts.push((folder, part));
+    }
+    parts
+}
+
+/// A folder that a kustomization names, and whose own cannot be understood here.
+fn unreadable(folder: &Path, repository: &Repository) -> Named {
+    let file = kustomization_in(folder);
+    let refused = file.map(|file| {
+        let file = repository.path_of(&file);
+        format!("{file} is not a kustomization that kustomize reads").into()
+    });
+    Named {
+        folder: folder.to_owned(),
+        refused,
+        ..Named::default()
+    }
+}
+
+/// What kustomize fetches: a URL, `git@host:…`, or `host.name/owner/repository`.
+fn is_remote(name: &str) -> bool {
+    let first = name.split('/').next().unwrap_or_default();
+    name.contains("://")
+        || name.contains("git@")
+        || name.contains("?ref=")
+        || (first.contains('.') && !first.starts_with('.') && name.contains('/'))
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+/// A folder as messages name it.
+fn shown(folder: &Path) -> PathBuf {
+    let plain: PathBuf = folder
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .collect();
+    if plain.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The repository a check runs in.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::files::{GIT, is_inside, normal, text_inside};
+use check::Files;
+
+/// Where the repository is, for paths that build servers understand.
+#[derive(Debug)]
+pub struct Repository {
+    root: PathBuf,
+    /// The working directory, without links.
+    here: PathBuf,
+}
+
+/// The names under which a policy is looked for.
+const POLICIES: [&str; 2] = [".multi-attach-guard.yaml", ".multi-attach-guard.yml"];
+
+impl Repository {
+    /// The repository of the working directory; without one, the working
+    /// directory itself.
+    #[must_use]
+    pub fn around_here() -> Self {
+        Self::at(&std::env::current_dir().unwrap_or_default())
+    }
+
+    /// The same for the folder `here`.
+    pub(super) fn at(here: &Path) -> Self {
+        // Files are compared with it by their real paths.
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        let root = with_git(&here).unwrap_or(&here).to_owned();
+        Self { root, here }
+    }
+
+    /// The top of the repository, without links.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path `real`, which is without links, from the working directory where it is below.
+    pub(super) fn name_of(&self, real: &Path) -> PathBuf {
+        match real.strip_prefix(&self.here) {
+            Ok(inner) if inner.as_os_str().is_empty() => PathBuf::from("."),
+            Ok(inner) => inner.to_owned(),
+            Err(_) => real.to_owned(),
+        }
+    }
+
+    /// What is read for the folder `real` stays in this one, a path without links: its
+    /// repository; without one, the working directory or the folder itself.
+    pub(super) fn top_of<'p>(&'p self, real: &'p Path) -> &'p Path {
+        let is_ours = real.starts_with(&self.root) && self.root.parent().is_some();
+        if is_ours {
+            return &self.root;
+        }
+        with_git(real).unwrap_or(real)
+    }
+
+    /// The same for a file that is named on the command line: what lies outside of the
+    /// repository may be anywhere.
+    pub(super) fn top_for_named(&self, file: &Path) -> PathBuf {
+        let is_ours = normal(&self.here.join(file)).starts_with(&self.root);
+        if is_ours { &self.root } else { Path::new("/") }.to_owned()
+    }
+
+    /// Whether the path lies in the repository, and leads out of it by a link.
+    pub(super) fn leads_out(&self, path: &Path) -> bool {
+        self.root.join(GIT).exists()
+            && normal(&self.here.join(path)).starts_with(&self.root)
+            && path
+                .canonicalize()
+                .is_ok_and(|real| !real.starts_with(&self.root))
+    }
+
+    /// The policy for what is checked: the nearest one in the directory of the first
+    /// path or above, up to the repository's root. Outside of the repository, only the
+    /// path's own directory counts, as anybody may write to those above.
+    #[must_use]
+    pub fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
+        let first = paths.iter().find_map(|path| path.canonicalize().ok());
+        let first = first.unwrap_or_else(|| self.here.clone());
+        let folder = if first.is_dir() {
+            &first
+        } else {
+            first.parent()?
+        };
+        let found = folder
+            .ancestors()
+            .take_while(|it| it.starts_with(&self.root) || *it == folder)
+            .flat_map(|it| POLICIES.iter().map(|name| it.join(name)))
+            .find(|file| file.exists())?;
+        Some(found.strip_prefix(&self.here).unwrap_or(&found).to_owned())
+    }
+
+    /// Refuses a policy in the repository that is a link out of it.
+    ///
+    /// # Errors
+    /// It is one.
+    pub fn refuse_to_leave(&self, policy: &Path) -> io::Result<()> {
+        let top = self.top_for_named(policy);
+        match fs::canonicalize(policy) {
+            Ok(real) if !is_inside(&top, &real) => Err(io::Error::other(
+                "it is a link that leads out of the repository",
+            )),
+            // What cannot be read says so when it is read.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Files for Repository {
+    fn top(&self) -> &Path {
+        self.root()
+    }
+
+    /// Outside of the repository, the path as it is.
+    fn path_of(&self, file: &Path) -> String {
+        let path = file.strip_prefix(&self.root).unwrap_or(file);
+        let parts: Vec<_> = path
+            .components()
+            .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
+            .map(|part| part.as_os_str().to_string_lossy())
+            .collect();
+        parts.join("/")
+    }
+
+    fn real(&self, file: &Path) -> Option<PathBuf> {
+        fs::canonicalize(file).ok()
+    }
+
+    fn text(&self, folder: &Path, file: &Path, most: u64) -> Option<String> {
+        text_inside(folder, file, most).ok()
+    }
+}
+
+/// The nearest folder at or above `folder` that Git keeps.
+fn with_git(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|it| it.join(GIT).exists())
+}
