@@ -23,7 +23,7 @@ pub(crate) type Row = (
     fn(&World) -> Result<(), String>,
 );
 
-pub(crate) const ROWS: [Row; 5] = [
+pub(crate) const ROWS: [Row; 6] = [
     (
         "HPA",
         "the autoscaler's own request to scale",
@@ -53,6 +53,12 @@ pub(crate) const ROWS: [Row; 5] = [
         "its ReplicaSet and pods are made by controllers",
         "silent",
         controllers_are_left_alone,
+    ),
+    (
+        "Deployment",
+        "create beside a ReplicaSet with the labels of a Deployment's",
+        "deny (workloads-share-volume)",
+        labels_hide_nobody,
     ),
 ];
 
@@ -161,6 +167,23 @@ fn controllers_are_left_alone(world: &World) -> Result<(), String> {
             .then_some(())
             .ok_or_else(|| format!("{versions:?}"))
     })
+}
+
+/// A ReplicaSet of a user's own has a pod with the claim. It says that it is a Deployment's by a
+/// label, which anybody can write.
+fn labels_hide_nobody(world: &World) -> Result<(), String> {
+    let labels = json!({ "app": "own", "pod-template-hash": "6d4" });
+    let labelled = json!({ "metadata": { "labels": labels }, "spec": {
+        "selector": { "matchLabels": labels }, "template": { "metadata": { "labels": labels } } } });
+    let own = json!({ "kind": "ReplicaSet", "name": "own", "with": labelled });
+    let stage = Stage::new(world, &own)?;
+    let other = json!({ "kind": "Deployment", "strategy": "Recreate" });
+    let other = Object::try_from(other)?.manifest(&stage.namespace);
+    let file = world
+        .plane
+        .write_file(&format!("{}-web.json", stage.namespace), &other.to_string());
+    let file = file.display().to_string();
+    stage.until_refused(&["create", "-f", &file], "workloads-share-volume")
 }
 
 /// A namespace with a bound claim and one workload, made without the guard.

@@ -82,3 +82,129 @@ fn undo_with_more_replicas() -> Value {
     review["request"]["object"]["spec"]["replicas"] = json!(2);
     review
 }
+
+/// The answer to a review, where files stand for the example's cluster and for these objects.
+async fn answer(objects: &Value, review: &Value) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs::write(&file, list.to_string()).unwrap();
+    let facts = [
+        "--facts",
+        "examples/facts",
+        "--facts",
+        file.to_str().unwrap(),
+    ];
+    let server = serve_without_facts(&facts).await;
+    server.review("/validate", review).await
+}
+
+/// Nothing starts: the pod of the first revision is there, though it is not ready, and the second
+/// waits for its volume.
+#[tokio::test]
+async fn a_pod_that_is_there_and_not_ready_takes_its_revision_back() {
+    let mut review = undo();
+    let request = &mut review["request"];
+    for object in ["object", "oldObject"] {
+        request[object]["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("annotations");
+    }
+    let template = |object: &str| review["request"][object]["spec"]["template"].clone();
+    let set = |name: &str, object: &str, number: &str, pods: i64| {
+        let mut set = replica_set(&template(object), pods);
+        set["metadata"]["name"] = json!(name);
+        set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!(number);
+        set
+    };
+    for (wanted, other, expected) in [(1, 1, true), (0, 1, false)] {
+        let sets = json!([
+            set("web-6d4", "object", "1", wanted),
+            set("web-7f8", "oldObject", "2", other)
+        ]);
+        let answer = answer(&sets, &review).await;
+        assert_eq!(answer["allowed"], expected, "{wanted} {other}: {answer:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_rollout_goes_back_to_its_stable_template() {
+    let mut review = undo();
+    let rollout = json!({"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout"});
+    let request = &mut review["request"];
+    request["kind"] = rollout;
+    request["resource"] =
+        json!({"group": "argoproj.io", "version": "v1alpha1", "resource": "rollouts"});
+    for object in ["object", "oldObject"] {
+        request[object]["apiVersion"] = json!("argoproj.io/v1alpha1");
+        request[object]["kind"] = json!("Rollout");
+        request[object]["spec"]["strategy"] = json!({"canary": {}});
+        request[object]["metadata"]["annotations"] = json!({"rollout.argoproj.io/revision": "2"});
+        request[object]["status"] = json!({"stableRS": "6d4"});
+    }
+    let mut stable = replica_set(&request["object"]["spec"]["template"], 1);
+    stable["metadata"]["annotations"] = json!({"rollout.argoproj.io/revision": "1"});
+    let owner = &mut stable["metadata"]["ownerReferences"][0];
+    owner["apiVersion"] = json!("argoproj.io/v1alpha1");
+    owner["kind"] = json!("Rollout");
+    stable["status"]["readyReplicas"] = json!(1);
+    // As the API server stores it.
+    let spec = &mut stable["spec"]["template"]["spec"];
+    spec["restartPolicy"] = json!("Always");
+    spec["containers"][0]["imagePullPolicy"] = json!("IfNotPresent");
+    let passed = answer(&json!([stable]), &review).await;
+    assert_eq!(passed["allowed"], true, "{passed:#}");
+    review["request"]["oldObject"]["status"]["stableRS"] = json!("7f8");
+    let denied = answer(&json!([stable]), &review).await;
+    assert_eq!(denied["allowed"], false, "{denied:#}");
+}
+
+/// Its status says how many pods are not of the newest revision, but not of which they are.
+#[tokio::test]
+async fn a_daemon_set_goes_back_to_the_revision_whose_pods_run() {
+    const HASHES: [&str; 3] = ["aaa", "bbb", "ccc"];
+    let mut review = undo();
+    let request = &mut review["request"];
+    request["kind"]["kind"] = json!("DaemonSet");
+    request["resource"]["resource"] = json!("daemonsets");
+    for object in ["object", "oldObject"] {
+        let object = &mut request[object];
+        object["kind"] = json!("DaemonSet");
+        let spec = object["spec"].as_object_mut().unwrap();
+        spec.remove("replicas");
+        spec.remove("strategy");
+        let surge = json!({"maxSurge": 1, "maxUnavailable": 0});
+        spec.insert(
+            "updateStrategy".to_owned(),
+            json!({"type": "RollingUpdate", "rollingUpdate": surge}),
+        );
+        object["status"] = json!({"currentNumberScheduled": 1, "updatedNumberScheduled": 0});
+    }
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": UID, "controller": true}]);
+    let revision = |number: usize| {
+        let mut template = request["object"]["spec"]["template"].clone();
+        template["spec"]["containers"][0]["image"] = match number {
+            0 => template["spec"]["containers"][0]["image"].clone(),
+            _ => json!(format!("nginx:1.3{number}")),
+        };
+        json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+            "metadata": {"name": format!("web-{}", HASHES[number]), "namespace": "shop", "ownerReferences": owner},
+            "revision": number + 1, "data": {"spec": {"template": template}}})
+    };
+    let pod = |hash: &str, phase: &str| {
+        let pod = request["object"]["spec"]["template"]["spec"].clone();
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": pod, "status": {"phase": phase},
+            "metadata": {"name": "web-x", "namespace": "shop", "ownerReferences": owner,
+                "labels": {"app": "web", "controller-revision-hash": hash}}})
+    };
+    for (hash, phase, expected) in [
+        ("aaa", "Running", true),
+        ("aaa", "Pending", false),
+        ("bbb", "Running", false),
+    ] {
+        let objects = json!([revision(0), revision(1), revision(2), pod(hash, phase)]);
+        let answer = answer(&objects, &review).await;
+        assert_eq!(answer["allowed"], expected, "{hash} {phase}: {answer:#}");
+    }
+}

@@ -261,7 +261,7 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     }
-    if let Some(selector) = query.get("labelSelector") {
+    if let Some(selector) = query.get("fieldSelector") {
         inner.selectors.insert(path.clone(), (*selector).to_owned());
     }
     let initial = query.contains_key("sendInitialEvents");
@@ -330,7 +330,7 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
     };
     let mut metadata =
         json!({"resourceVersion": inner.version.to_string(), "continue": continue_at});
-    if next < objects.len() && !query.contains_key("labelSelector") {
+    if next < objects.len() && !query.contains_key("fieldSelector") {
         metadata["remainingItemCount"] = json!(objects.len() - next);
     }
     json_response(

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -116,12 +117,39 @@ async fn the_view_follows_the_cluster() {
     assert_eq!(status(&view, ObjectKind::Claim).objects, 1);
     assert_eq!(
         server.selector(REPLICA_SETS).as_deref(),
-        Some("%21pod-template-hash")
+        Some("status.replicas%21%3D0")
     );
     assert_eq!(server.selector(CLAIMS), None);
 
     let cluster = view.into_cluster();
     assert!(cluster.view().claim("shop", "logs").found().is_some());
+}
+
+/// The labels that controllers write are anybody's to write.
+#[tokio::test]
+async fn no_label_hides_a_user_of_a_claim() {
+    let labels =
+        json!({"pod-template-hash": "6d4", "controller-revision-hash": "6d4", "job-name": "x"});
+    let pod = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]});
+    let user = |name: &str, spec: Value| {
+        json!({"metadata": {"name": name, "namespace": "shop", "labels": labels}, "spec": spec,
+            "status": {"replicas": 1, "phase": "Running"}})
+    };
+    let template = json!({"template": {"metadata": {"labels": labels}, "spec": pod}});
+    let bare = [
+        (REPLICA_SETS, user("set", template.clone())),
+        ("/api/v1/pods", user("pod", pod)),
+        ("/apis/batch/v1/jobs", user("job", template)),
+    ];
+    let (_server, view) = synced(bare, all).await;
+    let users = view.look(|view| {
+        let users = view.workloads_using("shop", "data");
+        users
+            .iter()
+            .map(|it| it.metadata.name.to_string())
+            .collect::<BTreeSet<_>>()
+    });
+    assert_eq!(users.into_iter().collect::<Vec<_>>(), ["job", "pod", "set"]);
 }
 
 #[tokio::test]

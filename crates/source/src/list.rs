@@ -130,10 +130,14 @@ impl Lists {
         };
         let (page, most) = match watched.kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
+            // Their number could not be compared, so that more pages would say nothing.
+            ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
+                (PAGE, PAGE as usize)
+            }
             _ => (PAGE, MAX_READ),
         };
         let mut parameters = ListParams::default().limit(page);
-        parameters.label_selector = watched.label_selector.map(str::to_owned);
+        parameters.field_selector = watched.field_selector.map(str::to_owned);
         let mut seen = 0;
         let mut read = Vec::new();
         loop {
@@ -147,7 +151,7 @@ impl Lists {
             let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else {
                 return Ok(Response::All(read.into()));
             };
-            // The API server does not count what a label selector matches.
+            // The API server does not count what a selector matches.
             let more = page.metadata.remaining_item_count;
             let count = more.and_then(|more| Some(seen + usize::try_from(more).ok()?));
             if count.unwrap_or(seen) >= most {

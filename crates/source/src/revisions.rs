@@ -22,6 +22,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+use super::template_defaults::with_defaults;
 use super::template_digest::Digester;
 use super::turns::{Asker, Turns};
 use super::watch::root_cause;
@@ -44,6 +45,13 @@ const MAX_READ: usize = 24;
 
 /// A list as `kubectl get` gets it: what is printed of each object.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
+
+/// A list of metadata alone.
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+
+/// The label by which the pods of a revision of a DaemonSet are told.
+const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The workload that is updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +81,9 @@ pub struct Revision {
     pub number: i64,
     /// When it was created, as the API server writes times.
     pub created: Text,
-    /// How many pods it has; a ControllerRevision does not say.
-    pub pods: i64,
+    /// How many pods it has, where that is known: a ReplicaSet says so. Those of a DaemonSet's
+    /// revision are counted where its status does not tell its revisions apart.
+    pub pods: Option<i64>,
     /// How many of them are ready.
     pub ready: i64,
     /// Whether its template is the one that was asked for.
@@ -150,10 +159,15 @@ impl LiveRevisions {
         let Some(_turn) = self.turns.take(asker, deadline).await else {
             return Err(late);
         };
-        let wanted = self.digester.of(template);
-        let list = resource.list(client, owner, |template| {
-            self.digester.of(template) == wanted
-        });
+        let compared = Compared::new(&self.digester, owner.kind, template);
+        let list = async {
+            let is_wanted = |template: &RawValue| compared.is(template);
+            let mut revisions = resource.list(client, owner, is_wanted).await?;
+            if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
+                revision.pods = PODS.count(client, owner, &revision.name).await?;
+            }
+            Ok(revisions)
+        };
         timeout_at(deadline, list).await.unwrap_or(Err(late))
     }
 }
@@ -161,7 +175,7 @@ impl LiveRevisions {
 /// Revisions in files that stand for a cluster.
 #[derive(Debug, Default)]
 pub struct FileRevisions {
-    /// As JSON.
+    /// Revisions and pods as JSON.
     objects: Vec<(&'static Resource, String)>,
     digester: Digester,
 }
@@ -180,7 +194,7 @@ impl FileRevisions {
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
         let mut objects = Vec::new();
         for text in texts {
-            if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
+            if !KINDS.iter().any(|it| text.contains(it.kind)) {
                 continue;
             }
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
@@ -200,14 +214,59 @@ impl FileRevisions {
     /// The revisions of `owner`, compared with `template`.
     #[must_use]
     pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
-        let wanted = self.digester.of(template);
-        let is_wanted = |template: &RawValue| self.digester.of(template) == wanted;
+        let compared = Compared::new(&self.digester, owner.kind, template);
         let objects = self.objects.iter();
         let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
-        of_kind
-            .filter_map(|(resource, json)| resource.read(json, owner, is_wanted))
-            .collect()
+        let revisions = of_kind.filter_map(|(resource, json)| {
+            resource.read(json, owner, |template| compared.is(template))
+        });
+        let mut revisions: Vec<Revision> = revisions.collect();
+        if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
+            let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
+            let its = pods.filter(|(_, json)| is_running(json, owner, &revision.name));
+            revision.pods = i64::try_from(its.count()).ok();
+        }
+        revisions
     }
+}
+
+/// The template that an update asks for, to be compared with those of revisions.
+struct Compared<'d> {
+    digester: &'d Digester,
+    kind: WorkloadKind,
+    wanted: Option<u64>,
+}
+
+impl<'d> Compared<'d> {
+    fn new(digester: &'d Digester, kind: WorkloadKind, wanted: &RawValue) -> Self {
+        let mut compared = Self {
+            digester,
+            kind,
+            wanted: None,
+        };
+        compared.wanted = compared.number(wanted);
+        compared
+    }
+
+    fn is(&self, template: &RawValue) -> bool {
+        self.number(template) == self.wanted
+    }
+
+    /// The API server writes the defaults of a pod into a ReplicaSet, and not into the custom
+    /// resource that it is made from.
+    fn number(&self, template: &RawValue) -> Option<u64> {
+        match self.kind {
+            WorkloadKind::Rollout => self.digester.of(&with_defaults(template)?),
+            _ => self.digester.of(template),
+        }
+    }
+}
+
+/// The revision of a DaemonSet whose pods have to be counted: it has the wanted template, and is
+/// one of several that the pods may be of. The status says how many are not of the newest one.
+fn with_pods_to_count<'r>(owner: &Owner<'_>, all: &'r mut [Revision]) -> Option<&'r mut Revision> {
+    let is_ambiguous = owner.kind == WorkloadKind::DaemonSet && all.len() > 2;
+    all.iter_mut().find(|it| is_ambiguous && it.has_template)
 }
 
 /// Whether two templates are the same to Kubernetes.
@@ -219,15 +278,17 @@ pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
 
 fn revision(document: &Value) -> Option<(&'static Resource, String)> {
     let kind = document.get("kind")?.as_str()?;
-    let resource = RESOURCES.iter().find(|resource| resource.kind == kind)?;
+    let resource = KINDS.into_iter().find(|resource| resource.kind == kind)?;
     Some((resource, document.to_string()))
 }
 
-/// What revisions are kept in.
+/// What revisions are kept in, and pods.
 #[derive(Debug)]
 struct Resource {
     kind: &'static str,
     plural: &'static str,
+    /// Where the API server has it.
+    api: &'static str,
     owners: &'static [WorkloadKind],
     /// The column that is 0 for those that are not read.
     column: &'static str,
@@ -237,17 +298,30 @@ static RESOURCES: [Resource; 2] = [
     Resource {
         kind: "ReplicaSet",
         plural: "replicasets",
-        owners: &[WorkloadKind::Deployment],
+        api: "apis/apps/v1",
+        owners: &[WorkloadKind::Deployment, WorkloadKind::Rollout],
         // Its pods.
         column: "Current",
     },
     Resource {
         kind: "ControllerRevision",
         plural: "controllerrevisions",
+        api: "apis/apps/v1",
         owners: &[WorkloadKind::StatefulSet, WorkloadKind::DaemonSet],
         column: "Revision",
     },
 ];
+
+static PODS: Resource = Resource {
+    kind: "Pod",
+    plural: "pods",
+    api: "api/v1",
+    owners: &[],
+    column: "",
+};
+
+/// What is read of files.
+const KINDS: [&Resource; 3] = [&RESOURCES[0], &RESOURCES[1], &PODS];
 
 impl Resource {
     fn of(owner: WorkloadKind) -> Option<&'static Self> {
@@ -308,6 +382,31 @@ impl Resource {
         })
     }
 
+    /// How many pods of a revision of `owner` run, and so have their volumes; `None` where the
+    /// guard may not know.
+    async fn count(
+        &self,
+        client: &Client,
+        owner: &Owner<'_>,
+        revision: &str,
+    ) -> Result<Option<i64>, RevisionsError> {
+        let Some(hash) = hash_of(owner, revision) else {
+            return Ok(None);
+        };
+        let running = ListParams::default().limit(PAGE);
+        let running = running
+            .fields("status.phase=Running")
+            .labels(&format!("{REVISION_LABEL}={hash}"));
+        let body = match self.page(client, owner, &running, Some(METADATA)).await {
+            Err(RevisionsError::Forbidden { .. }) => return Ok(None),
+            body => body?,
+        };
+        let list: List<'_> = self.parsed(&body)?;
+        let pods = list.items.iter();
+        let count = pods.filter(|it| is_pod_of(it.get(), owner, hash)).count();
+        Ok(i64::try_from(count).ok())
+    }
+
     async fn page(
         &self,
         client: &Client,
@@ -316,13 +415,15 @@ impl Resource {
         accept: Option<HeaderValue>,
     ) -> Result<Vec<u8>, RevisionsError> {
         let Owner { namespace, .. } = owner;
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/{}", self.plural);
+        let path = format!("/{}/namespaces/{namespace}/{}", self.api, self.plural);
         let request = Request::new(path).list(parameters);
         let mut request = request.map_err(|error| self.failed(&error))?;
-        if let Some(accept) = accept {
-            request.headers_mut().insert(ACCEPT, accept);
+        if accept == Some(TABLE) {
             let uri = format!("{}&includeObject=None", request.uri());
             *request.uri_mut() = uri.parse().map_err(|error| self.failed(&error))?;
+        }
+        if let Some(accept) = accept {
+            request.headers_mut().insert(ACCEPT, accept);
         }
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| self.failed(&error))?;
@@ -367,10 +468,12 @@ impl Resource {
     ) -> Option<Revision> {
         let stored: StoredRevision<'_> = serde_json::from_str(json).ok()?;
         let metadata = stored.metadata;
-        let mut owners = metadata.owner_references.iter();
-        let is_its = metadata.namespace.as_deref().unwrap_or("default") == owner.namespace
-            && owners.any(|it| it.is(owner));
-        let annotated = || metadata.annotations.revision.as_ref()?.parse().ok();
+        let is_its = metadata.is_of(owner);
+        let Annotations {
+            deployment,
+            rollout,
+        } = metadata.annotations;
+        let annotated = || rollout.or(deployment)?.parse().ok();
         let number = stored.revision.or_else(annotated).unwrap_or_default();
         let template = stored.spec.template.or(stored.data.spec.template);
         is_its.then(|| Revision {
@@ -378,11 +481,47 @@ impl Resource {
             name: metadata.name,
             number,
             created: metadata.creation_timestamp,
-            pods: stored.status.replicas,
+            pods: stored.revision.is_none().then_some(stored.status.replicas),
             ready: stored.status.ready_replicas,
             has_template: template.is_some_and(is_wanted),
         })
     }
+}
+
+/// The hash by which the pods of a revision are told, the end of its name (`newRevision` in
+/// `pkg/controller/history/controller_history.go`).
+fn hash_of<'n>(owner: &Owner<'_>, revision: &'n str) -> Option<&'n str> {
+    revision.strip_prefix(owner.name)?.strip_prefix('-')
+}
+
+/// Whether the pod is one of the revision of `owner` with that hash, and stays.
+fn is_pod_of(json: &str, owner: &Owner<'_>, hash: &str) -> bool {
+    let pod = serde_json::from_str(json);
+    pod.is_ok_and(|pod: StoredPod| {
+        pod.metadata.is_of(owner)
+            && pod.metadata.deletion_timestamp.is_none()
+            && pod.metadata.labels.revision.as_deref() == Some(hash)
+    })
+}
+
+/// The same of a pod in a file, which says whether it runs.
+fn is_running(json: &str, owner: &Owner<'_>, revision: &str) -> bool {
+    let phase = serde_json::from_str(json).map(|pod: StoredPod| pod.status.phase);
+    phase.is_ok_and(|phase| phase == "Running")
+        && hash_of(owner, revision).is_some_and(|hash| is_pod_of(json, owner, hash))
+}
+
+#[derive(Deserialize)]
+struct StoredPod {
+    metadata: Metadata,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: Text,
 }
 
 #[derive(Deserialize)]
@@ -436,14 +575,33 @@ struct Metadata {
     namespace: Option<Text>,
     annotations: Annotations,
     creation_timestamp: Text,
+    deletion_timestamp: Option<Text>,
+    labels: PodLabels,
     owner_references: Vec<OwnerReference>,
+}
+
+impl Metadata {
+    fn is_of(&self, owner: &Owner<'_>) -> bool {
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        namespace == owner.namespace && self.owner_references.iter().any(|it| it.is(owner))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodLabels {
+    #[serde(rename = "controller-revision-hash")]
+    revision: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Annotations {
     #[serde(rename = "deployment.kubernetes.io/revision")]
-    revision: Option<Text>,
+    deployment: Option<Text>,
+    /// Argo Rollouts' own.
+    #[serde(rename = "rollout.argoproj.io/revision")]
+    rollout: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
@@ -544,7 +702,7 @@ mod tests {
             name: name.into(),
             number: 3,
             created: "2026-01-01T00:00:00Z".into(),
-            pods: 2,
+            pods: Some(2),
             ready: 1,
             has_template,
         }

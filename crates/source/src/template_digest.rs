@@ -8,8 +8,9 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The label that the Deployment controller adds to the template of a ReplicaSet.
-const HASH: &str = "pod-template-hash";
+/// The labels that controllers add to the template of a ReplicaSet: that of Deployments, and Argo
+/// Rollouts'.
+const HASHES: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
 
 /// Makes the numbers. They compare only with those of the same one, so that nobody can make two
 /// templates with one number.
@@ -52,7 +53,8 @@ impl Part<'_> {
         let place = match (self.place, key) {
             (Place::Template, "metadata") => Place::Metadata,
             (Place::Metadata, "labels") => Place::Labels,
-            (Place::Template, "$patch") | (Place::Labels, HASH) => return None,
+            (Place::Template, "$patch") => return None,
+            (Place::Labels, _) if HASHES.contains(&key) => return None,
             _ => Place::Elsewhere,
         };
         Some(Self { place, ..self })
@@ -149,7 +151,7 @@ mod tests {
         let template = json!({"metadata": {"labels": {"app": "web"}},
             "spec": {"containers": [{"name": "c", "ports": [1, 2], "resources": {}}]}});
         let mut made = json!({"$patch": "replace", "spec": {}, "metadata": {
-            "creationTimestamp": null, "labels": {HASH: "6d4", "app": "web"}}});
+            "creationTimestamp": null, "labels": {HASHES[0]: "6d4", HASHES[1]: "6d4", "app": "web"}}});
         made["spec"] = json!({"tolerations": [], "hostNetwork": null,
             "containers": [{"resources": {}, "ports": [1, 2], "name": "c"}]});
         assert!(are_same(&template, &made));
@@ -161,7 +163,7 @@ mod tests {
             ("/metadata/labels/app", json!("api")),
             (
                 "/spec",
-                json!({HASH: "6d4", "containers": template["spec"]["containers"]}),
+                json!({HASHES[0]: "6d4", "containers": template["spec"]["containers"]}),
             ),
         ] {
             let mut other = template.clone();

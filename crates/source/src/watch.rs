@@ -29,7 +29,7 @@ pub(super) async fn follow(
 ) {
     let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
-    config.label_selector = watched.label_selector.map(str::to_owned);
+    config.field_selector = watched.field_selector.map(str::to_owned);
     // A streamed list has only one object in memory as text.
     let streaming = config.clone().streaming_lists();
     let Ended::NoStreaming = run(watched, &api, streaming, &cluster, &statuses).await else {

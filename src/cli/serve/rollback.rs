@@ -5,10 +5,11 @@
 //! the workload's revisions looked up. A look-up that does not end leaves a denial that is not
 //! confirmed.
 //!
-//! Whoever may create ReplicaSets can forge one of a Deployment, with its owner, number,
-//! template and pods, so it is worth as much as an annotation of that user: nothing where the
-//! policy lets no object override it. ControllerRevisions and the status of a workload are
-//! written by controllers alone, as far as the roles `edit` and `admin` go.
+//! Whoever may create ReplicaSets can forge one of a Deployment or a Rollout, with its owner,
+//! number, template and pods, so it is worth as much as an annotation of that user: nothing where
+//! the policy lets no object override it. The same holds for the labels of pods, which tell the
+//! revisions of a DaemonSet that has more than two. ControllerRevisions and the status of a
+//! workload are written by controllers alone, as far as the roles `edit` and `admin` go.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +63,11 @@ impl Rollbacks {
         let Some(update) = TemplateUpdate::read(received) else {
             return verdict;
         };
-        if update.kind == WorkloadKind::Deployment && !verdict.may_be_overridden {
+        let rests_on_replica_sets = matches!(
+            update.kind,
+            WorkloadKind::Deployment | WorkloadKind::Rollout
+        );
+        if rests_on_replica_sets && !verdict.may_be_overridden {
             return verdict;
         }
         let owner = update.owner();
@@ -82,6 +87,8 @@ impl Rollbacks {
         match found
             .and_then(|revisions| update.rests_on(&revisions).map(Option::<&Revision>::cloned))
         {
+            // The labels of a DaemonSet's pods are written by whoever may edit pods.
+            Ok(Some(revision)) if revision.pods.is_some() && !verdict.may_be_overridden => verdict,
             Ok(Some(revision)) => {
                 let Revision {
                     kind,
@@ -94,7 +101,7 @@ impl Rollbacks {
                 } = revision;
                 tracing::info!(
                     object = %received.reference(), endpoint = endpoint.name(),
-                    user = received.user(), revision = %format!("{kind} {name}"), number, %created, pods, ready,
+                    user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
                     "An update passed as a rollback."
                 );
                 verdict.of_rollback(format!(
@@ -152,7 +159,10 @@ struct Metadata {
 #[serde(default)]
 struct Annotations {
     #[serde(rename = "deployment.kubernetes.io/revision")]
-    revision: String,
+    deployment: String,
+    /// Argo Rollouts' own.
+    #[serde(rename = "rollout.argoproj.io/revision")]
+    rollout: String,
 }
 
 #[derive(Deserialize)]
@@ -180,6 +190,9 @@ struct Kept {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     conditions: Vec<Condition>,
+    /// The hash of the revision that a Rollout goes back to, the end of its ReplicaSet's name.
+    #[serde(rename = "stableRS")]
+    stable: Option<String>,
     current_revision: String,
     current_replicas: i64,
     current_number_scheduled: i64,
@@ -248,27 +261,53 @@ impl<'a> TemplateUpdate<'a> {
                 Some(_) if status.updated_number_scheduled >= status.current_number_scheduled => {
                     Ok(None)
                 }
-                Some(revision) if revisions.len() > 2 => Err(format!(
-                    "of which of its {} revisions its pods are, {} among them, is not known",
-                    revisions.len(),
-                    revision.name
-                )),
+                Some(revision) if revisions.len() > 2 => match revision.pods {
+                    Some(running) => Ok(Some(revision).filter(|_| running >= 1)),
+                    None => Err(format!(
+                        "of which of its {} revisions its pods are, {} among them, is not known without the right to list pods",
+                        revisions.len(),
+                        revision.name
+                    )),
+                },
                 found => Ok(found),
             },
-            _ => Ok(with_template.find(|it| self.is_earlier(it) && has_volume(it, revisions))),
+            _ => Ok(with_template.find(|it| {
+                self.is_stable(it) && self.is_earlier(it, revisions) && has_volume(it, revisions)
+            })),
         }
     }
 
-    /// Whether the Deployment had that revision before its last change.
-    fn is_earlier(&self, revision: &Revision) -> bool {
-        let metadata = &self.old.metadata;
-        let current = metadata.annotations.revision.parse();
+    /// Whether the workload had that revision before its last change. Without a number of its own,
+    /// none of its revisions with pods is newer than the last.
+    fn is_earlier(&self, revision: &Revision, all: &[Revision]) -> bool {
+        let Annotations {
+            deployment,
+            rollout,
+        } = &self.old.metadata.annotations;
+        let current = match self.kind {
+            WorkloadKind::Rollout => rollout,
+            _ => deployment,
+        };
+        let newest = || all.iter().map(|it| it.number).max().unwrap_or_default();
+        let current = match current.is_empty() {
+            true => Ok(newest()),
+            false => current.parse(),
+        };
         let mut conditions = self.old.status.conditions.iter();
         // The controller makes a revision and notes it there, or that it waits for it.
         let progressed = conditions.find(|it| it.kind == "Progressing");
         revision.number >= 1
             && current.is_ok_and(|current| revision.number <= current)
             && progressed.is_none_or(|it| revision.created.as_str() <= it.last_update_time.as_str())
+    }
+
+    /// Whether a Rollout returns to that revision at once, as to the stable one alone: any other
+    /// would be a new canary.
+    fn is_stable(&self, revision: &Revision) -> bool {
+        let hash = revision.name.strip_prefix(self.name);
+        let hash = hash.and_then(|it| it.strip_prefix('-'));
+        let stable = self.old.status.stable.as_deref();
+        stable.is_none_or(|stable| hash == Some(stable))
     }
 }
 
@@ -277,9 +316,9 @@ impl<'a> TemplateUpdate<'a> {
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
     let mut others = all
         .iter()
-        .filter(|it| it.name != revision.name && it.pods >= 1);
+        .filter(|it| it.name != revision.name && it.pods >= Some(1));
     let mut is_first = || others.all(|it| it.ready == 0 && it.number > revision.number);
-    revision.pods >= 1 && (revision.ready >= 1 || is_first())
+    revision.pods >= Some(1) && (revision.ready >= 1 || is_first())
 }
 
 /// Volumes that are made for each pod, or read from the API server.
@@ -321,7 +360,12 @@ mod tests {
     use super::*;
 
     fn review(kind: &str, operation: &str, new: &Value, old: &Value) -> Vec<u8> {
-        let request = json!({"uid": "u", "kind": {"group": "apps", "version": "v1", "kind": kind},
+        let (group, version) = match kind {
+            "Rollout" => ("argoproj.io", "v1alpha1"),
+            _ => ("apps", "v1"),
+        };
+        let kind = json!({"group": group, "version": version, "kind": kind});
+        let request = json!({"uid": "u", "kind": kind,
             "operation": operation, "namespace": "shop", "name": "web",
             "object": new, "oldObject": old});
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -392,13 +436,13 @@ mod tests {
         }
     }
 
-    fn revision(name: &str, number: i64, pods: i64, ready: i64) -> Revision {
+    fn revision(name: &str, number: i64, pods: impl Into<Option<i64>>, ready: i64) -> Revision {
         Revision {
             kind: "ReplicaSet",
             name: name.into(),
             number,
             created: "2026-01-02T00:00:00Z".into(),
-            pods,
+            pods: pods.into(),
             ready,
             has_template: name == "wanted",
         }
@@ -467,10 +511,26 @@ mod tests {
     }
 
     #[test]
+    fn a_rollout_goes_back_to_its_stable_revision_alone() {
+        let mut stable = revision("web-6d4", 3, 1, 1);
+        stable.has_template = true;
+        let canary = revision("web-7f8", 4, 1, 0);
+        for (status, expected) in [
+            (json!({}), true),
+            (json!({"stableRS": "6d4"}), true),
+            (json!({"stableRS": "7f8"}), false),
+        ] {
+            let all = [stable.clone(), canary.clone()];
+            let found = rests_on("Rollout", &status, &all);
+            assert_eq!(found, Ok(expected), "{status}");
+        }
+    }
+
+    #[test]
     fn a_set_goes_back_to_what_its_status_says_its_pods_are_of() {
-        let wanted = revision("wanted", 1, 0, 0);
-        let current = revision("current", 2, 0, 0);
-        let other = revision("other", 3, 0, 0);
+        let wanted = revision("wanted", 1, None, 0);
+        let current = revision("current", 2, None, 0);
+        let other = revision("other", 3, None, 0);
         let two = [wanted.clone(), current.clone()];
         let hangs = json!({"currentRevision": "wanted", "currentReplicas": 1,
             "updateRevision": "current", "updatedReplicas": 1});
@@ -489,8 +549,19 @@ mod tests {
             rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)),
             Ok(false)
         );
-        let three = [wanted, current, other];
-        assert!(rests_on("DaemonSet", &status(1), &three).is_err());
-        assert_eq!(rests_on("DaemonSet", &status(2), &three), Ok(false));
+        let counted = |pods| {
+            let wanted = revision("wanted", 1, pods, 0);
+            [wanted, current.clone(), other.clone()]
+        };
+        assert!(rests_on("DaemonSet", &status(1), &counted(None)).is_err());
+        assert_eq!(
+            rests_on("DaemonSet", &status(1), &counted(Some(0))),
+            Ok(false)
+        );
+        assert_eq!(
+            rests_on("DaemonSet", &status(1), &counted(Some(1))),
+            Ok(true)
+        );
+        assert_eq!(rests_on("DaemonSet", &status(2), &counted(None)), Ok(false));
     }
 }

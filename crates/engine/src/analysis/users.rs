@@ -134,10 +134,22 @@ fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&
     users.retain(|other| {
         other.has_pods()
             && !same(other, workload)
+            && !owns(workload, other)
             && !adopts(workload, other)
             && !adopts(other, workload)
     });
     users
+}
+
+/// Whether `owner` controls `owned`.
+fn owns(owner: &Workload, owned: &Workload) -> bool {
+    let controller = owned.metadata.controller.as_deref();
+    controller.is_some_and(|it| {
+        owned.judged_owner() == Some(owner.kind)
+            && it.name == owner.metadata.name
+            && !it.uid.contradicts(owner.metadata.uid)
+            && owned.metadata.namespace == owner.metadata.namespace
+    })
 }
 
 /// Whether affinity keeps the workload in one place with one of `others`, which are only looked up

@@ -189,7 +189,7 @@ impl Autoscaler {
             return Some(&self.metadata.name);
         }
         let owner = self.metadata.controller.as_deref()?;
-        let is_keda = owner.group == "keda.sh" && owner.kind == "ScaledObject";
+        let is_keda = owner.group() == "keda.sh" && owner.kind == "ScaledObject";
         is_keda.then_some(&owner.name)
     }
 

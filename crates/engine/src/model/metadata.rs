@@ -143,14 +143,23 @@ impl Metadata {
 /// The owner that controls the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
-    /// The owner's API group, `apps` for example, empty for the core one.
-    pub group: Text,
+    /// The `apiVersion` of the owner, `apps/v1` for example.
+    pub api_version: Text,
     /// The owner's kind, `Deployment` for example.
     pub kind: Text,
     /// The owner's name.
     pub name: Text,
     /// The owner's uid.
     pub uid: Uid,
+}
+
+impl Controller {
+    /// The owner's API group, `apps` for example, empty for the core one.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        let group = self.api_version.split_once('/');
+        group.map_or("", |(group, _)| group)
+    }
 }
 
 /// Reads the annotations that the guard reads.
@@ -229,9 +238,8 @@ mod owner_references {
         let mut controller = None;
         for_each(deserializer, |owner: Owner| {
             if controller.is_none() && owner.controller == Some(true) {
-                let group = owner.api_version.split_once('/');
                 controller = Some(Box::new(Controller {
-                    group: group.map_or_else(Text::default, |(group, _)| group.into()),
+                    api_version: owner.api_version,
                     kind: owner.kind,
                     name: owner.name,
                     uid: owner.uid,
@@ -247,11 +255,7 @@ mod owner_references {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(controller.iter().map(|controller| Owner {
-            // The version was not read.
-            api_version: match controller.group.as_str() {
-                "" => "v1".into(),
-                group => format!("{group}/v1").into(),
-            },
+            api_version: controller.api_version.clone(),
             kind: controller.kind.clone(),
             name: controller.name.clone(),
             uid: controller.uid,

@@ -8,7 +8,7 @@ use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::Metadata;
 use super::object::KindRow;
-use super::pod::PodTemplate;
+use super::pod::{PodTemplate, PodVolume, PodVolumeSource};
 use super::strategy::Strategy;
 
 /// The kinds of workload.
@@ -263,6 +263,32 @@ impl Workload {
         self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.is_being_deleted()
     }
 
+    /// Whether its pods name the claim.
+    #[must_use]
+    pub(crate) fn names_claim(&self, claim: &str) -> bool {
+        let is_named = |volume: &PodVolume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim);
+        self.template.volumes.iter().any(is_named)
+    }
+
+    /// Whether its pods name any claim.
+    #[must_use]
+    pub(crate) fn names_claims(&self) -> bool {
+        let is_claim = |volume: &PodVolume| matches!(volume.source, PodVolumeSource::Claim { .. });
+        self.template.volumes.iter().any(is_claim)
+    }
+
+    /// Whether its controller replaces pods, or removes ReplicaSets, of another template.
+    #[must_use]
+    pub(crate) fn replaces_others(&self) -> bool {
+        match self.kind {
+            WorkloadKind::Deployment => !self.paused,
+            WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+                self.partition == 0 && matches!(self.strategy, Strategy::RollingUpdate { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the pods run to completion, so that other pods that wait for their volumes do not
     /// wait forever.
     #[must_use]
@@ -276,11 +302,13 @@ impl Workload {
 
     /// The kind of the owner that is judged in its place: the owner of a Deployment's
     /// ReplicaSet, a CronJob's Job or a workload's pod. The owners of other pods are not judged.
+    /// Neither is one of another version: the garbage collector leaves its dependents, whether
+    /// it exists or not.
     #[must_use]
     pub(crate) fn judged_owner(&self) -> Option<WorkloadKind> {
         let controller = self.metadata.controller.as_ref()?;
         let owner = WorkloadKind::from_name(&controller.kind)
-            .filter(|kind| kind.group() == controller.group.as_str())?;
+            .filter(|kind| kind.api_version() == controller.api_version)?;
         let is_judged = match self.kind {
             WorkloadKind::ReplicaSet => {
                 matches!(owner, WorkloadKind::Deployment | WorkloadKind::Rollout)
@@ -336,7 +364,6 @@ impl Workload {
 mod tests {
     use super::*;
     use crate::model::in_tree::InTreeType;
-    use crate::model::pod::{PodVolume, PodVolumeSource};
     use crate::model::quantity::Quantity;
 
     fn read(kind: WorkloadKind, text: &str) -> Workload {

@@ -144,7 +144,7 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         .claim(&metadata.namespace, claim)
         .found()?;
     let owner = owner.metadata.controller.as_ref()?;
-    let is_pod = owner.group.is_empty() && owner.kind == WorkloadKind::Pod.name();
+    let is_pod = owner.group().is_empty() && owner.kind == WorkloadKind::Pod.name();
     if !is_pod || owner.name == metadata.name || analysis.workload.ephemeral_claim(claim).is_some()
     {
         return None;

@@ -13,7 +13,7 @@ use crate::model::storage_class::StorageClass;
 /// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
 /// A snapshot stores of each object only what decides about *other* objects. It does not store
-/// scales and workloads whose owner is judged.
+/// scales, nor workloads whose owner is judged and that have no pods with claims.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     objects: Table,
@@ -111,9 +111,9 @@ impl Snapshot {
         self.objects.count(kind)
     }
 
-    /// Every object, in no order.
+    /// Every object that is judged, in no order: those of an owner that is judged are not.
     pub fn objects(&self) -> impl Iterator<Item = &StoredObject> {
-        self.objects.iter()
+        self.objects.iter().filter(|object| !object.is_owned())
     }
 
     /// Whether there is an object with this key.

@@ -90,15 +90,18 @@ impl StoredObject {
         })
     }
 
-    /// Whether decisions about other objects read it: those read the owner instead of an
-    /// object whose owner is judged in every cluster.
+    /// Whether it may decide about other objects. The owner does instead of an object whose owner
+    /// is judged in every cluster, unless that has pods with claims of its own.
     pub(super) fn is_kept(&self) -> bool {
-        let Self::Workload(workload) = self else {
-            return true;
-        };
-        // Owners of other kinds may not be watched.
-        let owner = workload.judged_owner();
-        !owner.is_some_and(WorkloadKind::is_built_in)
+        let uses_claims = |it: &Workload| it.has_pods() && it.names_claims();
+        !self.is_owned() || Workload::of(self).is_some_and(uses_claims)
+    }
+
+    /// Whether it says that it has an owner that is judged in every cluster. Those of other kinds
+    /// may not be watched.
+    pub(super) fn is_owned(&self) -> bool {
+        let owner = Workload::of(self).and_then(Workload::judged_owner);
+        owner.is_some_and(WorkloadKind::is_built_in)
     }
 
     /// The object's kind.

@@ -203,30 +203,161 @@ fn a_claim_leads_to_the_workloads_that_use_or_make_it() {
 }
 
 #[test]
-fn workloads_whose_owner_is_judged_are_not_kept() {
-    let pod = |owner: Value| {
+fn workloads_whose_owner_is_judged_are_not_kept_but_for_pods_with_claims() {
+    fn users(cluster: &Snapshot) -> Vec<&str> {
+        names(&cluster.view().workloads_using("shop", "data"))
+    }
+    let pod = |owner: Value, volumes: Value| {
         object(
             "",
             "Pod",
             json!({"metadata": {"namespace": "shop", "name": "p", "ownerReferences": owner},
-                "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}),
+                "spec": {"volumes": volumes}}),
         )
     };
-    let owned = || {
-        pod(
-            json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": true}]),
-        )
-    };
+    let owner = || json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": true}]);
+    let claim = || json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
     let mut cluster = Snapshot::complete();
-    assert!(!cluster.apply(owned()));
-    assert!(cluster.view().workloads_using("shop", "data").is_empty());
-    assert!(cluster.apply(pod(json!([]))));
-    assert_eq!(
-        names(&cluster.view().workloads_using("shop", "data")),
-        ["p"]
-    );
-    assert!(cluster.apply(owned()), "adopted");
-    assert!(cluster.view().workloads_using("shop", "data").is_empty());
+    assert!(!cluster.apply(pod(owner(), json!([{"name": "v", "emptyDir": {}}]))));
+    assert_eq!(cluster.count(ObjectKind::Workload(WorkloadKind::Pod)), 0);
+    assert!(cluster.apply(pod(json!([]), claim())));
+    assert_eq!(users(&cluster), ["p"]);
+    assert!(cluster.apply(pod(owner(), claim())), "adopted");
+    assert_eq!(users(&cluster), [""; 0]);
+    assert_eq!(cluster.objects().count(), 0);
+}
+
+/// What names an owner is a user of its claim where the owner neither uses it nor lets go of it.
+#[test]
+fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
+    const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
+    const OTHER: &str = "1b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
+    let kind = |name: &str| WorkloadKind::from_name(name).unwrap();
+    let using = |name: &str, claim: &str, metadata: Value, more: Value| {
+        let pod =
+            json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]});
+        let mut spec = match name {
+            "Pod" => pod,
+            "CronJob" => json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}}),
+            _ => json!({"template": {"spec": pod}}),
+        };
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let group = kind(name).group();
+        object(group, name, json!({"metadata": metadata, "spec": spec}))
+    };
+    // The owned and its owner, the owner's `apiVersion` in the reference, its claim and uid, what
+    // else it says, and whether the owned is seen.
+    let none = || json!({});
+    let cases = [
+        (
+            "ReplicaSet",
+            "Deployment",
+            "apps/v1",
+            Some(("data", UID)),
+            none(),
+            false,
+        ),
+        (
+            "ReplicaSet",
+            "Deployment",
+            "apps/v1",
+            Some(("other", UID)),
+            none(),
+            false,
+        ),
+        (
+            "ReplicaSet",
+            "Deployment",
+            "apps/v1",
+            Some(("other", UID)),
+            json!({"paused": true}),
+            true,
+        ),
+        (
+            "ReplicaSet",
+            "Deployment",
+            "apps/v1",
+            Some(("data", UID)),
+            json!({"paused": true}),
+            false,
+        ),
+        (
+            "ReplicaSet",
+            "Deployment",
+            "apps/v1",
+            Some(("other", OTHER)),
+            json!({"paused": true}),
+            false,
+        ),
+        ("ReplicaSet", "Deployment", "apps/v1", None, none(), false),
+        ("ReplicaSet", "Deployment", "apps/v9", None, none(), true),
+        (
+            "Job",
+            "CronJob",
+            "batch/v1",
+            Some(("data", UID)),
+            none(),
+            false,
+        ),
+        (
+            "Job",
+            "CronJob",
+            "batch/v1",
+            Some(("other", UID)),
+            none(),
+            true,
+        ),
+        (
+            "Pod",
+            "ReplicaSet",
+            "apps/v1",
+            Some(("data", UID)),
+            none(),
+            false,
+        ),
+        (
+            "Pod",
+            "ReplicaSet",
+            "apps/v1",
+            Some(("other", UID)),
+            none(),
+            true,
+        ),
+        (
+            "Pod",
+            "DaemonSet",
+            "apps/v1",
+            Some(("other", UID)),
+            none(),
+            false,
+        ),
+        (
+            "Pod",
+            "DaemonSet",
+            "apps/v1",
+            Some(("other", UID)),
+            json!({"updateStrategy": {"type": "OnDelete"}}),
+            true,
+        ),
+    ];
+    for (owned, owner, version, there, more, expected) in cases {
+        let reference = json!([{"apiVersion": version, "kind": owner, "name": "o", "uid": UID, "controller": true}]);
+        let metadata = json!({"namespace": "shop", "name": "owned", "ownerReferences": reference,
+            "labels": {"pod-template-hash": "6d4", "controller-revision-hash": "6d4", "job-name": "x"}});
+        let mut cluster = filled([using(owned, "data", metadata, json!({}))]);
+        if let Some((claim, uid)) = there {
+            let metadata = json!({"namespace": "shop", "name": "o", "uid": uid});
+            cluster.apply(using(owner, claim, metadata, more.clone()));
+        }
+        let users = names(&cluster.view().workloads_using("shop", "data"));
+        let is_seen = users.contains(&"owned");
+        assert_eq!(
+            is_seen, expected,
+            "{owned} of {owner} {version}, {there:?} {more}"
+        );
+    }
 }
 
 #[test]

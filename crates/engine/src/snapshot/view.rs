@@ -19,7 +19,6 @@ use crate::model::lease::{Lease, NODE_LEASES};
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
-use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
@@ -325,16 +324,16 @@ impl<'a> View<'a> {
     }
 
     /// The workloads that use the claim: their pod template names it, or a claim template of a
-    /// StatefulSet or bare pod makes it. Excludes workloads whose owner is judged.
+    /// StatefulSet or bare pod makes it. Excludes workloads whose owner uses it in their place.
     #[must_use]
     pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
         let uses = |workload: &Workload| {
-            workload.template.volumes.iter().any(
-                |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
-            ) || workload.ephemeral_claim(claim).is_some()
+            workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
         };
         let by_name = self
-            .dependencies(IndexKey::Claim { namespace, claim })
+            .dependencies_but(IndexKey::Claim { namespace, claim }, |workload| {
+                self.is_covered(workload, claim)
+            })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
@@ -345,9 +344,34 @@ impl<'a> View<'a> {
             .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
             .chain(by_template)
             .filter(|workload| {
-                workload.metadata.namespace == namespace && !self.owner_is_judged(workload)
+                workload.metadata.namespace == namespace && !self.is_covered(workload, claim)
             })
             .collect()
+    }
+
+    /// Whether the owner of the workload is judged in its place as a user of the claim.
+    ///
+    /// Anybody can write an owner reference, but not a lasting lie. The garbage collector deletes
+    /// what has an owner that is not there, or has another uid. Controllers let go of what their
+    /// selector does not match, and replace most of what is not of their template. What is left
+    /// is an owner that does not use the claim, and keeps what does.
+    fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
+        let Some((kind, controller)) = workload
+            .judged_owner()
+            .zip(workload.metadata.controller.as_ref())
+        else {
+            return false;
+        };
+        if !kind.is_built_in() {
+            return self.owner_is_judged(workload);
+        }
+        let owner = self.workload(kind, &workload.metadata.namespace, &controller.name);
+        owner.found().is_none_or(|owner| {
+            owner.metadata.uid.contradicts(controller.uid)
+                || owner.names_claim(claim)
+                || owner.makes_claim(claim)
+                || owner.replaces_others()
+        })
     }
 
     /// The Rollouts that take their pod template from the workload.
@@ -523,8 +547,18 @@ impl<'a> View<'a> {
 
     /// A superset of the objects with that index key. The judgement depends on each of them.
     fn dependencies<T: Typed>(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a T> {
+        self.dependencies_but(key, |_| false)
+    }
+
+    /// The same without those of the cluster that are `left_out`.
+    fn dependencies_but<T: Typed>(
+        &self,
+        key: IndexKey<'_>,
+        left_out: impl Fn(&T) -> bool,
+    ) -> impl Iterator<Item = &'a T> {
         let lookups = self.live();
-        let used = self.further(key).inspect(move |object| {
+        let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
+        let used = self.further(key).filter(is_used).inspect(move |object| {
             if let Some(lookups) = lookups {
                 lookups.depends_on(object.key());
             }

@@ -65,7 +65,7 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
 /// Where to change an object of `kind` that `owner` controls, as a sentence with a blank
 /// before it. `field` is the field at fault.
 pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
-    let operator = Operator::of(&owner.group, &owner.kind, kind);
+    let operator = Operator::of(owner.group(), &owner.kind, kind);
     let (owner_kind, name) = (&owner.kind, &owner.name);
     match operator.and_then(|operator| operator.field(field)) {
         Some(field) => format!(
@@ -111,7 +111,7 @@ mod tests {
     fn every_operator_is_named_with_its_field() {
         for it in operators() {
             let owner = Controller {
-                group: it.group.clone(),
+                api_version: format!("{}/v1", it.group).into(),
                 kind: it.kind.clone(),
                 name: "one".into(),
                 uid: Uid::default(),

@@ -24,7 +24,7 @@ fn is_service_account(account: &str) -> bool {
 /// Whether an object of that kind can be a controller of others. Kubernetes' own kinds that can are
 /// the workloads; the groups of custom kinds have a dot.
 fn can_own(owner: &Controller) -> bool {
-    let group = owner.group.as_str();
+    let group = owner.group();
     let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
     let kind = WorkloadKind::from_name(&owner.kind);
     !is_built_in || kind.is_some_and(|kind| kind.group() == group)
@@ -77,8 +77,8 @@ impl Evaluation<'_> {
         if is_control_plane(&account) {
             return true;
         }
-        let kind = WorkloadKind::from_name(&owner.kind)
-            .filter(|kind| kind.group() == owner.group.as_str());
+        let kind =
+            WorkloadKind::from_name(&owner.kind).filter(|kind| kind.group() == owner.group());
         let there = kind.map(|kind| {
             let view = self.facts.view;
             view.workload(kind, &metadata.namespace, &owner.name)

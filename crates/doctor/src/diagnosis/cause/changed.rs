@@ -148,7 +148,7 @@ impl Way<'_> {
 /// itself, whatever they were scaled to by hand.
 pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
     let owner = workload.metadata.controller.as_deref()?;
-    let is_rollout = owner.group == "argoproj.io" && owner.kind == "Rollout";
+    let is_rollout = owner.group() == "argoproj.io" && owner.kind == "Rollout";
     is_rollout.then_some(owner)
 }
 
@@ -156,7 +156,7 @@ pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
 fn cron_job(document: &Value) -> Option<Controller> {
     let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
     let owner = *metadata.controller?;
-    let is_cron_job = owner.group == "batch" && owner.kind == WorkloadKind::CronJob.name();
+    let is_cron_job = owner.group() == "batch" && owner.kind == WorkloadKind::CronJob.name();
     is_cron_job.then_some(owner)
 }
 
