@@ -40,7 +40,7 @@ fn sparse(path: &Path) {
 
 /// The tools, with and without the program that gives namespaces. Where the machine gives
 /// none, both are without.
-fn both(names: &[&str]) -> Vec<TempDir> {
+pub(super) fn both(names: &[&str]) -> Vec<TempDir> {
     let bins: Option<Vec<TempDir>> = (0..2).map(|_| tools(names)).collect();
     let bins = bins.unwrap_or_default();
     if let Some(bin) = bins.first() {

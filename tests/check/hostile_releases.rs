@@ -1,10 +1,19 @@
 //! Releases of hostile repositories: they end, run nothing and hide nothing else.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
+use serde_json::Value;
+
+use super::attacks::both;
 use super::releases::{gitops, reported};
 use super::rendering::{check, report, tools};
+use super::{err, out};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
 
@@ -125,4 +134,153 @@ fn releases_that_lead_nowhere_are_named() {
             "HelmRelease prod/program: it has a post-renderer that is not kustomize",
         ]
     );
+}
+
+/// Names that a program takes for an option, where it does not run them, read this file of
+/// the machine or write into this folder.
+fn hostile_names(machine: &Path, server: &str) -> Vec<String> {
+    let secret = machine.join("secret").display().to_string();
+    let written = machine.join("written").display().to_string();
+    let kubeconfig = machine.join("kubeconfig").display().to_string();
+    [
+        format!("--post-renderer={}", machine.join("run").display()),
+        format!("--set-file=prefix={secret}"),
+        format!("--values={secret}"),
+        format!("--values=http://{server}/values"),
+        format!("-f{secret}"),
+        format!("-fhttp://{server}/values"),
+        format!("--set=prefix=hidden"),
+        format!("--output-dir={written}"),
+        format!("--repository-cache={written}"),
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--dependency-update"),
+        format!("--repo=http://{server}"),
+        format!("--ca-file={secret}"),
+        format!("--validate"),
+        format!("--dry-run=server"),
+        format!("--name-template={{{{ env \"TOKEN\" }}}}"),
+        format!("--debug"),
+        format!("--show-only=templates/none.yaml"),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// The fields of a release, and of a kustomization's charts, that a program is told.
+fn with_name_in(field: &str, number: usize, name: &str) -> (String, String) {
+    let name = Value::from(name).to_string();
+    let helm_release = |spec: &str| {
+        format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: r{number}, namespace: prod}}\nspec:\n  chart: {{spec: {{chart: charts/web, sourceRef: {{kind: GitRepository, name: flux-system}}}}}}\n  {spec}\n"
+        )
+    };
+    let application = |destination: &str, helm: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: r{number}, namespace: argocd}}\nspec:\n  destination: {{namespace: {destination}}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {{{helm}}}}}\n"
+        )
+    };
+    let text = match field {
+        "HelmRelease releaseName" => helm_release(&format!("releaseName: {name}")),
+        "HelmRelease targetNamespace" => helm_release(&format!("targetNamespace: {name}")),
+        "Application releaseName" => application("prod", &format!("releaseName: {name}")),
+        "Application namespace" => application(&name, "releaseName: shop"),
+        "Application valueFiles" => application("prod", &format!("valueFiles: [{name}]")),
+        "Application parameter" => {
+            application("prod", &format!("parameters: [{{name: {name}, value: x}}]"))
+        }
+        "Application kubeVersion" => application("prod", &format!("kubeVersion: {name}")),
+        "Application apiVersions" => application("prod", &format!("apiVersions: [{name}]")),
+        "helmCharts name" => {
+            format!("helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: {name}}}]\n")
+        }
+        "helmCharts releaseName" => format!(
+            "helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: web, releaseName: {name}}}]\n"
+        ),
+        "helmCharts namespace" => format!(
+            "helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: web, releaseName: shop, namespace: {name}}}]\n"
+        ),
+        _ => panic!("{field} is no field"),
+    };
+    let file = match field.starts_with("helmCharts") {
+        true => format!("k{number}/kustomization.yaml"),
+        false => format!("r{number}.yaml"),
+    };
+    (file, text)
+}
+
+const FIELDS: [&str; 11] = [
+    "HelmRelease releaseName",
+    "HelmRelease targetNamespace",
+    "Application releaseName",
+    "Application namespace",
+    "Application valueFiles",
+    "Application parameter",
+    "Application kubeVersion",
+    "Application apiVersions",
+    "helmCharts name",
+    "helmCharts releaseName",
+    "helmCharts namespace",
+];
+
+/// Helm 3 runs a post-renderer that its command line names; Helm 4 reads and writes files by such
+/// names. With namespaces and without, neither is told one.
+#[test]
+fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
+    for helm in ["helm", "helm3"] {
+        for bin in both(&[helm, "kustomize"]) {
+            let machine = tempfile::tempdir().unwrap();
+            let at = |name: &str| machine.path().join(name);
+            fs::write(at("secret"), "prefix: hunter2\n").unwrap();
+            fs::write(
+                at("run"),
+                format!("#!/bin/sh\ntouch {}\ncat\n", at("ran").display()),
+            )
+            .unwrap();
+            fs::set_permissions(at("run"), Permissions::from_mode(0o755)).unwrap();
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            server.set_nonblocking(true).unwrap();
+            let address = server.local_addr().unwrap().to_string();
+            let names = hostile_names(machine.path(), &address);
+            let mut files = vec![("shop.yaml".to_owned(), SHOP.to_owned())];
+            for field in FIELDS {
+                for name in &names {
+                    files.push(with_name_in(field, files.len(), name));
+                }
+            }
+            // A folder can have any name that has no slash.
+            for name in names.iter().filter(|name| !name.contains('/')) {
+                files.push((
+                    format!("{name}/Chart.yaml"),
+                    "apiVersion: v2\nname: web\nversion: 1.0.0\n".to_owned(),
+                ));
+                files.push((
+                    format!("{name}/templates/web.yaml"),
+                    "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n".to_owned(),
+                ));
+            }
+            let all: Vec<(&str, &str)> = files
+                .iter()
+                .map(|(path, text)| (&**path, &**text))
+                .collect();
+            let folder = gitops(&all);
+            let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+                .args(["check", ".", "--format", "json"])
+                .current_dir(folder.path())
+                .env("PATH", bin.path())
+                .env("TOKEN", "hunter2")
+                .output()
+                .unwrap();
+            assert!(!at("ran").exists(), "{helm} ran a program");
+            assert!(!at("written").exists(), "{helm} wrote a file");
+            assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+            let said = format!("{}{}", out(&output), err(&output));
+            assert!(
+                !said.contains("hunter2"),
+                "{helm} read a file or the environment: {said}"
+            );
+            let report = report(&output);
+            let reported = reported(&report);
+            assert_eq!(reported[0], FOUND, "{helm}: {reported:#?}");
+        }
+    }
 }

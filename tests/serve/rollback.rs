@@ -61,7 +61,8 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
             "{pods} pods, {policy}: {answer:#}"
         );
         if expected {
-            let notice = "This is a rollback to ReplicaSet web-6d4, whose pods run, so it passes.";
+            let notice =
+                "This is a rollback to ReplicaSet web-6d4, whose pods are there, so it passes.";
             assert_eq!(answer["warnings"], json!([notice]), "{answer:#}");
         }
 
@@ -181,11 +182,12 @@ async fn a_daemon_set_goes_back_to_the_revision_whose_pods_run() {
         );
         object["status"] = json!({"currentNumberScheduled": 1, "updatedNumberScheduled": 0});
     }
+    let wanted = request["object"]["spec"]["template"].clone();
     let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": UID, "controller": true}]);
     let revision = |number: usize| {
-        let mut template = request["object"]["spec"]["template"].clone();
+        let mut template = wanted.clone();
         template["spec"]["containers"][0]["image"] = match number {
-            0 => template["spec"]["containers"][0]["image"].clone(),
+            0 => wanted["spec"]["containers"][0]["image"].clone(),
             _ => json!(format!("nginx:1.3{number}")),
         };
         json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
@@ -193,7 +195,7 @@ async fn a_daemon_set_goes_back_to_the_revision_whose_pods_run() {
             "revision": number + 1, "data": {"spec": {"template": template}}})
     };
     let pod = |hash: &str, phase: &str| {
-        let pod = request["object"]["spec"]["template"]["spec"].clone();
+        let pod = wanted["spec"].clone();
         json!({"apiVersion": "v1", "kind": "Pod", "spec": pod, "status": {"phase": phase},
             "metadata": {"name": "web-x", "namespace": "shop", "ownerReferences": owner,
                 "labels": {"app": "web", "controller-revision-hash": hash}}})

@@ -17,6 +17,7 @@ const SHOP: Asker<'_> = Asker {
 };
 
 const REPLICA_SETS: &str = "/apis/apps/v1/replicasets";
+const PODS: &str = "/api/v1/pods";
 
 fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(20)
@@ -116,9 +117,10 @@ async fn the_view_follows_the_cluster() {
     until(&view, "the deletion", |view| !knows(view, "data")).await;
     assert_eq!(status(&view, ObjectKind::Claim).objects, 1);
     assert_eq!(
-        server.selector(REPLICA_SETS).as_deref(),
-        Some("status.replicas%21%3D0")
+        server.selector(PODS).as_deref(),
+        Some("status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
     );
+    assert_eq!(server.selector(REPLICA_SETS), None);
     assert_eq!(server.selector(CLAIMS), None);
 
     let cluster = view.into_cluster();
@@ -138,7 +140,7 @@ async fn no_label_hides_a_user_of_a_claim() {
     let template = json!({"template": {"metadata": {"labels": labels}, "spec": pod}});
     let bare = [
         (REPLICA_SETS, user("set", template.clone())),
-        ("/api/v1/pods", user("pod", pod)),
+        (PODS, user("pod", pod)),
         ("/apis/batch/v1/jobs", user("job", template)),
     ];
     let (_server, view) = synced(bare, all).await;

@@ -18,10 +18,9 @@ pub(super) struct Watched {
     pub(super) field_selector: Option<&'static str>,
 }
 
-/// Pods and ReplicaSets are the most numerous objects of a cluster. Their status, which no user
-/// writes, says which of them use no volume: a Deployment has ten old ReplicaSets without pods.
-/// Labels would spare more, but anybody can write those that controllers write.
-const WITH_PODS: &str = "status.replicas!=0";
+/// Pods that have ended use no volume, and no user writes their status. Labels would spare more,
+/// as nearly all pods and ReplicaSets have an owner that is judged in their place. But anybody can
+/// write the labels that controllers write, so all are received, and the snapshot keeps few.
 const NOT_FINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Every resource that is watched, those first on which most verdicts depend.
@@ -35,7 +34,7 @@ pub(super) const WATCHED: [Watched; 21] = [
     watched(ObjectKind::Workload(WorkloadKind::Deployment)),
     watched(ObjectKind::Workload(WorkloadKind::StatefulSet)),
     watched(ObjectKind::Workload(WorkloadKind::DaemonSet)),
-    watched(ObjectKind::Workload(WorkloadKind::ReplicaSet)).only(WITH_PODS),
+    watched(ObjectKind::Workload(WorkloadKind::ReplicaSet)),
     watched(ObjectKind::Workload(WorkloadKind::ReplicationController)),
     watched(ObjectKind::Workload(WorkloadKind::Job)),
     watched(ObjectKind::Workload(WorkloadKind::CronJob)),

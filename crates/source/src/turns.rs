@@ -18,12 +18,16 @@ pub struct Asker<'a> {
     pub stranger: Option<IpAddr>,
 }
 
-/// A bounded number of turns. A namespace has only so many of them, and an unproved client three
-/// quarters, however many namespaces it names.
+/// A bounded number of turns. A namespace has only so many of them. Of clients that did not prove
+/// who they are, each address has one of its own, and all together half of the turns besides: the
+/// API server is one of them, and whoever else asks takes the last turn from it only by more
+/// addresses than half of the turns.
 pub(super) struct Turns {
     all: Arc<Semaphore>,
-    namespaces: Shares<Text>,
-    strangers: Shares<IpAddr>,
+    /// By client too, as anybody can name a namespace.
+    namespaces: Shares<(Text, Option<IpAddr>)>,
+    own: Shares<IpAddr>,
+    further: Arc<Semaphore>,
 }
 
 /// A turn, until it is dropped.
@@ -34,23 +38,28 @@ impl Turns {
         Self {
             all: Arc::new(Semaphore::new(count)),
             namespaces: Shares::new(of_a_namespace),
-            strangers: Shares::new(count * 3 / 4),
+            own: Shares::new(1),
+            further: Arc::new(Semaphore::new(count / 2)),
         }
     }
 
     /// Waits for a turn; `None` if there is none by `deadline`.
     pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
         // Those who wait for a turn of their own share keep none of the others waiting.
-        let shares = [
-            Some(self.namespaces.of(asker.namespace.into())),
-            asker.stranger.map(|address| self.strangers.of(address)),
-            Some(Arc::clone(&self.all)),
-        ];
+        let namespace = (asker.namespace.into(), asker.stranger);
+        let namespace = self.namespaces.of(namespace);
+        let own = asker.stranger.map(|address| self.own.of(address));
         let taken = async {
-            let mut permits = Vec::with_capacity(shares.len());
-            for share in shares.into_iter().flatten() {
-                permits.push(share.acquire_owned().await.ok()?);
+            let mut permits = vec![namespace.acquire_owned().await.ok()?];
+            if let Some(own) = own {
+                let further = Arc::clone(&self.further);
+                permits.push(tokio::select! {
+                    biased;
+                    permit = own.acquire_owned() => permit.ok()?,
+                    permit = further.acquire_owned() => permit.ok()?,
+                });
             }
+            permits.push(Arc::clone(&self.all).acquire_owned().await.ok()?);
             Some(Turn(permits))
         };
         timeout_at(deadline, taken).await.ok().flatten()
@@ -90,9 +99,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn neither_a_namespace_nor_a_stranger_takes_the_last_turn() {
+    async fn neither_a_namespace_nor_strangers_take_the_last_turn() {
         let turns = Turns::new(16, 4);
-        let stranger = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
+        let address = |last| Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let take = async |namespace: &str, stranger| {
             let soon = Instant::now() + Duration::from_millis(1);
             let asker = Asker {
@@ -107,19 +116,24 @@ mod tests {
             assert_eq!(turn.is_some(), expected);
             held.extend(turn);
         }
-        let mut of_the_stranger = 0;
-        for number in 0..16 {
-            let turn = take(&format!("named-{number}"), stranger).await;
-            of_the_stranger += usize::from(turn.is_some());
+        held.clear();
+        // Two addresses take what they can, and name the namespaces that others will.
+        let mut of = [0, 0];
+        for number in 0..32 {
+            let turn = take(&format!("named-{}", number / 2), address(number % 2)).await;
+            of[usize::from(number % 2)] += usize::from(turn.is_some());
             held.extend(turn);
         }
-        assert_eq!(of_the_stranger, 12);
+        assert_eq!(of.iter().sum::<usize>(), 8 + 2, "{of:?}");
+        for number in 2..8 {
+            let turn = take("named-0", address(number)).await;
+            assert!(turn.is_some(), "the API server at {number}");
+            held.extend(turn);
+        }
         // Together they have all, and each gives back what it had.
         assert!(take("shop", None).await.is_none());
-        held.remove(0);
-        let turn = take("shop", None).await;
-        assert!(turn.is_some());
-        drop(turn);
+        held.pop();
+        assert!(take("shop", None).await.is_some());
         held.clear();
         drop(take("shop", None).await);
         assert_eq!(turns.namespaces.taken.lock().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! Rollbacks: an update back to a template whose pods run starts none, so whatever is
+//! Rollbacks: an update back to a template whose pods are there starts none, so whatever is
 //! wrong with the workload, it passes. It is the way out of a rollout that hangs.
 //!
 //! Only where an update of a pod template would be denied, or the template patched, are
@@ -105,7 +105,7 @@ impl Rollbacks {
                     "An update passed as a rollback."
                 );
                 verdict.of_rollback(format!(
-                    "This is a rollback to {kind} {name}, whose pods run, so it passes."
+                    "This is a rollback to {kind} {name}, whose pods are there, so it passes."
                 ))
             }
             Ok(None) => verdict,

@@ -1,4 +1,4 @@
-// helm and kustomize, which the tests render charts and kustomizations with;
+// helm, Helm 3 and kustomize, which the tests render charts and kustomizations with;
 // ../build compiles them. They have a module of their own so that what they need
 // of k8s.io moves nothing in the control plane beside it. To move to another
 // release: go get -tool PACKAGE@VERSION, then go mod tidy.
