@@ -139,32 +139,34 @@ fn releases_that_lead_nowhere_are_named() {
 /// Names that a program takes for an option, where it does not run them, read this file of
 /// the machine or write into this folder.
 fn hostile_names(machine: &Path, server: &str) -> Vec<String> {
-    let secret = machine.join("secret").display().to_string();
-    let written = machine.join("written").display().to_string();
-    let kubeconfig = machine.join("kubeconfig").display().to_string();
-    [
-        format!("--post-renderer={}", machine.join("run").display()),
+    let path = |name: &str| machine.join(name).display().to_string();
+    let (secret, written) = (path("secret"), path("written"));
+    let mut names = vec![
+        format!("--post-renderer={}", path("run")),
+        format!("--output-dir={written}"),
         format!("--set-file=prefix={secret}"),
         format!("--values={secret}"),
         format!("--values=http://{server}/values"),
         format!("-f{secret}"),
         format!("-fhttp://{server}/values"),
-        format!("--set=prefix=hidden"),
-        format!("--output-dir={written}"),
         format!("--repository-cache={written}"),
-        format!("--kubeconfig={kubeconfig}"),
-        format!("--dependency-update"),
+        format!("--kubeconfig={secret}"),
         format!("--repo=http://{server}"),
         format!("--ca-file={secret}"),
-        format!("--validate"),
-        format!("--dry-run=server"),
-        format!("--name-template={{{{ env \"TOKEN\" }}}}"),
-        format!("--debug"),
-        format!("--show-only=templates/none.yaml"),
-    ]
-    .into_iter()
-    .collect()
+    ];
+    names.extend(OPTIONS.map(str::to_owned));
+    names
 }
+
+const OPTIONS: [&str; 7] = [
+    "--set=prefix=hidden",
+    "--dependency-update",
+    "--validate",
+    "--dry-run=server",
+    "--name-template={{ env \"TOKEN\" }}",
+    "--debug",
+    "--show-only=templates/none.yaml",
+];
 
 /// The fields of a release, and of a kustomization's charts, that a program is told.
 fn with_name_in(field: &str, number: usize, name: &str) -> (String, String) {
@@ -263,6 +265,15 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
                 .map(|(path, text)| (&**path, &**text))
                 .collect();
             let folder = gitops(&all);
+            // What becomes of two of the names where helm is told them.
+            for name in &names[..2] {
+                let mut told = Command::new(bin.path().join("helm"));
+                let told = told.args(["template", name, "charts/web"]);
+                told.current_dir(folder.path()).output().unwrap();
+            }
+            assert_eq!(at("ran").exists(), helm == "helm3");
+            fs::remove_dir_all(at("written")).unwrap();
+            fs::remove_file(at("ran")).ok();
             let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
                 .args(["check", ".", "--format", "json"])
                 .current_dir(folder.path())
