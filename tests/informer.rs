@@ -78,7 +78,7 @@ fn objects_of_every_kind_arrive() {
 ---
 {{apiVersion: v1, kind: Pod, metadata: {{name: pod}}, {bare_pod}}}
 ---
-{{apiVersion: v1, kind: Pod, metadata: {{name: of-a-deployment, labels: {{pod-template-hash: x}}}}, {bare_pod}}}
+{{apiVersion: v1, kind: Pod, metadata: {{name: labelled, labels: {{pod-template-hash: x, controller-revision-hash: x, job-name: x}}}}, {bare_pod}}}
 ---
 {{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {{name: autoscaler}}, spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: deployment}}}}}}
 "
@@ -105,8 +105,8 @@ fn objects_of_every_kind_arrive() {
     assert_eq!(view.fitness(), Fitness::Current);
     assert_eq!(
         names(&view, &namespace, "data"),
-        "CronJob cron-job, DaemonSet daemon-set, Deployment deployment, Job job, Pod pod, \
-         ReplicaSet replica-set, StatefulSet stateful-set"
+        "CronJob cron-job, DaemonSet daemon-set, Deployment deployment, Job job, \
+         Pod labelled, Pod pod, ReplicaSet replica-set, StatefulSet stateful-set"
     );
     view.look(|view| {
         assert!(view.claim(&namespace, "data").found().is_some());
