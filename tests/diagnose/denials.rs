@@ -119,7 +119,14 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
     let denial = denial.replace(&node, &other);
     let taint = ["taint", "node", &other, out];
     refused(stage, &taint);
-    stage.run(&command(&denial));
+    let command = command(&denial);
+    // As it stands the command says nothing that only a person can know.
+    stage.shell(&command);
+    refused(stage, &taint);
+    let keys = ["ignore", "until", "reason"].map(|key| format!("multi-attach-guard.dev/{key}-"));
+    let again = ["annotate", "node", &other];
+    stage.kubectl(&[&again[..], &keys.each_ref().map(String::as_str)].concat());
+    stage.run(&command.replace("how you know", "its power is off"));
     until_passes(stage, &taint);
     stage.end("the taint passes");
 }

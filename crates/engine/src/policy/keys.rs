@@ -12,5 +12,9 @@ pub const IGNORE: &str = "multi-attach-guard.dev/ignore";
 pub const UNTIL: &str = "multi-attach-guard.dev/until";
 /// All of them.
 pub const ALL: [&str; 5] = [ACTION, REMEDY, REASON, IGNORE, UNTIL];
-/// What stands for a reason in the commands that are printed, and is none.
-pub(crate) const PLACEHOLDER: &str = "why it cannot wait";
+/// What stands for a reason in a printed command that lets a rollout pass.
+pub(crate) const WHY_NOW: &str = "why it cannot wait";
+/// What stands for a reason in a printed command that fences a node.
+pub(crate) const HOW_KNOWN: &str = "how you know";
+/// The reasons of printed commands, which are none: who pastes one has to say why.
+pub(crate) const PLACEHOLDERS: [&str; 2] = [WHY_NOW, HOW_KNOWN];

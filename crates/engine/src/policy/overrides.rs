@@ -282,7 +282,9 @@ impl<'a> Honoured<'a> {
         let mut with_reason = |needed: bool, key| {
             let lacks = match reason {
                 "" => PassedOver::ReasonMissing { source, key },
-                keys::PLACEHOLDER => PassedOver::PlaceholderReason { source, key },
+                it if keys::PLACEHOLDERS.contains(&it) => {
+                    PassedOver::PlaceholderReason { source, key }
+                }
                 _ => return true,
             };
             if needed {

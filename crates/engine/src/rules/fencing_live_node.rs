@@ -42,11 +42,12 @@
 //! --delete-emptydir-data`): its volumes are unmounted, then detached, and then the Node can be
 //! deleted. To get a volume off it, delete the pod that uses it.
 //!
-//! If you know better, say so on the Node or the VolumeAttachment that you change:
+//! If you know better, say so on the Node or the VolumeAttachment that you change, for as long as
+//! it takes. The guard refuses the reason below: write how you know it in its place.
 //!
 //! ```sh
 //! kubectl annotate node n1 multi-attach-guard.dev/ignore=fencing-live-node \
-//!   multi-attach-guard.dev/reason="powered off by hand, the clock of n1 is wrong"
+//!   multi-attach-guard.dev/until=TIME multi-attach-guard.dev/reason="how you know"
 //! ```
 //!
 //! # Silent on

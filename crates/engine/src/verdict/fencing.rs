@@ -1,5 +1,7 @@
 //! Judging requests after which the volumes of a node may be attached to another one.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{Evaluation, Finding, Verdict, denial};
 use crate::analysis::Heartbeat;
 use crate::model::metadata::Metadata;
@@ -78,14 +80,18 @@ impl Evaluation<'_> {
             if resolved.object_may_override() {
                 let denied =
                     |(finding, _): &(&mut Finding, &Hazard)| finding.action == Action::Deny;
-                let way_past = way_past(self.review.reference);
+                let way_past = way_past(self.review.reference, now);
                 for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards).filter(denied) {
                     finding
                         .message
-                        .push_str(" If it is off all the same, say how you know and try again: ");
+                        .push_str(" If it is off all the same, say how you know in place of the example, and try again: ");
                     finding.message.push_str(&way_past);
-                    let way = format!("If it is off: {way_past}");
-                    finding.denial = denial::text(self.review.reference, hazard, &[way]);
+                    // Real names may be too long for the command.
+                    let ways = [
+                        format!("If it is off: {way_past}"),
+                        "If it is off, annotate it as the rule says.".to_owned(),
+                    ];
+                    finding.denial = denial::text(self.review.reference, hazard, &ways);
                 }
             }
             verdict
@@ -101,14 +107,23 @@ impl Evaluation<'_> {
     }
 }
 
-/// The command that gets past a denial of the rule.
-fn way_past(object: &ObjectRef) -> String {
+/// How long the way past a denial stays open: a machine that is off now may be on again later.
+const OPEN: SignedDuration = SignedDuration::from_hours(1);
+
+/// The command that gets past a denial of the rule for an hour, once its reason is filled in.
+fn way_past(object: &ObjectRef, now: Timestamp) -> String {
+    let until = now
+        .checked_add(OPEN)
+        .unwrap_or(now)
+        .strftime("%FT%H:%M:00Z");
     format!(
-        "`kubectl annotate {} {} {}={} {}=\"powered off by hand\"`.",
+        "`kubectl annotate {} {} {}={} {}={until} {}=\"{}\"`.",
         object.kind.to_lowercase(),
         object.name,
         keys::IGNORE,
         codes::FENCING_LIVE_NODE,
+        keys::UNTIL,
         keys::REASON,
+        keys::HOW_KNOWN,
     )
 }

@@ -320,7 +320,7 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
         keys::ACTION,
         until.unwrap_or_default(),
         keys::REASON,
-        keys::PLACEHOLDER,
+        keys::WHY_NOW,
     )
 }
 

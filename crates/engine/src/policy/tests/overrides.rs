@@ -1,6 +1,6 @@
 use super::{Object, labels, policy};
 use crate::analysis::Certainty;
-use crate::policy::keys::{ACTION, IGNORE, PLACEHOLDER, REASON, REMEDY, UNTIL};
+use crate::policy::keys::{ACTION, HOW_KNOWN, IGNORE, REASON, REMEDY, UNTIL, WHY_NOW};
 use crate::policy::{Action, RemedyChoice, SuppressedBy, Suppression};
 use crate::rules::Outcome;
 use crate::rules::codes::{ROLLING_UPDATE_OVERLAP, UNRESOLVED_CLAIM};
@@ -89,10 +89,18 @@ const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "the reason of the printed command is none",
-        object: &[(ACTION, "warn"), (REASON, PLACEHOLDER)],
+        name: "the reason of a printed command is none",
+        object: &[(ACTION, "warn"), (REASON, WHY_NOW)],
         passed_over: &[
             "multi-attach-guard.dev/action is ignored: multi-attach-guard.dev/reason is still the example.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "nor is that of the command that fences a node",
+        object: &[(IGNORE, "fencing-live-node"), (REASON, HOW_KNOWN)],
+        passed_over: &[
+            "multi-attach-guard.dev/ignore is ignored: multi-attach-guard.dev/reason is still the example.",
         ],
         ..PLAIN
     },
