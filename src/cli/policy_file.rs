@@ -57,6 +57,22 @@ pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileErr
     }
 }
 
+/// The policy of the overlay `warn-only`.
+const WARN_ONLY: &str =
+    "defaults:\n  outcomes: {data-loss: warn, deadlock: warn, stuck: warn, refused: warn}\n";
+
+/// The policy while a file that was asked for has never been good: nobody knows what it would
+/// allow, so nothing is refused.
+///
+/// # Errors
+///
+/// The catalog inside the program is damaged.
+pub fn warn_only() -> Result<EffectivePolicy, PolicyFileError> {
+    let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
+    let path = Path::new("the policy that only warns");
+    with_catalog(parse(path, WARN_ONLY.as_bytes())?, catalog, path)
+}
+
 /// The file named with `--config`.
 #[derive(Debug)]
 pub struct PolicyFile {
@@ -267,6 +283,14 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(60), both).await.unwrap();
+    }
+
+    #[test]
+    fn what_only_warns_is_the_policy_of_the_overlay() {
+        let map = include_str!("../../manifests/components/warn-only/policy.yaml");
+        let map: serde_json::Value = serde_saphyr::from_str(map).unwrap();
+        assert_eq!(map["data"]["policy.yaml"], WARN_ONLY);
+        assert!(warn_only().is_ok());
     }
 
     #[test]

@@ -43,6 +43,9 @@ const PAUSE_FACTOR: u32 = 20;
 /// The shortest time between two writes.
 const BETWEEN_WRITES: Duration = Duration::from_millis(100);
 
+/// Why the API server makes nothing in a namespace that is being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
 /// A kind of objects that the guard keeps.
 #[derive(Debug)]
 pub(super) struct Kind {
@@ -234,6 +237,10 @@ impl KeptObjects {
                         };
                         self.wrote(change.namespace, content, version);
                     }
+                    Err(error) if is_ending(&error) => {
+                        // Whatever comes under this name later is new.
+                        ours.remove(&change.namespace);
+                    }
                     Err(error) => {
                         self.metrics.written(false);
                         fault = Some(format!("namespace {}: {error}", change.namespace));
@@ -346,6 +353,19 @@ impl KeptObjects {
         }
         std::future::pending().await
     }
+}
+
+/// Whether the namespace is being deleted or gone: nothing can be made in it any more, and
+/// nothing needs to be.
+fn is_ending(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    status.details.iter().any(|details| {
+        let mut causes = details.causes.iter();
+        (status.is_not_found() && details.kind == "namespaces")
+            || causes.any(|it| it.reason == NAMESPACE_TERMINATING)
+    })
 }
 
 /// Versions of one resource are numbers, and later ones are larger (KEP-5504).

@@ -16,8 +16,8 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// End with an error where the policy file cannot be used at the start, in place of taking the
-    /// built-in policy until it can
+    /// End with an error where the policy file cannot be used at the start, in place of only warning
+    /// until it can
     #[arg(long, requires = "config")]
     pub policy_required: bool,
 

@@ -31,14 +31,15 @@ pub(super) struct CurrentPolicy {
 #[derive(Default)]
 struct Health {
     unusable: AtomicBool,
-    built_in: AtomicBool,
+    never_good: AtomicBool,
 }
 
 impl CurrentPolicy {
     /// Opens the file that the options name. One that cannot be used must not keep the
     /// guard from starting: it was wrong for a while then, and a Pod that moves would be
-    /// the moment at which nobody is guarded any more. The built-in policy holds until the
-    /// file is good, unless the options say otherwise.
+    /// the moment at which nobody is guarded any more. Nor may it refuse what the file would
+    /// have let pass: until the file is good there are warnings only, unless the options say
+    /// otherwise.
     pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
         let health = Health::default();
         let (file, effective) = match &options.config {
@@ -46,10 +47,10 @@ impl CurrentPolicy {
                 let (file, effective) = PolicyFile::open_any(path.clone())?;
                 let effective = match effective {
                     Err(error) if !options.policy_required => {
-                        tracing::error!(%error, "The policy file cannot be used; the built-in policy holds.");
+                        tracing::error!(%error, "The policy file cannot be used; until it can, nothing is refused.");
                         health.unusable.store(true, Ordering::Relaxed);
-                        health.built_in.store(true, Ordering::Relaxed);
-                        policy_file::effective(None)?
+                        health.never_good.store(true, Ordering::Relaxed);
+                        policy_file::warn_only()?
                     }
                     effective => effective?,
                 };
@@ -79,7 +80,7 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
-        match self.health.built_in.load(Ordering::Relaxed) {
+        match self.health.never_good.load(Ordering::Relaxed) {
             true => metrics.policy.reloaded(false, Timestamp::now()),
             false => metrics.policy.set_read(Timestamp::now()),
         }
@@ -89,7 +90,7 @@ impl CurrentPolicy {
                 .unusable
                 .store(attempt.is_err(), Ordering::Relaxed);
             if attempt.is_ok() {
-                self.health.built_in.store(false, Ordering::Relaxed);
+                self.health.never_good.store(false, Ordering::Relaxed);
             }
         };
         file.follow(INTERVAL, &self.effective, attempted).await
@@ -99,12 +100,12 @@ impl CurrentPolicy {
 impl HealthSource for Health {
     /// The fault itself goes to the log only: it may quote names from the file.
     fn report(&self) -> Vec<Readiness> {
-        let [unusable, built_in] =
-            [&self.unusable, &self.built_in].map(|flag| flag.load(Ordering::Relaxed));
-        vec![match (unusable, built_in) {
+        let [unusable, never_good] =
+            [&self.unusable, &self.never_good].map(|flag| flag.load(Ordering::Relaxed));
+        vec![match (unusable, never_good) {
             (true, true) => Readiness::degraded(
                 NAME,
-                "The policy file cannot be used; the log says why. The built-in policy holds.",
+                "The policy file cannot be used; the log says why. Until it can, there are warnings only.",
             ),
             (true, false) => Readiness::degraded(
                 NAME,

@@ -350,16 +350,14 @@ fn answer(
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);
-        if endpoint == Endpoint::Validate {
-            response.notify(&verdict.notices);
-        }
+        response.notify(&verdict.notices);
         return (Decision::Denied, response.to_bytes());
     }
     response.warn_of(verdict.with(Action::Fix), endpoint);
     response.warn_of(verdict.with(Action::Warn), endpoint);
-    if endpoint == Endpoint::Validate {
-        response.notify(&verdict.notices);
-    }
+    // Policies in the API server refuse before the validating webhook is asked. It says
+    // the same sentence once.
+    response.notify(&verdict.notices);
     let decision = match &verdict.patch {
         Some(patch) => {
             response.patch(patch);
