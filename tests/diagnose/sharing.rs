@@ -114,6 +114,42 @@ pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
     }
 }
 
+/// Affinity to the other workload and a selector of another node would keep the pod from every node.
+pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
+    let on = |node: &str| {
+        json!({"spec": {"strategy": {"type": "Recreate"},
+            "template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}})
+    };
+    let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
+    stage.apply(&deployment("web", &on(first)));
+    stage.until_runs("web");
+    let backup = deployment("backup", &on(second));
+    let mut rolling = backup.clone();
+    rolling["spec"]["strategy"] = json!({"type": "RollingUpdate"});
+    for backup in [&backup, &rolling] {
+        stage.apply(backup);
+        let case = stage.until("shared-claim");
+        stage.run(&stage::ways_out(&case)[1]);
+        stage.until_nothing_waits();
+        stage.until_runs("backup");
+        assert_eq!(stage.node_of("backup"), *first);
+        stage.delete(backup);
+    }
+    // As somebody left it who had the affinity alone.
+    let beside = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        }],
+    }}}}}});
+    stage.apply(&merged(backup, &beside));
+    let case = stage.until("follower");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("backup");
+    assert_eq!(stage.node_of("backup"), *first);
+}
+
 /// Of what its controller does not replace by itself, the next pod runs beside the other.
 pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));

@@ -131,6 +131,61 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     stage.until_runs("web");
 }
 
+/// The volume is kept, and bound to a claim of the same name that was deleted.
+pub(crate) fn a_volume_of_an_earlier_claim(stage: &Stage) {
+    stage.kubectl(&["delete", "pvc/data", "--timeout=120s"]);
+    let released = "--for=jsonpath={.status.phase}=Released";
+    let volume = format!("pv/{}", stage.volume);
+    stage.kubectl(&["wait", released, "--timeout=120s", &volume]);
+    stage.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "by-hand",
+            "volumeName": stage.volume,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }));
+    stage.apply(&deployment("web", &json!({})));
+    let case = stage.until("unbound-claim");
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains("an earlier claim of the same name"),
+        "{because}"
+    );
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+}
+
+/// The scheduler does not know, as for drivers that do not ask it to.
+pub(crate) fn a_node_without_the_driver(stage: &Stage) {
+    let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
+    stage.world.nodes.lose_plugin(first);
+    stage.kubectl(&["cordon", second]);
+    stage.apply(&deployment(
+        "web",
+        &json!({"spec": {"strategy": {"type": "Recreate"}}}),
+    ));
+    let case = stage.until("driver-error");
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains(&format!("Node {first} does not have")),
+        "{because}"
+    );
+    stage.look(&stage::commands(&case, "check")[0]);
+    stage.kubectl(&["uncordon", second]);
+    for command in stage::commands(&case, "before") {
+        stage.run(&command);
+    }
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    assert_eq!(stage.node_of("web"), *second);
+}
+
 pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");

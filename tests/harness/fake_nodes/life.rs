@@ -20,6 +20,8 @@ pub(super) struct Snapshot {
     pub(super) attachments: Vec<Arc<VolumeAttachment>>,
     /// Volumes that the attacher cannot detach, and what it says.
     pub(super) refused: BTreeMap<String, String>,
+    /// Nodes without the node plugin of any driver.
+    pub(super) without_plugin: BTreeSet<String>,
     /// Volumes that no kubelet unmounts.
     pub(super) kept: BTreeSet<String>,
 }
@@ -170,6 +172,16 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
             },
             None => Action::Detach(object),
         }),
+        (None, false) if cluster.without_plugin.contains(&attachment.spec.node_name) => {
+            Some(Action::Refuse {
+                attachment: object,
+                field: "attachError",
+                message: format!(
+                    "CSINode {} does not contain driver {}",
+                    attachment.spec.node_name, attachment.spec.attacher
+                ),
+            })
+        }
         (None, false) => Some(match elsewhere(attachment, cluster) {
             Some(node) => Action::Refuse {
                 attachment: object,

@@ -106,6 +106,8 @@ struct Shared {
     alive: Mutex<BTreeSet<String>>,
     /// What the attacher says when it is to detach a volume, by the volume's name.
     refused: Mutex<BTreeMap<String, String>>,
+    /// Nodes without the node plugin of any driver.
+    without_plugin: Mutex<BTreeSet<String>>,
     /// Volumes that no kubelet unmounts, by the names in `volumesInUse`.
     kept: Mutex<BTreeSet<String>>,
     changed: Notify,
@@ -178,6 +180,12 @@ impl FakeNodes<'_> {
     pub(crate) fn allow_detach(&self, volume: &str) {
         self.shared.refused.lock().unwrap().remove(volume);
         self.shared.changed.notify_one();
+    }
+
+    /// From now on the node has no plugin of any driver, as where a DaemonSet has no pod there.
+    pub(crate) fn lose_plugin(&self, node: &str) {
+        let mut without = self.shared.without_plugin.lock().unwrap();
+        without.insert(node.to_owned());
     }
 
     /// No kubelet unmounts a volume of [`ATTACHING_DRIVER`] with this handle from now on.
@@ -376,6 +384,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             drivers: drivers.state(),
             attachments: attachments.state(),
             refused: shared.refused.lock().unwrap().clone(),
+            without_plugin: shared.without_plugin.lock().unwrap().clone(),
             kept: shared.kept.lock().unwrap().clone(),
         };
         let alive = shared.alive.lock().unwrap().clone();

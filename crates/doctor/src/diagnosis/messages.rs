@@ -133,6 +133,9 @@ pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
 /// A driver says that the node has as many volumes as it can attach.
 pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 
+/// The attacher finds no node plugin of the driver.
+pub(super) const NODE_WITHOUT_DRIVER: Phrase = Phrase(&["node-without-driver"]);
+
 /// A driver refuses to mount a volume twice on one node.
 pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
 

@@ -16,7 +16,7 @@ use engine::model::event::Event;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
 use engine::model::storage_class::StorageClass;
-use engine::model::volume::VolumeSource;
+use engine::model::volume::{Volume, VolumeSource};
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::Attach;
@@ -246,6 +246,19 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn found_claim(&self) -> Option<&'a Claim> {
         let view = self.index.facts.objects.view;
         view.claim(&self.pod.meta.namespace, self.claim).found()
+    }
+
+    /// The volume that the claim asks for by name, where that volume is another claim's, or an
+    /// earlier claim's of the same name.
+    pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
+        let claim = self.found_claim()?;
+        let view = self.index.facts.objects.view;
+        let volume = view.volume(self.volume.as_deref()?).found()?;
+        let owner = volume.spec.claim_ref.as_ref()?;
+        let is_own = owner.namespace == claim.metadata.namespace
+            && owner.name == claim.metadata.name
+            && !owner.uid.contradicts(claim.metadata.uid);
+        (claim.status.access_modes.is_empty() && !is_own).then_some(volume)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.

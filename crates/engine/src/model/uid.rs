@@ -15,7 +15,7 @@ pub struct Uid(u128);
 impl Uid {
     /// Whether both are known and differ.
     #[must_use]
-    pub(crate) fn contradicts(self, other: Self) -> bool {
+    pub fn contradicts(self, other: Self) -> bool {
         let unknown = Self::default();
         self != other && self != unknown && other != unknown
     }

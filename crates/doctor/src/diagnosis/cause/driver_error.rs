@@ -3,9 +3,12 @@
 use super::mislabelled::attached_to;
 use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, wait};
 use crate::diagnosis::health::{Examined, Health};
-use crate::diagnosis::messages::{ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, Phrase};
+use crate::diagnosis::messages::{
+    ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER, Phrase,
+};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
+use engine::model::workload::WorkloadKind;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
@@ -17,16 +20,39 @@ pub(super) const CAUSE: Cause = Cause {
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let fault = fault(stuck).filter(|fault| !is_held_elsewhere(stuck, fault))?;
+    let said = fault.message.trim().trim_end_matches('.');
+    if lacks_driver(&fault) {
+        return Some(format!(
+            "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
+            fault.node,
+            stuck.driver(),
+        ));
+    }
     let (who, attached) = match fault.verb {
         MOUNT => ("kubelet", "The volume is attached, but the "),
         _ => ("driver", "The "),
     };
     Some(format!(
-        "{attached}{who} could not {} node {}: \"{}\". Kubernetes keeps retrying; it will fail until this is fixed.",
+        "{attached}{who} could not {} node {}: \"{said}\". Kubernetes keeps retrying; it will fail until this is fixed.{}",
         fault.verb,
         fault.node,
-        fault.message.trim().trim_end_matches('.'),
+        match is_back(stuck, &fault) {
+            true =>
+                " The pod is on that node again, and the volume is attached to it once this old attachment is gone.",
+            false => "",
+        }
     ))
+}
+
+/// Whether the node of the fault has no plugin of the driver. The attacher says so, not the
+/// driver.
+fn lacks_driver(fault: &Fault<'_>) -> bool {
+    fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message)
+}
+
+/// Whether the volume cannot be detached from the node on which the pod waits for it.
+fn is_back(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
+    fault.verb == DETACH && stuck.pod.node.as_deref() == Some(fault.node)
 }
 
 /// Whether the driver only says what another cause explains: a pod on the other node has the
@@ -153,6 +179,9 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(fault) = fault(stuck) else {
         return Vec::new();
     };
+    if lacks_driver(&fault) {
+        return elsewhere(stuck, &fault);
+    }
     let look = match fault.attachment {
         Some(attachment) => SuggestedAction::new(
             Purpose::Check,
@@ -191,6 +220,12 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     };
     let mut steps = vec![look, SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned);
+    if let Some(attachment) = fault.attachment.filter(|_| is_back(stuck, &fault)) {
+        steps.push(SuggestedAction::note(&format!(
+            "Do not remove the finalizer of VolumeAttachment {} before the console of your storage shows that the disk is attached to no machine.",
+            attachment.meta.name
+        )));
+    }
     steps.push(
         wait(
             stuck,
@@ -200,6 +235,49 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     );
     steps
 }
+
+/// What lets the pod start on another node than the one without the driver.
+fn elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
+    let mut steps = vec![
+        SuggestedAction::new(
+            Purpose::Check,
+            stuck.kubectl(&["get", "csinode", "-o", DRIVERS]),
+            "Nothing. It shows which drivers each node has.",
+        ),
+        SuggestedAction::note(&format!(
+            "Neither credentials nor a quota is the reason. See why the DaemonSet of {} has no pod on {} that runs: a taint that it does not tolerate, its node selector, its image.",
+            stuck.driver(),
+            fault.node
+        )),
+    ];
+    let is_made_again = stuck.workload().is_some_and(|it| {
+        let kinds = [
+            WorkloadKind::Deployment,
+            WorkloadKind::StatefulSet,
+            WorkloadKind::ReplicaSet,
+        ];
+        kinds.contains(&it.kind)
+    });
+    if is_made_again && stuck.owner_pod().is_none() && !stuck.used.keeps_its_node() {
+        let pod = format!("pod/{}", stuck.pod.meta.name);
+        steps.extend([
+            SuggestedAction::new(
+                Purpose::Before,
+                stuck.kubectl(&["cordon", fault.node]),
+                "Nothing stops. The node takes no new pods; uncordon it once it has the driver.",
+            ),
+            SuggestedAction::new(
+                Purpose::WayOut,
+                stuck.in_namespace(&["delete", &pod]),
+                "The pod has not started. Its controller makes another one, which goes to a node that has the driver.",
+            ),
+        ]);
+    }
+    steps
+}
+
+/// What shows which drivers and limits each node has.
+const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
 
 /// What is left to do where the machine is gone, and the driver can detach from it no more.
 fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {

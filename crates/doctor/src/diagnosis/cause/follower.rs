@@ -3,7 +3,10 @@
 //! Without that other pod no node would do either: only a pod that matches its own affinity
 //! may be the first of its like (`satisfyPodAffinity` in `plugins/interpodaffinity`).
 
-use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
+use serde_json::json;
+
+use super::changed::{self, Changed};
+use super::{Admits, Cause, Documents, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -15,7 +18,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The pod must run on the node of another pod, and that node takes no new pods",
     passes: false,
     judge,
-    steps: Steps::FromFacts(steps),
+    steps: Steps::WithDocuments(steps),
 };
 
 /// The pod that it follows, and the node of that.
@@ -32,9 +35,24 @@ fn followed<'a>(stuck: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let (other, node) = followed(stuck)?;
-    let takes_none = match node.cordoned {
-        true => ", is cordoned and takes no new pods",
-        false => " and does not accept it",
+    let selector = || {
+        let selector = stuck.workload().into_iter();
+        let labels = selector.flat_map(|it| it.template.node_selector.iter());
+        let labels: Vec<String> = labels
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        format!(
+            ", and its own nodeSelector ({}) keeps it off",
+            labels.join(",")
+        )
+    };
+    let takes_none = match Admits::of(stuck.workload(), other.node.as_deref(), stuck) {
+        Admits::WithoutSelector => selector(),
+        Admits::No => {
+            ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
+        }
+        Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
+        Admits::Yes => " and does not accept it".to_owned(),
     };
     Some(format!(
         "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
@@ -45,7 +63,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let Some((other, node)) = followed(stuck) else {
         return Vec::new();
     };
@@ -54,6 +72,12 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         "Do not scale {kind} {name} to 0: with no pod to follow, pod {} stays Pending.",
         stuck.pod.meta.name
     ));
+    let admits = Admits::of(stuck.workload(), other.node.as_deref(), stuck);
+    if admits != Admits::Yes {
+        let mut steps = off(stuck, admits, &node.name, documents);
+        steps.push(stop);
+        return steps;
+    }
     if !node.cordoned {
         return vec![
             SuggestedAction::new(
@@ -94,4 +118,29 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     });
     let ways = [uncordon].into_iter().chain(delete);
     ways.chain([stop]).collect()
+}
+
+/// What lets a pod go to that node which its own template keeps off.
+fn off(
+    stuck: &WaitingPod<'_>,
+    admits: Admits,
+    node: &str,
+    documents: &Documents,
+) -> Vec<SuggestedAction> {
+    let own = Changed::behind(stuck.pod, stuck, documents);
+    if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
+        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}}).to_string();
+        let way = own.change(
+            stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch]),
+            &format!(
+                "{} loses its nodeSelector and restarts on node {node}, if that has room for it.",
+                own.shown
+            ),
+        );
+        return changed::kept(stuck, vec![way]);
+    }
+    vec![SuggestedAction::note(&format!(
+        "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be on node {node}.",
+        own.shown
+    ))]
 }

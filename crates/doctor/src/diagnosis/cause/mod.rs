@@ -33,9 +33,12 @@ use super::action::{Purpose, SuggestedAction};
 use super::command;
 use super::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
+use engine::analysis::eligibility::Eligibility;
+use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
-use engine::model::workload::WorkloadKind;
+use engine::model::pod::PodTemplate;
+use engine::model::workload::{Workload, WorkloadKind};
 
 /// Objects as the API server has them, for what their facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
@@ -217,6 +220,37 @@ fn sentence(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()
     })
+}
+
+/// What the template of a workload says of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Admits {
+    /// Pods may be there, or the node or the workload is not known.
+    Yes,
+    /// Only the `nodeSelector` keeps them off.
+    WithoutSelector,
+    /// Something else does.
+    No,
+}
+
+impl Admits {
+    fn of(workload: Option<&Workload>, node: Option<&str>, stuck: &WaitingPod<'_>) -> Self {
+        let view = stuck.index.facts.objects.view;
+        let found = node.and_then(|name| view.node(name).found());
+        let (Some(workload), Some(node)) = (workload, found) else {
+            return Self::Yes;
+        };
+        let admits = |template: &PodTemplate| Eligibility::new(template, []).admits(node);
+        let free = PodTemplate {
+            node_selector: Labels::default(),
+            ..workload.template.clone()
+        };
+        match (admits(&workload.template), admits(&free)) {
+            (true, _) => Self::Yes,
+            (false, true) => Self::WithoutSelector,
+            (false, false) => Self::No,
+        }
+    }
 }
 
 /// What lets several nodes have the data.

@@ -55,6 +55,12 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             }
         ),
     };
+    if nodes.is_empty() && stuck.used.keeps_its_node() {
+        return Some(format!(
+            "The data of volume {volume} is on one machine, where {}, and the cluster has no such node.",
+            place(reach)
+        ));
+    }
     Some(format!(
         "Volume {volume} can be used only where {}, and a volume does not move. {there}",
         place(reach)
@@ -161,6 +167,13 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
                 changed.shown
             )));
         }
+        return steps;
+    }
+    if nodes_of(stuck).is_empty() && stuck.used.keeps_its_node() {
+        steps.push(SuggestedAction::note(&format!(
+            "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
+            stuck.claim
+        )));
         return steps;
     }
     steps.push(SuggestedAction::note(if nodes_of(stuck).is_empty() {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, reference, sentence,
-    whereabouts,
+    Admits, Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, reference,
+    sentence, whereabouts,
 };
 use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -149,6 +149,10 @@ fn together<'a>(
     if already || for_one_pod {
         return None;
     }
+    let admits = Admits::of(own.workload, other.node.as_deref(), stuck);
+    if admits == Admits::No {
+        return None;
+    }
     let affinity = json!({"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
             "labelSelector": selector(stuck, other, theirs, documents)?,
@@ -156,15 +160,17 @@ fn together<'a>(
         }],
     }});
     let pods = own.kind?.pod_spec_path().rsplit('.');
-    let mut patch = ["affinity"]
-        .into_iter()
-        .chain(pods)
-        .fold(affinity, |inner, field| json!({ field: inner }));
+    let mut spec = json!({ "affinity": affinity });
     let mut recreated = String::new();
+    if admits == Admits::WithoutSelector {
+        spec["nodeSelector"] = Value::Null;
+        recreated.push_str(" Its nodeSelector, which keeps it off that node, goes.");
+    }
+    let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
     if own.workload.is_some_and(surges) {
         // A new pod could follow another pod than the old one did.
         patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
-        recreated = format!(
+        recreated += &format!(
             " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
             own.shown
         );

@@ -6,6 +6,7 @@ use crate::diagnosis::messages::{CLAIM_ENDS, Words};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::binding;
 use engine::model::storage_class::StorageClass;
+use engine::model::volume::Volume;
 use engine::snapshot::Lookup;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -24,6 +25,10 @@ enum Lack<'a> {
     Ends,
     /// Its volume is gone.
     Lost(&'a str),
+    /// There is no volume of the name that it asks for.
+    NoVolume(&'a str),
+    /// The volume that it asks for is another claim's.
+    Taken(&'a Volume),
     /// Its provisioner, or the controller that binds, says why.
     Reported(&'a str),
     /// Nobody says why.
@@ -45,8 +50,17 @@ fn lack<'a>(stuck: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     if matches!(claim, Lookup::Absent) {
         return Some(Lack::NoClaim);
     }
+    if let Some(volume) = stuck.volume_of_another_claim() {
+        return Some(Lack::Taken(volume));
+    }
     if let Some(volume) = stuck.volume.as_deref() {
-        return Some(Lack::Lost(volume));
+        let was_bound = stuck
+            .found_claim()
+            .is_some_and(|it| !it.status.access_modes.is_empty());
+        return Some(match was_bound {
+            true => Lack::Lost(volume),
+            false => Lack::NoVolume(volume),
+        });
     }
     if let Some(said) = stuck.claim_warning() {
         return Some(Lack::Reported(said));
@@ -72,9 +86,25 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         Lack::Lost(volume) => format!(
             "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
         ),
+        Lack::NoVolume(volume) => format!(
+            "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
+        ),
+        Lack::Taken(volume) => {
+            let owner = match former_owner(stuck, volume) {
+                true => "an earlier claim of the same name".to_owned(),
+                false => match &volume.spec.claim_ref {
+                    Some(it) => format!("claim {}/{}", it.namespace, it.name),
+                    None => "another claim".to_owned(),
+                },
+            };
+            format!(
+                "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
+                volume.metadata.name
+            )
+        }
         Lack::Reported(said) => format!(
             "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
-            speaker(stuck),
+            speaker(stuck, said),
             said.trim().trim_end_matches('.'),
         ),
         Lack::Silent => format!(
@@ -88,8 +118,17 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     })
 }
 
+/// Whether the volume belonged to a claim of the same name, which was deleted.
+fn former_owner(stuck: &WaitingPod<'_>, volume: &Volume) -> bool {
+    let owner = volume.spec.claim_ref.as_ref();
+    owner.is_some_and(|it| it.namespace == stuck.pod.meta.namespace && it.name == *stuck.claim)
+}
+
 /// Who reports that there is no volume.
-fn speaker(stuck: &WaitingPod<'_>) -> String {
+fn speaker(stuck: &WaitingPod<'_>, said: &str) -> String {
+    if OF_THE_BINDER.are_in(said) {
+        return "Kubernetes says".to_owned();
+    }
     let objects = stuck.index.facts.objects;
     let claim = stuck.found_claim();
     let class = claim.and_then(|claim| binding::class_of(claim, objects).ok());
@@ -98,6 +137,9 @@ fn speaker(stuck: &WaitingPod<'_>) -> String {
         Some(driver) => format!("Its provisioner ({driver}) says"),
     }
 }
+
+/// What the controller that binds says while the provisioner says nothing.
+static OF_THE_BINDER: Words = Words(&["waiting for a volume to be created"]);
 
 /// What to do about a statement of a provisioner.
 struct Known {
@@ -168,12 +210,44 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef names this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
             ),
         ],
+        Lack::NoVolume(_) => vec![
+            describe,
+            note(
+                "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
+            ),
+        ],
+        Lack::Taken(volume) if former_owner(stuck, volume) => {
+            let free = r#"[{"op":"remove","path":"/spec/claimRef/uid"}]"#;
+            let volume = format!("pv/{}", volume.metadata.name);
+            vec![
+                describe,
+                SuggestedAction::new(
+                    Purpose::WayOut,
+                    stuck.kubectl(&["patch", &volume, "--type=json", "-p", free]),
+                    "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
+                ),
+                note(
+                    "Do not replace the claim by one without spec.volumeName: that one would get a new and empty volume.",
+                ),
+            ]
+        }
+        Lack::Taken(_) => vec![
+            describe,
+            note(
+                "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
+            ),
+        ],
         Lack::Reported(said) => {
             let known = KNOWN.iter().find(|known| known.words.are_in(said));
             let advice = known.map(|known| note(known.advice));
+            let is_copy = stuck
+                .found_claim()
+                .is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
+            let source = is_copy.then(|| note(SOURCE));
             [describe, classes(stuck)]
                 .into_iter()
                 .chain(advice)
+                .chain(source)
                 .collect()
         }
         Lack::Silent => vec![
@@ -185,6 +259,9 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         ],
     }
 }
+
+/// What a claim with a data source waits for as well.
+const SOURCE: &str = "The volume is made from the object in the claim's spec.dataSource: see that it exists, and of a VolumeSnapshot that its status.readyToUse is true.";
 
 /// What shows what the classes can give.
 fn classes(stuck: &WaitingPod<'_>) -> SuggestedAction {

@@ -21,7 +21,10 @@ impl WaitingPod<'_> {
             (Lookup::NotSynced, _) => false,
             (Lookup::Absent, _) => true,
             (Lookup::Found(_), None) => self.index.facts.observed.has_read("persistentvolumes"),
-            (Lookup::Found(_), Some(volume)) => matches!(view.volume(volume), Lookup::Absent),
+            (Lookup::Found(_), Some(volume)) => {
+                matches!(view.volume(volume), Lookup::Absent)
+                    || self.volume_of_another_claim().is_some()
+            }
         }
     }
 

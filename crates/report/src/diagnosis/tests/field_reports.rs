@@ -76,7 +76,15 @@ fn a_claim_without_a_volume() {
         "unbound-claim",
         &["namespace shop has no claim of that name"],
     );
-    let lost = json!({"spec": {"volumeName": "pv-gone"}});
+    let named = json!({"spec": {"volumeName": "pv-gone"}});
+    let named = with(never_provisioned(), "PersistentVolumeClaim", "data", &named);
+    assert_says(
+        &named,
+        "unbound-claim",
+        &["asks for PersistentVolume pv-gone in spec.volumeName, and there is none of that name"],
+    );
+    let lost = json!({"spec": {"volumeName": "pv-gone"},
+        "status": {"accessModes": ["ReadWriteMany"]}});
     let lost = with(never_provisioned(), "PersistentVolumeClaim", "data", &lost);
     assert_says(
         &lost,
@@ -434,4 +442,177 @@ fn a_delay_ends() {
         &json!({"reason": "FailedMount"}),
     ));
     assert_says(&said, "other", &[kubelet]);
+}
+
+/// The attacher says so, not the driver.
+#[test]
+fn a_node_without_the_driver() {
+    let world = World::new()
+        .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+        .with(pod("web", "a", Some("n2"), "Pending"))
+        .with(refused_attachment(
+            "CSINode n2 does not contain driver ebs.csi.aws.com",
+        ));
+    assert_says(
+        &world,
+        "driver-error",
+        &[
+            "Node n2 does not have ebs.csi.aws.com: the node plugin, a pod of the driver's DaemonSet, is not there or does not run.",
+            "kubectl cordon n2",
+            "Neither credentials nor a quota is the reason.",
+        ],
+    );
+    assert_eq!(
+        ways(&world, "driver-error"),
+        ["kubectl -n shop delete pod/web-a-x"]
+    );
+}
+
+/// After a reboot the pod is back where its old attachment is still being deleted.
+#[test]
+fn an_attachment_of_the_same_node_that_cannot_go() {
+    let world = World::new()
+        .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+        .with(pod("web", "a", Some("n1"), "Pending"))
+        .with(but(
+            attachment("n1", true),
+            &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:00:00Z"},
+                "status": {"detachError": {"message": "context deadline exceeded"}}}),
+        ))
+        .with(event(
+            "web-a-x",
+            "AttachVolume.Attach failed for volume \"pv-data\" : volume attachment is being deleted",
+        ));
+    assert_says(
+        &world,
+        "driver-error",
+        &[
+            "The driver could not detach the volume from node n1: \"context deadline exceeded\".",
+            "The pod is on that node again, and the volume is attached to it once this old attachment is gone.",
+            "Do not remove the finalizer of VolumeAttachment csi-n1 before the console of your storage shows that the disk is attached to no machine.",
+        ],
+    );
+}
+
+/// `spec.volumeName` is a wish until the claim is bound.
+#[test]
+fn a_claim_that_asks_for_the_volume_of_another() {
+    let asking = |namespace: &str, uid: &str| {
+        let world = World::new().deployment("web", &json!({})).with(but(
+            pod("web", "a", None, "Pending"),
+            &unschedulable(
+                "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+            ),
+        ));
+        let today = json!({"metadata": {"uid": "22222222-2222-4222-8222-222222222222"}});
+        let world = with(world, "PersistentVolumeClaim", "data", &today);
+        let owner = json!({"spec": {"claimRef":
+            {"namespace": namespace, "name": "data", "uid": uid}}});
+        with(world, "PersistentVolume", "pv-data", &owner)
+    };
+    let earlier = asking("shop", "11111111-1111-4111-8111-111111111111");
+    assert_says(
+        &earlier,
+        "unbound-claim",
+        &[
+            "asks for PersistentVolume pv-data in spec.volumeName, and that volume is still bound to an earlier claim of the same name.",
+            "Do not replace the claim by one without spec.volumeName",
+        ],
+    );
+    assert_eq!(
+        ways(&earlier, "unbound-claim"),
+        [
+            r#"kubectl patch pv/pv-data --type=json -p '[{"op":"remove","path":"/spec/claimRef/uid"}]'"#
+        ]
+    );
+    let other = asking("blog", "11111111-1111-4111-8111-111111111111");
+    assert_says(
+        &other,
+        "unbound-claim",
+        &["that volume is still bound to claim blog/data."],
+    );
+    assert!(ways(&other, "unbound-claim").is_empty());
+}
+
+/// The controller that binds speaks, not the provisioner.
+#[test]
+fn a_restore_that_nobody_makes() {
+    let copy = json!({"spec": {"dataSource":
+        {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s"}}});
+    let aged = json!({"metadata": {"creationTimestamp": "2026-03-01T10:00:00Z"}});
+    let world = never_provisioned().without_events().with(of_claim(
+        "ExternalProvisioning",
+        "Normal",
+        "Waiting for a volume to be created either by the external provisioner 'ebs.csi.aws.com' or manually",
+    ));
+    let world = with(world, "Pod", "web-new-x", &aged);
+    assert_says(
+        &with(world, "PersistentVolumeClaim", "data", &copy),
+        "unbound-claim",
+        &[
+            "Kubernetes says: \"Waiting for a volume",
+            "The provisioner has said nothing yet.",
+            "of a VolumeSnapshot that its status.readyToUse is true",
+        ],
+    );
+}
+
+#[test]
+fn a_disk_in_a_machine_that_is_gone() {
+    let host = json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In",
+            "values": ["old-1"]}]}]}}}});
+    let world = with(other_zone(), "PersistentVolume", "pv-data", &host);
+    assert_says(
+        &world,
+        "no-node-for-volume",
+        &[
+            "The data of volume pv-data is on one machine, where kubernetes.io/hostname is old-1, and the cluster has no such node.",
+            "Bring back that very machine: no other node can have this data.",
+        ],
+    );
+}
+
+/// The affinity that is offered leads where the pod may be, or the selector goes with it.
+#[test]
+fn affinity_and_a_selector_do_not_contradict_each_other() {
+    let on = |node: &str| json!({"nodeSelector": {"kubernetes.io/hostname": node}});
+    let two = |own: &Value| {
+        World::new()
+            .deployment("web", &json!({"template": {"spec": on("n1")}}))
+            .deployment("backup", &json!({"template": {"spec": own}}))
+            .with(pod("web", "a", Some("n1"), "Running"))
+            .with(pod("backup", "b", Some("n2"), "Pending"))
+            .with(attachment("n1", true))
+    };
+    let all = ways(&two(&on("n2")), "shared-claim");
+    assert!(all[1].contains(r#""nodeSelector":null"#), "{all:?}");
+    let pool = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}]}]}}}});
+    let all = ways(&two(&pool), "shared-claim");
+    assert!(all.iter().all(|it| !it.contains("podAffinity")), "{all:?}");
+
+    let mut spec = beside("web")["spec"].clone();
+    json_patch::merge(&mut spec, &on("n2"));
+    let follower = World::new()
+        .deployment("web", &json!({}))
+        .deployment("copy", &json!({"template": {"spec": spec}}))
+        .with(pod("web", "a", Some("n1"), "Running"))
+        .with(but(
+            pod("copy", "b", None, "Pending"),
+            &unschedulable(AFFINITY),
+        ))
+        .with(attachment("n1", true));
+    assert_says(
+        &follower,
+        "follower",
+        &["its own nodeSelector (kubernetes.io/hostname=n2) keeps it off"],
+    );
+    assert_eq!(
+        ways(&follower, "follower"),
+        [
+            r#"kubectl -n shop patch deployment/copy --type=merge -p '{"spec":{"template":{"spec":{"nodeSelector":null}}}}'"#
+        ]
+    );
 }
