@@ -27,7 +27,10 @@ pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<B
     }
     let shared = AccessModes::of(&[AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany]);
     let promised = modes.common(shared);
-    if promised.is_empty() || !matches!(attach(driver, facts), Attach::Required { .. }) {
+    if promised.is_empty()
+        || !matches!(attach(driver, facts), Attach::Required { .. })
+        || facts.catalog.is_of_each_node(driver, &volume.spec.handle)
+    {
         return None;
     }
     let class = class_of(claim, facts).ok();

@@ -246,7 +246,7 @@ fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload
     leaders.iter().any(|leader| {
         stays_together(situation, leader)
             && (in_one_place(leader, &[companion], situation.facts).contains(&true)
-                || companion.ends() && follows(situation, companion, leader))
+                || comes_and_goes(companion) && follows(situation, companion, leader))
     })
 }
 

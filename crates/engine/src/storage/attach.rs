@@ -108,6 +108,13 @@ impl Catalog {
         self.get(driver).is_some_and(|it| it.attach_checks_modes)
     }
 
+    /// Whether a volume of that handle stands for another disk on each node.
+    pub(crate) fn is_of_each_node(&self, driver: &str, handle: &str) -> bool {
+        let entry = self.get(driver);
+        let begins = entry.and_then(|it| it.handle_of_each_node.as_deref());
+        begins.is_some_and(|begins| handle.starts_with(begins))
+    }
+
     /// Whether volumes of a class with these parameters are disks that one node can have, or may
     /// be: where nothing attaches them and the catalog does not say how a second use ends, what
     /// keeps a second node away is not known. `parameters` is `None` if the class is not at hand.

@@ -27,6 +27,8 @@ pub struct Entry {
     /// Whether the driver refuses, for the first node as well, to attach a volume whose access
     /// modes it cannot give.
     pub(super) attach_checks_modes: bool,
+    /// How the handles of volumes begin that stand for another disk on each node.
+    pub(super) handle_of_each_node: Option<Text>,
     /// Whether the data lives on one node only.
     pub node_local: bool,
     /// For node-local data: whether the volumes carry the node affinity that
@@ -164,6 +166,7 @@ impl Entry {
             rwop: Rwop::Unknown,
             attach_required: None,
             attach_checks_modes: false,
+            handle_of_each_node: None,
             node_local: false,
             pv_node_affinity: None,
             own_scheduler: false,
@@ -196,6 +199,8 @@ pub(super) struct RawEntry {
     attach_required: Option<bool>,
     #[serde(default)]
     attach_checks_modes: bool,
+    #[serde(default)]
+    handle_of_each_node: Option<Text>,
     #[serde(default)]
     node_local: bool,
     #[serde(default)]
@@ -233,6 +238,7 @@ impl RawEntry {
             rwop: self.rwop,
             attach_required: self.attach_required,
             attach_checks_modes: self.attach_checks_modes,
+            handle_of_each_node: self.handle_of_each_node,
             node_local: self.node_local,
             pv_node_affinity: self.pv_node_affinity,
             own_scheduler: self.own_scheduler,

@@ -11,6 +11,7 @@ use super::Proposal;
 use super::scaling::capped;
 use crate::analysis::{Analysis, Facts};
 use crate::model::object::{Object, ObjectKind};
+use crate::model::uid::Uid;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::RemedyChoice;
 use crate::remedy::applied::Applied;
@@ -135,7 +136,7 @@ impl<'a> Judged<'a> {
         };
         // The API server refuses to change the template of a Job that is there
         // (`validatePodTemplateUpdate` in `pkg/apis/batch/validation/validation.go`).
-        let is_there = self.previous.is_some();
+        let is_there = self.previous.is_some() || workload.metadata.uid != Uid::default();
         if is_there
             && workload.kind == WorkloadKind::Job
             && workload.template != self.workload.template
