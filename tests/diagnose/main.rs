@@ -16,6 +16,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod audited;
 mod delivered;
 mod denials;
 mod documents;
@@ -153,6 +154,11 @@ const STATES: &[State] = &[
         sharing::a_claim_that_two_workloads_share,
     ),
     state(
+        "Two workloads whose selectors keep them apart",
+        "selectors",
+        sharing::selectors_that_keep_them_apart,
+    ),
+    state(
         "A claim that is shared with what keeps its pods",
         "kept",
         sharing::a_claim_that_is_shared_with_what_keeps_its_pods,
@@ -213,6 +219,16 @@ const STATES: &[State] = &[
         unscheduled::a_claim_that_nobody_provisions,
     ),
     state(
+        "A claim whose volume was an earlier one's",
+        "earlier",
+        unscheduled::a_volume_of_an_earlier_claim,
+    ),
+    state(
+        "A node without the driver",
+        "plugin",
+        unscheduled::a_node_without_the_driver,
+    ),
+    state(
         "One disk behind two volumes",
         "twins",
         unscheduled::one_disk_behind_two_volumes,
@@ -232,6 +248,7 @@ const STATES: &[State] = &[
         "synced",
         delivered::by_argo_cd_or_flux,
     ),
+    state("What an audit repairs", "audit", audited::what_lives),
     state("What KEDA scales", "keda", delivered::by_keda),
     state("A Rollout of Argo", "argo", delivered::by_argo_rollouts),
     state(

@@ -372,6 +372,13 @@ impl Stage {
         self.shell(command)
     }
 
+    /// What a command writes to standard output.
+    pub(crate) fn printed(&self, command: &str) -> String {
+        let output = self.world.plane.printed(command).output().unwrap();
+        assert!(output.status.success(), "{command}\n{output:#?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// The same for what nobody prints.
     pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);

@@ -19,12 +19,13 @@ mod knots;
 mod shorthand;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::{Action, Policy};
+use engine::remedy::{REMEDIES, Remedy};
 use engine::rules::Certainty;
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
@@ -502,4 +503,52 @@ fn a_denied_hotfix_is_advised_how_to_get_past() {
         let [message] = messages(name).try_into().expect("one finding");
         assert!(!message.contains("kubectl annotate"), "{name}: {message}");
     }
+}
+
+/// A remedy after which another rule fires is not offered, in silence.
+#[test]
+fn no_rule_fires_after_a_remedy_that_did_not_before() {
+    let mut tried = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let raw = cluster::manifest(&case.judge);
+        let kind = ObjectKind::of_manifest(
+            raw["apiVersion"].as_str().unwrap_or_default(),
+            raw["kind"].as_str().unwrap_or_default(),
+        );
+        let Some(ObjectKind::Workload(of)) = kind else {
+            continue;
+        };
+        let Ok(Object::Workload(workload)) = ObjectKind::Workload(of).deserialize(&raw) else {
+            continue;
+        };
+        let found = |raw: &Value| -> BTreeSet<&'static str> {
+            let verdict = judge(raw, None, &case.cluster, &case.policy, Mode::Judge);
+            verdict.findings.iter().map(|it| it.rule).collect()
+        };
+        let before = found(&raw);
+        let suited = |remedy: &&Remedy| before.iter().any(|rule| remedy.suits(rule, of));
+        for remedy in REMEDIES.iter().filter(suited) {
+            let Some(patch) = remedy.patch(&workload, &raw) else {
+                continue;
+            };
+            let mut after = raw.clone();
+            if json_patch::patch(&mut after, &patch).is_err() {
+                continue;
+            }
+            *tried.entry(remedy.name).or_insert(0) += 1;
+            for rule in found(&after).difference(&before) {
+                wrong.push(format!("{}: after {} {rule}", case.name, remedy.name));
+            }
+        }
+    }
+    // Here it is no remedy: anti-affinity or a host port keeps the pods apart.
+    let no_remedy = [
+        "two replicas with self anti-affinity, Recreate: after zero-surge rolling-update-overlap",
+        "Y10 a host port and no reason to share a node: colocate is no remedy: after colocate co-location-impossible",
+    ];
+    wrong.retain(|it| !no_remedy.contains(&it.as_str()));
+    println!("{tried:?}");
+    assert_eq!(tried.len(), REMEDIES.len(), "{tried:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -3,9 +3,11 @@
 use std::ops::Deref;
 
 use jiff::Timestamp;
+use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::policy::Action;
 use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 
@@ -75,6 +77,38 @@ impl Members {
             ..Overlay::NOTHING
         };
         evaluate(&review, View::new(cluster, &overlay), effective)
+    }
+}
+
+impl Members {
+    /// Whether the guard lets an update pass, of the object of that number, that makes the
+    /// second document of the first.
+    pub(super) fn may_become(
+        &self,
+        number: usize,
+        [old, new]: [&Value; 2],
+        now: Timestamp,
+        cluster: &Snapshot,
+        effective: &EffectivePolicy,
+    ) -> bool {
+        let member = &self.all[number];
+        let [Ok(before), Ok(after)] = [old, new].map(|it| member.kind.deserialize(it)) else {
+            return false;
+        };
+        let document = Live {
+            document: Some(new),
+            now,
+        };
+        let review = Review {
+            object: &after,
+            old: Some(&before),
+            reference: &member.reference,
+            scaled: None,
+            document: &document,
+            mode: Mode::Judge,
+        };
+        let verdict = evaluate(&review, cluster.view(), effective);
+        verdict.action() != Action::Deny
     }
 }
 

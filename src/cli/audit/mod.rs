@@ -176,7 +176,7 @@ impl Look<'_> {
             kubectl: &self.options.cluster.kubectl(),
             helm: &self.options.cluster.helm(),
         };
-        let mut report = audited.report(entries, format, commands);
+        let mut report = audited.report(entries, format, commands, self.effective);
         report.stuck = self.stuck(one_shot)?;
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);

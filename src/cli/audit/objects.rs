@@ -12,7 +12,7 @@ use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::Action;
 use engine::snapshot::Snapshot;
-use engine::verdict::{EffectivePolicy, Finding, Verdict};
+use engine::verdict::{EffectivePolicy, Finding, Proposal, Verdict};
 use manifest::split::parts;
 use report::{Format, JudgedObject, Located, Notice, Report};
 
@@ -115,12 +115,34 @@ impl<'c> Audited<'c> {
         Ok(())
     }
 
+    /// The first remedy that the guard lets pass over the live object.
+    fn repair<'f>(
+        &self,
+        number: usize,
+        finding: &'f Finding,
+        document: &Value,
+        effective: &EffectivePolicy,
+    ) -> Option<&'f Proposal> {
+        finding.remedies.iter().find(|proposal| {
+            let mut repaired = document.clone();
+            json_patch::patch(&mut repaired, &proposal.patch).is_ok()
+                && self.members.may_become(
+                    number,
+                    [document, &repaired],
+                    self.now,
+                    self.cluster,
+                    effective,
+                )
+        })
+    }
+
     /// What was found.
     pub(super) fn report(
         &self,
         entries: Vec<AuditEntry>,
         format: Format,
         commands: Commands<'_>,
+        effective: &EffectivePolicy,
     ) -> Report {
         let mut report = Report::default();
         report.summary.cluster = true;
@@ -131,9 +153,13 @@ impl<'c> Audited<'c> {
             for finding in entry.verdict.findings {
                 let mut located = Located::new(member.qualified(finding), None);
                 let reference = &member.reference;
+                let repair = entry.document.as_ref().and_then(|document| {
+                    self.repair(entry.number, &located.finding, document, effective)
+                });
                 if let Some(document) = &entry.document {
                     located.owner = owner::of(document, reference, commands.helm);
-                    located.command = patch(&located.finding, member.kind, commands.kubectl);
+                    located.command = repair
+                        .and_then(|it| patch(&located.finding, it, member.kind, commands.kubectl));
                 }
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
@@ -141,11 +167,7 @@ impl<'c> Audited<'c> {
                     located.users = report::users(self.cluster.view(), namespace, volumes);
                     located.fix = entry.document.as_ref().and_then(|document| {
                         let text = serde_saphyr::to_string(&own_part(document)).ok()?;
-                        hunk::of(
-                            parts(&text).first()?,
-                            &[],
-                            located.finding.remedies.first()?,
-                        )
+                        hunk::of(parts(&text).first()?, &[], repair?)
                     });
                 }
                 report.findings.push(located);
@@ -177,9 +199,13 @@ fn judged(member: &Member) -> JudgedObject {
     }
 }
 
-/// The command that applies the first remedy, as it stands.
-fn patch(finding: &Finding, kind: ObjectKind, kubectl: &str) -> Option<String> {
-    let proposal = finding.remedies.first()?;
+/// The command that applies the remedy, as it stands.
+fn patch(
+    finding: &Finding,
+    proposal: &Proposal,
+    kind: ObjectKind,
+    kubectl: &str,
+) -> Option<String> {
     let patch = serde_json::to_string(&proposal.patch).ok()?;
     let object = format!("{}/{}", kind.name().to_lowercase(), finding.object.name);
     let namespace = finding.object.namespace.as_deref()?;

@@ -55,7 +55,7 @@ fn report(objects: &[Value], namespace: Option<&str>) -> Report {
         kubectl: "kubectl",
         helm: "helm",
     };
-    let mut report = audited.report(entries, Format::Text, commands);
+    let mut report = audited.report(entries, Format::Text, commands, &effective);
     report.count();
     report.sort_by_namespace();
     report
