@@ -223,7 +223,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     if let Some(attachment) = fault.attachment.filter(|_| is_back(stuck, &fault)) {
         steps.push(SuggestedAction::note(&format!(
             "Do not remove the finalizer of VolumeAttachment {} before the console of your storage shows that the disk is attached to no machine.",
-            attachment.meta.name
+            attachment.metadata.name
         )));
     }
     steps.push(
