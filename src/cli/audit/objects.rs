@@ -124,15 +124,11 @@ impl<'c> Audited<'c> {
         effective: &EffectivePolicy,
     ) -> Option<&'f Proposal> {
         finding.remedies.iter().find(|proposal| {
-            let mut repaired = document.clone();
-            json_patch::patch(&mut repaired, &proposal.patch).is_ok()
-                && self.members.may_become(
-                    number,
-                    [document, &repaired],
-                    self.now,
-                    self.cluster,
-                    effective,
-                )
+            proposal.applied_to(document).is_some_and(|repaired| {
+                let change = [document, &repaired];
+                self.members
+                    .may_become(number, change, self.now, self.cluster, effective)
+            })
         })
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use json_patch::Patch;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::denial;
 use crate::model::Text;
@@ -93,6 +94,16 @@ pub struct Proposal {
     pub remedy: &'static Remedy,
     /// The patch on the object as it was received.
     pub patch: Patch,
+}
+
+impl Proposal {
+    /// The document with the patch; `None` where the patch does not fit it.
+    #[must_use]
+    pub fn applied_to(&self, document: &Value) -> Option<Value> {
+        let mut patched = document.clone();
+        json_patch::patch(&mut patched, &self.patch).ok()?;
+        Some(patched)
+    }
 }
 
 impl Serialize for Proposal {
