@@ -223,6 +223,26 @@ fn one_follows<'l>(
         || (own.ends() && (follows(situation, own, other) || are_led(situation, leaders(), other)))
         || (other.ends() && is_beside(situation, other, own))
         || (own.ends() && other.ends() && (wait_alike(own, other, facts) || have_one_maker()))
+        || (own.ends() && is_between(situation, leaders(), other, volume))
+        || (other.ends() && is_between(situation, &sole_leaders(other, facts), own, volume))
+}
+
+/// Whether the workloads that a follower goes to use the volume too, and `placed` is a pod that has
+/// its node: which of those has the volume is between them, and the follower goes where it is.
+fn is_between(
+    situation: &Analysis<'_>,
+    leaders: &[&Workload],
+    placed: &Workload,
+    volume: &UsedVolume,
+) -> bool {
+    if placed.kind != WorkloadKind::Pod || placed.template.node_name.is_none() {
+        return false;
+    }
+    let users = volume.claim.as_deref().map(|it| all_others(situation, it));
+    let users = users.unwrap_or_default();
+    leaders.iter().any(|leader| {
+        stays_together(situation, leader) && users.iter().any(|user| same(user, leader))
+    })
 }
 
 /// Whether `follower` goes where `companion` is: it follows that one, or one that keeps it in one
