@@ -10,7 +10,8 @@ mod harness;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -388,4 +389,152 @@ fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
         }
     }
     found
+}
+
+/// A row of `tests/control-plane/enums`: package, type and value.
+type EnumValue = (String, String, String);
+
+fn enum_rows() -> BTreeSet<EnumValue> {
+    let table = include_str!("control-plane/enums").lines();
+    let rows = table.filter(|line| !line.starts_with('#')).skip(1);
+    rows.map(|row| {
+        let mut words = row.split_whitespace().map(str::to_owned);
+        let mut next = || words.next().unwrap();
+        let value = (next(), next(), next());
+        assert!(words.next().is_some(), "{row}: what does it mean?");
+        value
+    })
+    .collect()
+}
+
+/// The values of an enumeration in a file of k8s.io/api: `Name Type = "Value"`.
+fn enum_values(source: &str, name: &str) -> Vec<String> {
+    let lines = source.lines().map(|line| line.split_whitespace().collect());
+    lines
+        .filter_map(|words: Vec<&str>| match words[..] {
+            [_, of, "=", value, ..] if of == name => {
+                Some(value.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The newest release of k8s.io/api that there is, which may be an alpha or a candidate.
+fn newest_api() -> Option<PathBuf> {
+    let go = |arguments: &[&str]| {
+        let run = Command::new("go")
+            .args(arguments)
+            .current_dir(std::env::temp_dir())
+            .env("GOTOOLCHAIN", "local")
+            .output()
+            .ok()?;
+        Some(String::from_utf8_lossy(&run.stdout).into_owned())
+    };
+    let listed = go(&["list", "-m", "-versions", "k8s.io/api"])?;
+    let version = listed.split_whitespace().next_back()?;
+    // A release for a newer Go is fetched as well, though it is an error.
+    go(&["mod", "download", &format!("k8s.io/api@{version}")])?;
+    let cache = go(&["env", "GOMODCACHE"])?;
+    let folder = Path::new(cache.trim()).join(format!("k8s.io/api@{version}"));
+    folder.is_dir().then_some(folder)
+}
+
+/// A value that a new minor brings has to be thought about before that minor is called tested.
+#[test]
+fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
+    let written = enum_rows();
+    let types: BTreeSet<(&str, &str)> = written
+        .iter()
+        .map(|(package, name, _)| (package.as_str(), name.as_str()))
+        .collect();
+    let mut folders = Vec::new();
+    for minor in minors() {
+        let Some(folder) = harness::require_module(minor, "k8s.io/api") else {
+            return;
+        };
+        folders.push(folder);
+    }
+    let newest = newest_api();
+    if newest.is_none() {
+        eprintln!("SKIPPED: the newest k8s.io/api cannot be had.");
+    }
+    let mut actual = BTreeSet::new();
+    for folder in folders.into_iter().chain(newest) {
+        for (package, name) in &types {
+            let file = folder.join(package).join("types.go");
+            let source = std::fs::read_to_string(&file).unwrap();
+            for value in enum_values(&source, name) {
+                actual.insert(((*package).to_owned(), (*name).to_owned(), value));
+            }
+        }
+    }
+    let wrong: Vec<_> = actual.symmetric_difference(&written).collect();
+    assert!(
+        wrong.is_empty(),
+        "tests/control-plane/enums is not what k8s.io/api has: {wrong:#?}"
+    );
+}
+
+/// `check` takes each strategy of the table, and nothing else, for one that exists.
+#[test]
+fn every_strategy_of_the_table_is_one_to_check() {
+    let kinds = [
+        ("DeploymentStrategyType", "Deployment", "strategy"),
+        (
+            "StatefulSetUpdateStrategyType",
+            "StatefulSet",
+            "updateStrategy",
+        ),
+        ("DaemonSetUpdateStrategyType", "DaemonSet", "updateStrategy"),
+    ];
+    for (name, kind, field) in kinds {
+        let known = enum_rows().into_iter().filter(|row| row.1 == name);
+        let mut values: Vec<(String, bool)> = known.map(|row| (row.2, true)).collect();
+        assert!(values.len() > 1, "{name}");
+        values.push(("Sometimes".to_owned(), false));
+        for (value, is_known) in values {
+            let object = json!({"apiVersion": "apps/v1", "kind": kind,
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {field: {"type": value}, "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+            let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+                .args(["check", "--format", "json", "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(object.to_string().as_bytes()).unwrap();
+            drop(stdin);
+            let output = child.wait_with_output().unwrap();
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let findings = report["findings"].as_array().unwrap().iter();
+            let refused = findings.filter(|it| it["rule"] == "unsupported-strategy");
+            assert_eq!(refused.count() == 0, is_known, "{kind} {value}: {report:#}");
+        }
+    }
+}
+
+/// What a gate brings that no verdict rests on is in a case with a verdict all the same.
+#[test]
+fn gates_that_no_verdict_rests_on_have_a_case() {
+    let cases = include_str!("verdicts/cases.yaml");
+    let table = include_str!("control-plane/feature-gates").lines();
+    let gates = table.filter(|line| line.contains("no verdict rests on"));
+    let mut count = 0;
+    for gate in gates.filter_map(|line| line.split_whitespace().next()) {
+        let is_named = |line: &str| {
+            let names = line.strip_prefix("- name: \"gates ");
+            let names = names.and_then(|it| it.split_once(": "));
+            names.is_some_and(|(names, _)| names.split(", ").any(|it| it == gate))
+        };
+        assert!(
+            cases.lines().any(is_named),
+            "tests/verdicts/cases.yaml has no case for {gate}"
+        );
+        count += 1;
+    }
+    assert!(count > 0);
 }

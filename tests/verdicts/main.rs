@@ -14,6 +14,7 @@
 mod cluster;
 mod existing_violations;
 mod fencing;
+mod followers;
 mod knots;
 #[path = "../harness/shorthand.rs"]
 mod shorthand;

@@ -183,7 +183,18 @@ pub(crate) fn apart_of<'a>(
         ours.get_or_init(|| sole_leaders(own, situation.facts))
             .as_slice()
     };
-    others.retain(|other| !one_follows(situation, other, volume, &leaders));
+    let of_maker = OnceCell::new();
+    let makers = || {
+        of_maker
+            .get_or_init(|| {
+                let users = volume.claim.as_deref().map(|it| all_others(situation, it));
+                let mut users = users.unwrap_or_default();
+                users.retain(|set| follows_maker(own, set, volume, situation.facts));
+                users
+            })
+            .as_slice()
+    };
+    others.retain(|other| !one_follows(situation, other, volume, &leaders, &makers));
     others
 }
 
@@ -204,19 +215,19 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
 
 /// Whether one of the two runs to an end, and does so where the other one is: with
 /// the pod that has the volume, or with all pods, which are in one place.
-/// `leaders` are the sole leaders of the workload itself, which are looked up once.
+/// `leaders` are the sole leaders of the workload itself, and `makers` the sets whose pod for
+/// the claim it follows; both are looked up once.
 fn one_follows<'l>(
     situation: &Analysis<'_>,
     other: &Workload,
     volume: &UsedVolume,
     leaders: &dyn Fn() -> &'l [&'l Workload],
+    makers: &dyn Fn() -> &'l [&'l Workload],
 ) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
     let have_one_maker = || {
-        let users = volume.claim.as_deref().map(|it| all_others(situation, it));
-        users.into_iter().flatten().any(|set| {
-            follows_maker(own, set, volume, facts) && follows_maker(other, set, volume, facts)
-        })
+        let mut makers = makers().iter();
+        makers.any(|set| follows_maker(other, set, volume, facts))
     };
     (own.ends() && follows_maker(own, other, volume, facts))
         || (other.ends() && follows_maker(other, own, volume, facts))

@@ -1,0 +1,95 @@
+//! Many that follow one, and those that follow each other.
+
+use engine::policy::Action;
+use engine::verdict::{Mode, Verdict};
+use serde_json::{Value, json};
+
+use super::cluster::{self, Snapshot};
+use super::judge;
+use super::shorthand::Shorthand;
+
+fn shorthand(object: Value) -> Shorthand {
+    serde_json::from_value(object).unwrap()
+}
+
+fn follower(name: &str, leader: &str) -> Value {
+    json!({"kind": "CronJob", "name": name, "uses": ["data"], "beside": {"app": leader}})
+}
+
+fn leader(name: &str) -> Value {
+    json!({"kind": "Deployment", "name": name, "uses": ["data"], "strategy": "Recreate"})
+}
+
+/// Judges the object beside the others, within the steps that a judgement may take.
+fn beside(others: Vec<Value>, object: Value) -> Verdict {
+    let once = ["ReadWriteOnce"];
+    let snapshot: Snapshot = serde_json::from_value(json!({
+        "claims": {"data": {"modes": once, "volume": once}}, "also": others,
+    }))
+    .unwrap();
+    let manifest = cluster::manifest(&shorthand(object));
+    let verdict = judge(&manifest, None, &snapshot, "", Mode::Judge);
+    assert!(!verdict.too_complex, "{verdict:?}");
+    verdict
+}
+
+#[test]
+fn a_thousand_follow_one() {
+    for count in [10, 100, 1000] {
+        let mut all: Vec<Value> = (0..count)
+            .map(|number| follower(&format!("f{number}"), "api"))
+            .collect();
+        // Whoever comes last: the leader, or another follower.
+        let of_leader = beside(all.clone(), leader("api"));
+        assert!(of_leader.findings.is_empty(), "{of_leader:?}");
+        all.push(leader("api"));
+        let of_follower = beside(all.clone(), follower("last", "api"));
+        assert!(of_follower.findings.is_empty(), "{of_follower:?}");
+        // One that follows nobody is told whom the others follow, and names few of them.
+        let apart = json!({"kind": "CronJob", "name": "apart", "uses": ["data"]});
+        let verdict = beside(all, apart);
+        let [finding] = &verdict.findings[..] else {
+            panic!("{verdict:?}")
+        };
+        assert!(
+            finding.message.contains("pods with app=api"),
+            "{}",
+            finding.message
+        );
+        assert!(finding.message.len() < 1200, "{}", finding.message);
+    }
+}
+
+/// None of them ever starts: each waits for the other's pods.
+#[test]
+fn those_that_follow_each_other_get_an_answer() {
+    for length in 2..5 {
+        let name = |number: usize| format!("f{}", number % length);
+        let others = (1..length)
+            .map(|number| follower(&name(number), &name(number + 1)))
+            .collect();
+        let verdict = beside(others, follower(&name(0), &name(1)));
+        // Two that pass each other by are a delay at most: where they end, the next one starts.
+        for finding in &verdict.findings {
+            assert_ne!(finding.action, Action::Deny, "{}", finding.message);
+        }
+    }
+}
+
+#[test]
+fn two_leaders_and_terms_that_contradict_each_other() {
+    // Both have the label, and may be on two nodes.
+    let mut twin = leader("twin");
+    twin["labels"] = json!({"app": "api"});
+    let verdict = beside(vec![leader("api"), twin], follower("job", "api"));
+    let messages: Vec<&str> = verdict
+        .findings
+        .iter()
+        .map(|it| it.message.as_str())
+        .collect();
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(
+        messages[0].contains("also matches the pods of Deployment"),
+        "{messages:#?}"
+    );
+}
