@@ -293,6 +293,7 @@ fn one_namespace_is_audited_with_its_own_rights() {
         "persistentvolumes",
         "storageclasses",
         "csidrivers",
+        "csinodes",
         "nodes",
         "runtimeclasses",
         "volumeattachments",

@@ -182,7 +182,7 @@ impl Shorthand {
             "Job" | "CronJob" => "batch/v1",
             "HorizontalPodAutoscaler" => "autoscaling/v2",
             "Scale" => "autoscaling/v1",
-            "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
+            "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment" => "storage.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
             "RuntimeClass" => "node.k8s.io/v1",
             "Rollout" => "argoproj.io/v1alpha1",

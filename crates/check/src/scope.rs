@@ -443,6 +443,7 @@ fn key(object: &Object) -> Key {
         Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
         Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
         Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
+        Object::CsiNode(it) => global(ObjectKind::CsiNode, &it.metadata.name),
         Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
         Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
         Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),

@@ -241,6 +241,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         Object::Volume(_)
         | Object::StorageClass(_)
         | Object::CsiDriver(_)
+        | Object::CsiNode(_)
         | Object::Namespace(_)
         | Object::Lease(_)
         | Object::RuntimeClass(_) => Verdict::default(),

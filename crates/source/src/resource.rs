@@ -24,12 +24,13 @@ pub(super) struct Watched {
 const NOT_FINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Every resource that is watched, those first on which most verdicts depend.
-pub(super) const WATCHED: [Watched; 21] = [
+pub(super) const WATCHED: [Watched; 22] = [
     watched(ObjectKind::Claim),
     watched(ObjectKind::Volume),
     watched(ObjectKind::StorageClass),
     watched(ObjectKind::CsiDriver),
     watched(ObjectKind::Node),
+    watched(ObjectKind::CsiNode),
     watched(ObjectKind::Namespace),
     watched(ObjectKind::Workload(WorkloadKind::Deployment)),
     watched(ObjectKind::Workload(WorkloadKind::StatefulSet)),

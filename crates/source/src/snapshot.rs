@@ -79,6 +79,7 @@ fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json:
         StoredObject::Volume(it) => (4, to_value(&**it)?),
         StoredObject::Claim(it) => (5, to_value(&**it)?),
         StoredObject::RuntimeClass(it) => (6, to_value(&**it)?),
+        StoredObject::CsiNode(it) => (7, to_value(&**it)?),
         StoredObject::Workload(_)
         | StoredObject::Autoscaler(_)
         | StoredObject::Lease(_)

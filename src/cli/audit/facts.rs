@@ -3,7 +3,7 @@
 use engine::model::observed::Observed;
 
 /// What each resource is read for, as the end of "It is not known ", and what comes of that.
-const FACTS: [(&str, &str, &str); 12] = [
+const FACTS: [(&str, &str, &str); 13] = [
     (
         "persistentvolumes",
         "what access modes bound volumes have, and where they are",
@@ -18,6 +18,11 @@ const FACTS: [(&str, &str, &str); 12] = [
         "csidrivers",
         "whether drivers attach their volumes",
         "The catalog is used instead.",
+    ),
+    (
+        "csinodes",
+        "which nodes have a driver",
+        "Nodes that lack a driver count as eligible.",
     ),
     (
         "nodes",

@@ -3,7 +3,7 @@
 use engine::model::observed::Observed;
 
 /// The question that each resource would answer, as the end of "It is not known ".
-const QUESTIONS: [(&str, &str); 19] = [
+const QUESTIONS: [(&str, &str); 20] = [
     ("pods", "which pods wait, and which have a volume"),
     (
         "persistentvolumeclaims",
@@ -22,6 +22,7 @@ const QUESTIONS: [(&str, &str); 19] = [
     ("events", "what Kubernetes has said of the pods that wait"),
     ("storageclasses", "which class a volume has"),
     ("csidrivers", "whether a driver attaches its volumes"),
+    ("csinodes", "which nodes have a driver"),
     ("namespaces", "which namespaces there are"),
     (
         "runtimeclasses",

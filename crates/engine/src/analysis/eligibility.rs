@@ -2,12 +2,13 @@
 
 use super::Facts;
 use super::admission::Additions;
+use super::volumes::UsedVolume;
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
 use crate::model::workload::Workload;
-use crate::snapshot::{Lookup, NodeHint};
+use crate::snapshot::{Lookup, NodeHint, View};
 
 /// Counting stops at this number.
 pub const COUNTED: usize = 20;
@@ -24,6 +25,8 @@ pub struct Eligibility<'a> {
     /// Whether several nodes say that they have the devices that the pods request: then one that
     /// says nothing has none.
     devices_are_listed: bool,
+    /// Drivers without which no node takes the pods.
+    drivers: Vec<(View<'a>, &'a str)>,
     /// How much there is to compare with each node, in steps.
     weight: usize,
 }
@@ -54,6 +57,7 @@ impl<'a> Eligibility<'a> {
             reach: self.reach.clone(),
             additions: self.additions.tolerating(&template.extended_resources),
             devices_are_listed: self.devices_are_listed,
+            drivers: self.drivers.clone(),
             weight: self.weight,
         })
     }
@@ -73,6 +77,32 @@ impl<'a> Eligibility<'a> {
             reach,
             additions: Additions::default(),
             devices_are_listed: false,
+            drivers: Vec::new(),
+        }
+    }
+
+    /// The same for nodes that have the drivers of the volumes, where these say that the scheduler
+    /// looks (`checkCSIDriverOnNode` in `plugins/nodevolumelimits/csi.go`), which never sees a pod
+    /// with `nodeName`.
+    #[must_use]
+    pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
+        let drivers = volumes.iter().map(|volume| volume.driver.as_str());
+        let is_wanted = |name: &&str| {
+            let driver = facts.view.csi_driver(name).found();
+            driver.is_some_and(|it| it.spec.prevent_pod_scheduling_if_missing)
+        };
+        if self.template.node_name.is_none() {
+            let wanted = drivers.filter(|it| !it.is_empty()).filter(is_wanted);
+            self.drivers = wanted.map(|it| (facts.view, it)).collect();
+        }
+        self
+    }
+
+    /// Records that the judgement depends on a node, and on its drivers where they decide.
+    fn depends_on(&self, node: &Node, facts: Facts<'_>) {
+        facts.view.depends_on_node(node);
+        if !self.drivers.is_empty() {
+            facts.view.depends_on_drivers(&node.metadata.name);
         }
     }
 
@@ -114,6 +144,12 @@ impl<'a> Eligibility<'a> {
             && self.has_places(node)
             && (node.has(&template.extended_resources)).unwrap_or(!self.devices_are_listed)
             && self.tolerates_taints(node)
+            && self.has_drivers(node)
+    }
+
+    fn has_drivers(&self, node: &Node) -> bool {
+        let mut drivers = self.drivers.iter();
+        drivers.all(|(view, driver)| !view.lacks_driver(&node.metadata.name, driver))
     }
 
     fn tolerates_taints(&self, node: &Node) -> bool {
@@ -126,7 +162,11 @@ impl<'a> Eligibility<'a> {
     pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
         let near = self.pair();
         visit_near(near.as_ref(), facts, &mut |node| {
-            facts.view.spend(self.weight) && (!self.admits(node) || used(facts, node, visit))
+            facts.view.spend(self.weight)
+                && (!self.admits(node) || {
+                    self.depends_on(node, facts);
+                    visit(node)
+                })
         })
     }
 
@@ -169,7 +209,7 @@ impl<'a> Eligibility<'a> {
                 if self.admits(node) {
                     count += 1;
                     if count <= DECIDING {
-                        facts.view.depends_on_node(node);
+                        self.depends_on(node, facts);
                     }
                 }
                 count < COUNTED

@@ -63,7 +63,8 @@ impl<'a> EligibleNodes<'a> {
         facts: Facts<'a>,
     ) -> Self {
         let reach = volumes.iter().filter_map(|volume| volume.reach.as_ref());
-        let mut eligibility = Eligibility::of(workload, reach, facts);
+        let mut eligibility =
+            Eligibility::of(workload, reach, facts).with_drivers_of(volumes, facts);
         let mut counted = eligibility.count(facts);
         if counted == Some(0)
             && let Some(tolerating) = eligibility.tolerating_own_resources()

@@ -9,6 +9,7 @@ pub mod amount;
 pub mod autoscaler;
 pub mod claim;
 mod container;
+pub mod csi_node;
 mod custom_strategy;
 pub mod de;
 pub mod event;

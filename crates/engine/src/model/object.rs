@@ -6,6 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer};
 use super::Text;
 use super::autoscaler::{Autoscaler, Scale};
 use super::claim::Claim;
+use super::csi_node::CsiNode;
 use super::lease::Lease;
 use super::metadata::Metadata;
 use super::node::Node;
@@ -124,6 +125,7 @@ kinds! {
     Volume: cluster "v1" "PersistentVolume" "persistentvolumes"
     StorageClass: cluster "storage.k8s.io/v1" "StorageClass" "storageclasses"
     CsiDriver: cluster "storage.k8s.io/v1" "CSIDriver" "csidrivers"
+    CsiNode: cluster "storage.k8s.io/v1" "CSINode" "csinodes"
     Node: cluster "v1" "Node" "nodes"
     Namespace: cluster "v1" "Namespace" "namespaces"
     Autoscaler: namespaced "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers"
@@ -219,6 +221,7 @@ impl Object {
             Self::Volume(_)
             | Self::StorageClass(_)
             | Self::CsiDriver(_)
+            | Self::CsiNode(_)
             | Self::RuntimeClass(_) => None,
         }
     }
@@ -235,6 +238,7 @@ impl Object {
             Self::Volume(_)
             | Self::StorageClass(_)
             | Self::CsiDriver(_)
+            | Self::CsiNode(_)
             | Self::Node(_)
             | Self::VolumeAttachment(_)
             | Self::RuntimeClass(_) => None,

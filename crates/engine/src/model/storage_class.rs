@@ -135,6 +135,10 @@ pub struct CsiDriverSpec {
         skip_serializing_if = "is_default"
     )]
     pub selinux_mount: bool,
+    /// Whether the scheduler keeps pods with its volumes from nodes that lack it
+    /// (`VolumeLimitScaling`).
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub prevent_pod_scheduling_if_missing: bool,
 }
 
 impl CsiDriver {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::key::{IndexKey, ObjectKey};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
+use crate::model::csi_node::CsiNode;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
 use crate::model::node::Node;
@@ -50,7 +51,7 @@ macro_rules! stored {
 
 stored! {
     Workload Claim Volume StorageClass CsiDriver Node Namespace Autoscaler Lease
-    RuntimeClass VolumeAttachment
+    RuntimeClass VolumeAttachment CsiNode
 }
 
 /// A type of object that can be stored.
@@ -80,6 +81,7 @@ impl StoredObject {
             Object::Volume(volume) => Self::Volume(Arc::new(volume)),
             Object::StorageClass(class) => Self::StorageClass(Arc::new(class)),
             Object::CsiDriver(driver) => Self::CsiDriver(Arc::new(driver)),
+            Object::CsiNode(node) => Self::CsiNode(Arc::new(node)),
             Object::Node(node) => Self::Node(Arc::new(node)),
             Object::Namespace(namespace) => Self::Namespace(Arc::new(namespace)),
             Object::Autoscaler(autoscaler) => Self::Autoscaler(Arc::new(autoscaler)),
@@ -120,6 +122,7 @@ impl StoredObject {
                 ObjectKey::global(ObjectKind::StorageClass, &it.metadata.name)
             }
             Self::CsiDriver(it) => ObjectKey::global(ObjectKind::CsiDriver, &it.metadata.name),
+            Self::CsiNode(it) => ObjectKey::global(ObjectKind::CsiNode, &it.metadata.name),
             Self::Node(it) => ObjectKey::global(ObjectKind::Node, &it.metadata.name),
             Self::Namespace(it) => ObjectKey::global(ObjectKind::Namespace, &it.metadata.name),
             Self::Autoscaler(it) => ObjectKey::of(it.kind.object_kind(), &it.metadata),
@@ -156,6 +159,7 @@ impl StoredObject {
             Self::Claim(_)
             | Self::VolumeAttachment(_)
             | Self::CsiDriver(_)
+            | Self::CsiNode(_)
             | Self::Namespace(_)
             | Self::Lease(_)
             | Self::RuntimeClass(_) => {}

@@ -14,6 +14,7 @@ use super::work_budget::WorkBudget;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
+use crate::model::csi_node::CsiNode;
 use crate::model::labels::Labels;
 use crate::model::lease::{Lease, NODE_LEASES};
 use crate::model::metadata::Metadata;
@@ -244,6 +245,28 @@ impl<'a> View<'a> {
     /// The node `name`.
     pub fn node(&self, name: &str) -> Lookup<&'a Node> {
         self.find(ObjectKind::Node, "", name)
+    }
+
+    /// Whether the node `name` lacks the CSI driver, as far as drivers of nodes are known. Callers
+    /// record which nodes the judgement depends on, by `depends_on_drivers`.
+    pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
+        let key = ObjectKey::global(ObjectKind::CsiNode, name);
+        let received = self.live().filter(|lookups| lookups.supersedes(key));
+        let node: Option<&CsiNode> = match received {
+            Some(lookups) => lookups.received().get(key),
+            None => self.cluster.get(key),
+        };
+        // Files without any say nothing.
+        let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
+            && self.cluster.count(ObjectKind::CsiNode) > 0;
+        node.map_or(is_known, |node| !node.has(driver))
+    }
+
+    /// Records that the judgement depends on the drivers of the node `name`.
+    pub(crate) fn depends_on_drivers(&self, name: &str) {
+        if let Some(lookups) = self.live() {
+            lookups.depends_on(ObjectKey::global(ObjectKind::CsiNode, name));
+        }
     }
 
     /// The Lease that the kubelet of the node `name` renews. Leases are not watched, as each

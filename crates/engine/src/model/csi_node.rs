@@ -1,0 +1,45 @@
+//! CSINodes: which drivers a node has.
+
+use serde::{Deserialize, Serialize};
+
+use super::Text;
+use super::de::nullable;
+use super::metadata::Metadata;
+
+/// The CSINode of a node, which has its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CsiNode {
+    /// Its name.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: Metadata,
+    /// What its kubelet says.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: CsiNodeSpec,
+}
+
+/// The drivers of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CsiNodeSpec {
+    /// Those that have registered with its kubelet.
+    #[serde(deserialize_with = "nullable")]
+    pub drivers: Box<[NodeDriver]>,
+}
+
+/// A driver of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeDriver {
+    /// Its name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: Text,
+}
+
+impl CsiNode {
+    /// Whether the node has the driver.
+    #[must_use]
+    pub(crate) fn has(&self, driver: &str) -> bool {
+        self.spec.drivers.iter().any(|it| it.name == driver)
+    }
+}
