@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
-
 use crate::denials;
 use crate::printed::{assert_listed, commands};
-use crate::stage::Stage;
+use crate::stage::{self, Stage};
 
-/// The pages whose commands are run. What the README shows is run by `tests/plain/readme.rs`, and
-/// `migrate.md` as a whole by `shared_storage`.
+/// The pages whose commands are run. What the README shows is run by `tests/plain/readme.rs`,
+/// `migrate.md` as a whole by `shared_storage`, and `tutorial.md` by `tutorial`.
 const PAGES: [&str; 7] = [
     "always-there",
     "gitops",
@@ -182,23 +180,9 @@ fn nothing_is_left(stage: &Stage) {
     assert!(left.values().all(|count| *count == 0), "{left:?}");
 }
 
-/// What the namespace controller does, which does not run on these control planes.
 fn end_namespace(stage: &Stage) {
-    let name = "namespace/multi-attach-guard";
-    let ends = "--for=jsonpath={.status.phase}=Terminating";
-    stage.kubectl(&["wait", ends, "--timeout=240s", name]);
     let kinds = "serviceaccounts,configmaps,secrets,services,deployments,roles,rolebindings,networkpolicies,poddisruptionbudgets";
-    let space = "--namespace=multi-attach-guard";
-    stage.kubectl(&["delete", kinds, "--all", space]);
-    let namespace = stage.kubectl(&["get", name, "-o", "json"]);
-    let mut namespace: Value = serde_json::from_str(&namespace).unwrap();
-    namespace["spec"]["finalizers"] = json!([]);
-    let finalize = "/api/v1/namespaces/multi-attach-guard/finalize";
-    let output = stage.user(
-        &["replace", "--raw", finalize, "-f", "-"],
-        Some(&namespace.to_string()),
-    );
-    output.success();
+    stage::end_namespace(stage.world.plane, "multi-attach-guard", kinds);
 }
 
 /// How many objects of each kind belong to the guard.

@@ -36,6 +36,7 @@ mod sharing;
 mod stage;
 mod stalled;
 mod table;
+mod tutorial;
 mod unscheduled;
 mod world;
 
@@ -335,6 +336,12 @@ fn main() {
         documents::every_command_is_listed();
         Ok(())
     })];
+    trials.push(Trial::ignorable_test("the tutorial, as printed", || {
+        Ok(match tutorial::as_printed() {
+            Some(()) => Completion::Completed,
+            None => Completion::ignored_with("there is no control plane"),
+        })
+    }));
     // Some states take turns, so that a state's modes do not follow each other.
     let by_mode = Mode::ALL.into_iter().flat_map(|mode| {
         let states = STATES.iter().filter(move |it| it.modes.contains(&mode));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, Lent, Needs, NodeSpec, Output, wait_until};
+use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
@@ -409,6 +409,22 @@ fn folder() -> TempDir {
     std::fs::write(own.join("empty.yaml"), object).unwrap();
     std::fs::write(folder.path().join("policy.yaml"), "{}").unwrap();
     folder
+}
+
+/// What the namespace controller does, which does not run on these control planes, with a
+/// namespace that is being deleted and objects of these kinds in it.
+pub(crate) fn end_namespace(plane: &ControlPlane, name: &str, kinds: &str) {
+    let kubectl = |arguments: &[&str]| plane.kubectl(arguments, None).success().stdout;
+    let namespace = format!("namespace/{name}");
+    let ends = "--for=jsonpath={.status.phase}=Terminating";
+    kubectl(&["wait", ends, "--timeout=240s", &namespace]);
+    kubectl(&["delete", kinds, "--all", "--namespace", name]);
+    let object = kubectl(&["get", &namespace, "-o", "json"]);
+    let mut object: Value = serde_json::from_str(&object).unwrap();
+    object["spec"]["finalizers"] = json!([]);
+    let finalize = format!("/api/v1/namespaces/{name}/finalize");
+    let replace = ["replace", "--raw", &finalize, "-f", "-"];
+    plane.kubectl(&replace, Some(&object.to_string())).success();
 }
 
 /// The commands of a case that have that purpose.

@@ -104,7 +104,7 @@ fn webhooks(kind: &str, mode: Mode) -> Value {
 }
 
 /// The policy of the base, or of the overlay `warn-only`.
-fn policy(mode: Mode) -> String {
+pub(crate) fn policy(mode: Mode) -> String {
     let map = match mode {
         Mode::WarnOnly => include_str!("../../manifests/components/warn-only/policy.yaml"),
         _ => include_str!("../../manifests/base/policy.yaml"),

@@ -1,0 +1,178 @@
+//! The page `docs/tutorial.md`, whose blocks are run as they stand there, one after the other, in one
+//! shell, on a control plane that the guard comes to where the page installs it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::json;
+
+use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::{self, ControlPlane, GuardOptions, Lent, Needs, NodeSpec};
+use crate::install;
+use crate::stage::end_namespace;
+use crate::world::{self, Mode};
+
+const PAGE: &str = include_str!("../../docs/tutorial.md");
+
+/// What the shell prints when a block has ended, before its exit code.
+const ENDED: &str = "-- the block ended with ";
+
+/// A reader's shell, which keeps its variables.
+struct Reader {
+    shell: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    blocks: std::vec::IntoIter<&'static str>,
+}
+
+impl Reader {
+    fn new(plane: &ControlPlane, folder: &Path) -> Self {
+        let mut shell = plane
+            .printed("exec sh 2>&1")
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let blocks: Vec<&str> = PAGE
+            .split("```sh\n")
+            .skip(1)
+            .map(|rest| rest.split_once("```").unwrap().0)
+            .collect();
+        Self {
+            input: shell.stdin.take().unwrap(),
+            output: BufReader::new(shell.stdout.take().unwrap()),
+            shell,
+            blocks: blocks.into_iter(),
+        }
+    }
+
+    /// Pastes the next block, which begins so. Answers with the exit code of its last command and
+    /// with all that it prints.
+    fn pastes(&mut self, beginning: &str) -> (i32, String) {
+        let block = self.blocks.next().unwrap();
+        assert!(block.starts_with(beginning), "{beginning:?} is not {block}");
+        println!("{block}");
+        write!(self.input, "{block}echo \"{ENDED}$?\"\n").unwrap();
+        self.input.flush().unwrap();
+        let mut printed = String::new();
+        loop {
+            let mut line = String::new();
+            let length = self.output.read_line(&mut line).unwrap();
+            assert_ne!(length, 0, "the shell ended after\n{printed}");
+            if let Some(code) = line.strip_prefix(ENDED) {
+                println!("{printed}");
+                return (code.trim().parse().unwrap(), printed);
+            }
+            printed += &line;
+        }
+    }
+
+    fn succeeds(&mut self, beginning: &str) -> String {
+        let (code, printed) = self.pastes(beginning);
+        assert_eq!(code, 0, "{printed}");
+        printed
+    }
+}
+
+/// Two nodes and a default class, with the volume that its driver would make.
+fn furnish(plane: &ControlPlane) {
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "disks", "annotations":
+            {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": ATTACHING_DRIVER});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
+    "metadata": {"name": "tutorial"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "disks",
+        "claimRef": {"namespace": "tutorial", "name": "data"},
+        "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": "tutorial"},
+    }});
+    let both = json!({"apiVersion": "v1", "kind": "List", "items": [class, volume]});
+    let both = both.to_string();
+    plane.kubectl(&["apply", "-f", "-"], Some(&both)).success();
+}
+
+/// `None` where there is no control plane.
+pub(crate) fn as_printed() -> Option<()> {
+    let lent = Lent::new(harness::start_control_plane(Needs::Controllers)?);
+    let plane = lent.0;
+    let nodes = plane.fake_nodes();
+    nodes.add(&["a", "b"].map(|name| NodeSpec {
+        name: name.to_owned(),
+        cpus: 8,
+        ..NodeSpec::default()
+    }));
+    furnish(plane);
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = Reader::new(plane, folder.path());
+
+    let (code, printed) = reader.pastes("cat > web.yaml");
+    assert_eq!(code, 0, "a guess only warns: {printed}");
+    assert!(
+        printed.contains("warning[rolling-update-overlap]"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("if the default class attaches"),
+        "{printed}"
+    );
+
+    let printed = reader.succeeds("kubectl create namespace tutorial");
+    assert!(printed.contains("successfully rolled out"), "{printed}");
+    let (code, printed) = reader.pastes("node=");
+    assert_ne!(code, 0, "the rollout must hang: {printed}");
+    let (code, printed) = reader.pastes("kubectl -n tutorial get events");
+    assert_eq!(code, 1, "{printed}");
+    assert!(printed.contains("FailedAttachVolume"), "{printed}");
+    assert!(printed.contains("(rollout-overlap)"), "{printed}");
+
+    let printed = reader.succeeds("kubectl -n tutorial patch");
+    assert!(printed.contains("successfully rolled out"), "{printed}");
+    reader.succeeds("kubectl uncordon");
+
+    let kubeconfig = install::account(plane).display().to_string();
+    let policy = plane.write_file("tutorial.policy.yaml", &world::policy(Mode::Deny));
+    let options = GuardOptions {
+        arguments: vec![format!("--config={}", policy.display())],
+        environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
+        ..GuardOptions::default()
+    };
+    let guard = plane.guard("tutorial", &options);
+    let _registration = plane.register_configurations(
+        "tutorial",
+        &guard.url,
+        install::webhooks("MutatingWebhookConfiguration"),
+        install::webhooks("ValidatingWebhookConfiguration"),
+    );
+    let (code, printed) = reader.pastes("kubectl -n tutorial delete deploy web");
+    assert_eq!(code, 1, "{printed}");
+    assert!(
+        printed.contains("persistentvolumeclaim/data unchanged"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("Set spec.strategy to Recreate."),
+        "{printed}"
+    );
+
+    let printed = reader.succeeds("multi-attach-guard check --cluster --diff");
+    assert!(printed.contains("type: Recreate"), "{printed}");
+    let printed = reader.succeeds("kubectl apply -f web.yaml");
+    assert!(printed.contains("deployment.apps/web created"), "{printed}");
+    assert!(!printed.contains("Warning:"), "{printed}");
+    assert!(printed.contains("successfully rolled out"), "{printed}");
+    std::thread::scope(|scope| {
+        let kinds =
+            "deployments,replicasets,pods,persistentvolumeclaims,configmaps,serviceaccounts";
+        scope.spawn(|| end_namespace(plane, "tutorial", kinds));
+        reader.succeeds("kubectl delete namespace");
+    });
+    assert_eq!(reader.blocks.next(), None, "the page has more blocks");
+    drop(reader.input);
+    assert!(reader.shell.wait().unwrap().success());
+    Some(())
+}
