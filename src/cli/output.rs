@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::earlier::{Earlier, EarlierError};
 use super::format;
-use report::{Format, Report, Style, Summary, safe};
+use report::{Format, Report, Style, Summary, WIDEST, safe};
 
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -102,9 +102,6 @@ fn width() -> usize {
         usize::from(width.0).clamp(NARROWEST, WIDEST)
     })
 }
-
-/// Longer lines are hard to read.
-const WIDEST: usize = 110;
 
 /// Names and fields need so much.
 const NARROWEST: usize = 40;

@@ -58,9 +58,8 @@ fn list() -> String {
 #[must_use]
 fn markdown() -> String {
     let mut page =
-        "# Rules\n\nAll findings of multi-attach-guard. This page is made from the rules' own \
-                    documentation: `multi-attach-guard rules --markdown`. An \
-                    *exclusive* volume attaches to one node at a time.\n\n"
+        "# Rules\n\nAll findings of multi-attach-guard. `multi-attach-guard rules --markdown` prints \
+                    this page. An *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
     let links = RULES.map(|it| format!("[`{code}`](#{code})", code = it.code));
     page += &format!("{}.\n", links.join(", "));

@@ -13,5 +13,7 @@ mod fuzz;
 mod hostile_text;
 mod promises;
 mod readme;
+#[cfg(unix)]
+mod terminal;
 #[path = "../written/mod.rs"]
 mod written;

@@ -454,6 +454,9 @@ impl Severity {
     }
 }
 
+/// The width of text for a pipe and for wide windows: longer lines are hard to read.
+pub const WIDEST: usize = 110;
+
 /// How a report is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {

@@ -9,7 +9,7 @@ use annotate_snippets::{
 };
 
 use super::live::{Owner, Stuck};
-use super::{Excerpt, Located, Place, Report, Severity, Style, concise, safe, words};
+use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -206,7 +206,7 @@ fn picture<'r>(
     let is_known = said.helps.iter().any(|(known, _)| *known == rule);
     let title = format!("{}: {}", finding.object, consequence(first));
     let mut group = level(severity)
-        .primary_title(title)
+        .primary_title(titled(&title, rule, style.width))
         .id(rule)
         .elements(snippets(first, !is_known, style.width));
     let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
@@ -577,7 +577,22 @@ fn rendered_from<'g>(group: Group<'g>, place: Option<&Place>) -> Group<'g> {
 /// The text on lines that fit a window, the frame around it considered.
 fn wrapped(text: &str, width: usize) -> String {
     const FRAME: usize = 16;
-    let width = width.saturating_sub(FRAME).max(40);
+    folded(text, width.saturating_sub(FRAME).max(40))
+}
+
+/// A title on lines that fit a window, behind its level and rule. It stays one line for programs
+/// that read a pipe, and in a window that has little room for it.
+fn titled(text: &str, rule: &str, width: usize) -> String {
+    const ROOM: usize = 40;
+    let before = "warning[]: ".len() + rule.len();
+    match width.saturating_sub(before) {
+        room if room >= ROOM && width < WIDEST => folded(text, room),
+        _ => text.to_owned(),
+    }
+}
+
+/// The text on lines of so many letters, where its words let it.
+fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {

@@ -1,0 +1,365 @@
+//! What a reader sees in a terminal: the pictures of the documentation, and manifests that are
+//! hard to show in a window that is narrow.
+//!
+//! `PICTURES=write cargo test --test plain terminal` writes the pictures.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::{Value, json};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A terminal with so many columns: what is seen, and what a program writes to.
+fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
+    let seen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&seen).unwrap();
+    unlockpt(&seen).unwrap();
+    let name = ptsname(&seen, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let written = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&written, size).unwrap();
+    (seen, written)
+}
+
+/// What the program prints on a terminal with so many columns; its standard input is `stdin`.
+fn printed(folder: &Path, columns: u16, arguments: &[&str], stdin: &str) -> String {
+    shown(guard(folder, arguments), columns, stdin)
+}
+
+fn guard(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("NO_COLOR");
+    command
+}
+
+fn shown(mut command: Command, columns: u16, stdin: &str) -> String {
+    let (seen, written) = terminal(columns);
+    command.stdin(Stdio::piped()).stdout(written);
+    let mut program = command.spawn().unwrap();
+    // The terminal ends when nobody can write to it any more.
+    drop(command);
+    let mut input = program.stdin.take().unwrap();
+    input.write_all(stdin.as_bytes()).unwrap();
+    drop(input);
+    let mut seen = File::from(seen);
+    let mut bytes = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        match seen.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&part[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Linux says that the other end is gone.
+            Err(_) => break,
+        }
+    }
+    program.wait().unwrap();
+    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+}
+
+/// A part of a line in one colour.
+struct Span {
+    text: String,
+    bold: bool,
+    /// The number of a colour as terminals count them: 91 for red.
+    colour: Option<u8>,
+}
+
+/// The parts of each line.
+fn lines(printed: &str) -> Vec<Vec<Span>> {
+    let mut lines = vec![Vec::new()];
+    let (mut bold, mut colour) = (false, None);
+    for part in printed.trim_end().split('\x1b') {
+        let text = match part.strip_prefix('[').and_then(|it| it.split_once('m')) {
+            Some((code, text)) => {
+                match code.parse().unwrap_or(0) {
+                    1 => bold = true,
+                    colour_code @ 30..=97 => colour = Some(colour_code),
+                    _ => (bold, colour) = (false, None),
+                }
+                text
+            }
+            None => part,
+        };
+        for (number, text) in text.split('\n').enumerate() {
+            if number > 0 {
+                lines.push(Vec::new());
+            }
+            if let Some(line) = lines.last_mut().filter(|_| !text.is_empty()) {
+                let text = text.to_owned();
+                line.push(Span { text, bold, colour });
+            }
+        }
+    }
+    lines
+}
+
+/// A theme: its background, its text, and red, green, yellow, blue, magenta and cyan.
+const LIGHT: [&str; 8] = [
+    "#ffffff", "#1f2328", "#b42318", "#116329", "#7d4e00", "#0550ae", "#6639ba", "#0f6a75",
+];
+const DARK: [&str; 8] = [
+    "#0d1117", "#e6edf3", "#ff8a80", "#7ee787", "#e3b341", "#79c0ff", "#d2a8ff", "#76e3ea",
+];
+
+/// The terminal as a drawing. Each part has the length that its letters have, whatever font is there.
+fn picture(
+    title: &str,
+    lines: &[Vec<Span>],
+    [background, text, colours @ ..]: [&str; 8],
+) -> String {
+    const COLUMNS: usize = 80;
+    // The size of a letter in tenths of a pixel.
+    const LETTER: usize = 84;
+    const LINE: usize = 19;
+    const EDGE: usize = 16;
+    let pixels = |tenths: usize| format!("{}.{}", tenths / 10, tenths % 10);
+    let width = 2 * EDGE + COLUMNS * LETTER / 10;
+    let height = 2 * EDGE + lines.len() * LINE;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" role=\"img\" aria-label=\"{}\">\n<rect width=\"{width}\" height=\"{height}\" rx=\"8\" \
+         fill=\"{background}\" stroke=\"{text}\" stroke-opacity=\".2\"/>\n<g font-family=\"ui-monospace, \
+         SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace\" font-size=\"14\" fill=\"{text}\" \
+         xml:space=\"preserve\">\n",
+        escaped(title)
+    );
+    for (number, line) in lines.iter().enumerate() {
+        let mut column = 0;
+        for span in line {
+            let length = span.text.chars().count();
+            assert!(column + length <= COLUMNS, "{:?} is too long", span.text);
+            let before = length - span.text.trim_start().chars().count();
+            let shown = span.text.trim();
+            if !shown.is_empty() {
+                let colour = span
+                    .colour
+                    .and_then(|it| colours.get(usize::from(it % 10) - 1));
+                let fill = colour.map_or_else(String::new, |it| format!(" fill=\"{it}\""));
+                let weight = if span.bold {
+                    " font-weight=\"bold\""
+                } else {
+                    ""
+                };
+                svg += &format!(
+                    "<text x=\"{}\" y=\"{}\" textLength=\"{}\" \
+                     lengthAdjust=\"spacingAndGlyphs\"{fill}{weight}>{}</text>\n",
+                    pixels(10 * EDGE + LETTER * (column + before)),
+                    EDGE + LINE * number + 14,
+                    pixels(LETTER * shown.chars().count()),
+                    escaped(shown)
+                );
+            }
+            column += length;
+        }
+    }
+    svg + "</g>\n</svg>\n"
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[test]
+fn the_pictures_show_what_is_printed() {
+    let command = "check --facts examples/facts examples/web.yaml";
+    let arguments: Vec<&str> = command.split(' ').collect();
+    let printed = printed(Path::new(ROOT), 80, &arguments, "");
+    let all = format!("$ multi-attach-guard {command}\n{printed}");
+    for (theme, colours) in [("light", LIGHT), ("dark", DARK)] {
+        let drawn = picture("A finding in a terminal", &lines(&all), colours);
+        let file = Path::new(ROOT).join(format!("docs/images/finding-{theme}.svg"));
+        if std::env::var_os("PICTURES").is_some_and(|it| it == "write") {
+            fs::write(&file, drawn).unwrap();
+            continue;
+        }
+        assert!(
+            fs::read_to_string(&file).is_ok_and(|it| it == drawn),
+            "{} is not what is printed; PICTURES=write cargo test --test plain terminal draws it",
+            file.display()
+        );
+    }
+}
+
+const CLAIM: &str = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {accessModes: [ReadWriteOnce], storageClassName: standard}
+";
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  strategy: {type: RollingUpdate}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      volumes:
+        - name: data
+          persistentVolumeClaim:
+            claimName: data
+";
+
+/// Files that are hard to show: what they are called, and their bytes.
+fn awkward() -> Vec<(&'static str, Vec<u8>)> {
+    let both = format!("{CLAIM}---\n{DEPLOYMENT}");
+    let long = "n".repeat(253);
+    let utf16 = "\u{feff}".encode_utf16().chain(both.encode_utf16());
+    let many: Vec<String> = (0..300)
+        .map(|number| DEPLOYMENT.replace("name: web,", &format!("name: web-{number},")))
+        .collect();
+    vec![
+        ("usual.yaml", both.clone().into_bytes()),
+        (
+            "names.yaml",
+            both.replace("name: data,", &format!("name: {long},"))
+                .replace("claimName: data", &format!("claimName: {long}"))
+                .replace("name: web,", &format!("name: {long},"))
+                .into_bytes(),
+        ),
+        (
+            "line.yaml",
+            both.replace(
+                "claimName: data",
+                &format!("claimName: data #{}", "x".repeat(5000)),
+            )
+            .into_bytes(),
+        ),
+        (
+            "far.yaml",
+            both.replace(
+                "            claimName: data",
+                &format!("           {}claimName: data", " ".repeat(5000)),
+            )
+            .into_bytes(),
+        ),
+        (
+            "tabs.yaml",
+            both.replace("claimName: data", "claimName:\tdata\t# \tx")
+                .into_bytes(),
+        ),
+        ("crlf.yaml", both.replace('\n', "\r\n").into_bytes()),
+        ("utf16.yaml", utf16.flat_map(u16::to_le_bytes).collect()),
+        (
+            "many.yaml",
+            format!("{CLAIM}---\n{}", many.join("---\n")).into_bytes(),
+        ),
+    ]
+}
+
+fn without_colours(printed: &str) -> Vec<String> {
+    let spans = lines(printed).into_iter();
+    let text = |line: Vec<Span>| line.into_iter().map(|span| span.text).collect();
+    spans.map(text).collect()
+}
+
+/// The lines at fault and what is marked in them, in a window of `columns`.
+fn shows_the_lines_at_fault(name: &str, columns: u16, printed: &str) {
+    let lines = without_colours(printed);
+    let all = lines.join("\n");
+    assert!(!all.contains(['\x1b', '\r', '\t']), "{name}: {all}");
+    assert!(all.contains("new pod starts before"), "{name}: {all}");
+    let marked = |text: &str, sign: char| {
+        let at = lines.iter().position(|line| line.contains(text))?;
+        let start = lines[at].find(text)?;
+        let column = lines[at][..start].chars().count();
+        let below = lines[at + 1].chars().nth(column)?;
+        Some(below == sign)
+    };
+    assert_eq!(marked("strategy:", '^'), Some(true), "{name}: {all}");
+    assert_eq!(marked("claimName:", '-'), Some(true), "{name}: {all}");
+    // A window has at least 40 columns, and the frame with the line's number stands before a line.
+    let most = usize::from(columns.max(40)) + "1234 | ".len() + "……".chars().count();
+    let of_file = |line: &&String| line.starts_with(|it: char| it.is_ascii_digit());
+    for line in lines.iter().filter(of_file).filter(|it| it.contains(" | ")) {
+        assert!(line.chars().count() <= most, "{name}, {columns}: {line}");
+    }
+}
+
+#[test]
+fn any_file_is_shown_in_any_window() {
+    for columns in [20, 60, 80, 200] {
+        for (name, bytes) in awkward() {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(name), bytes).unwrap();
+            let printed = printed(folder.path(), columns, &["check", "."], "");
+            assert!(printed.contains("\x1b["), "{name} has no colours");
+            shows_the_lines_at_fault(name, columns, &printed);
+        }
+    }
+}
+
+#[test]
+fn claims_elsewhere_and_rendered_text_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("web.yaml"), DEPLOYMENT).unwrap();
+    fs::write(folder.path().join("claim.yaml"), CLAIM).unwrap();
+    let seen = without_colours(&printed(folder.path(), 60, &["check", "."], "")).join("\n");
+    for part in [
+        "--> web.yaml:5:3",
+        "::: claim.yaml:4:8",
+        "--- defined in claim.yaml:4",
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    // As `helm template` prints it, and as one line that a program has written.
+    let rendered = format!("{CLAIM}---\n# Source: shop/templates/web.yaml\n{DEPLOYMENT}");
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&rendered).unwrap();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
+    for (text, origin) in [
+        (rendered, "rendered from shop/templates/web.yaml"),
+        (list.to_string(), "--> -:1:"),
+    ] {
+        let seen = printed(folder.path(), 60, &["check", "-"], &text);
+        let seen = without_colours(&seen).join("\n");
+        assert!(seen.contains(origin), "{seen}");
+        assert!(seen.contains("the new pod starts before"), "{seen}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("web.yaml"),
+        format!("{CLAIM}---\n{DEPLOYMENT}"),
+    )
+    .unwrap();
+    let seen = printed(folder.path(), 80, &["check", "."], "");
+    let mut command = guard(folder.path(), &["check", "."]);
+    command.env("NO_COLOR", "1");
+    let plain = shown(command, 80, "");
+    assert!(!plain.contains('\x1b'), "{plain:?}");
+    assert_eq!(without_colours(&seen), without_colours(&plain));
+    let piped = guard(folder.path(), &["check", "."]).output().unwrap();
+    let piped = String::from_utf8(piped.stdout).unwrap();
+    assert!(!piped.contains('\x1b'), "{piped:?}");
+    let title = piped.lines().next().unwrap();
+    assert!(
+        title.ends_with("(if class \"standard\" attaches)"),
+        "a title is a line: {title}"
+    );
+}
