@@ -27,10 +27,12 @@ use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::{Action, Policy};
 use engine::remedy::{REMEDIES, Remedy};
-use engine::rules::Certainty;
+use engine::rules::{Certainty, Outcome};
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
-use engine::verdict::{DENIAL_LENGTH, Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use engine::verdict::{
+    DENIAL_LENGTH, Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate,
+};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -323,6 +325,7 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
 
 #[test]
 fn every_message_is_whole_and_every_warning_short() {
+    let mut count = [0, 0];
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
         let documents = Documents {
@@ -345,6 +348,10 @@ fn every_message_is_whole_and_every_warning_short() {
                 "{}",
                 finding.warning()
             );
+            let object = format!("{} {}", finding.object.kind, finding.object.name);
+            let warning = finding.warning().to_lowercase();
+            assert!(warning.contains(&object.to_lowercase()), "{warning}");
+            count[usize::from(names_the_change(finding))] += 1;
             let denial = &finding.denial;
             assert!(denial.chars().count() <= DENIAL_LENGTH, "{denial}");
             let more = format!(" More: multi-attach-guard rules {}", finding.rule);
@@ -357,6 +364,31 @@ fn every_message_is_whole_and_every_warning_short() {
             );
         }
     }
+    let [without, with] = count;
+    assert!(
+        without * 6 < with,
+        "{without} warnings say no change, {with} do"
+    );
+}
+
+/// Whether a warning says what to do. It may not where that alone is longer than a warning.
+#[track_caller]
+fn names_the_change(finding: &Finding) -> bool {
+    let warning = finding.warning();
+    let step = finding.step.trim_end_matches('.');
+    // A step begins with a capital letter, and its details are in the message.
+    let words: Vec<&str> = step.split_whitespace().skip(1).collect();
+    let beginning = words[..words.len().min(3)].join(" ");
+    let (_, brief) = finding.brief.split_once("; ").unwrap_or_default();
+    let is_named = (!brief.is_empty() && warning.contains(brief)) || warning.contains(&beginning);
+    let length = |text: &str| text.chars().count();
+    let may_lack = match finding.outcome {
+        Outcome::Delay => true,
+        Outcome::Unknown => length(&warning) + length(step) > 110,
+        _ => length(step) > 60,
+    };
+    assert!(is_named || may_lack, "{warning} lacks: {step}");
+    is_named
 }
 
 #[test]

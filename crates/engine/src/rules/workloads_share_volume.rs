@@ -502,7 +502,7 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
 }
 
 /// One of them is stopped meanwhile, as an update that moves pods may be refused.
-const PIN: &str = "Scale one to 0, give both `nodeSelector: {kubernetes.io/hostname: NODE}` and scale it up again";
+const PIN: &str = "Scale one to 0, give both one nodeSelector (`kubernetes.io/hostname: NODE`) and scale it up again";
 
 /// At most this many labels are named in a sentence.
 const MOST_LABELS: usize = 3;

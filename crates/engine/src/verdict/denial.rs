@@ -34,7 +34,7 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
 }
 
 /// The text without its parentheses.
-fn without_asides(text: &str) -> String {
+pub(super) fn without_asides(text: &str) -> String {
     let mut parts = text.split(" (");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

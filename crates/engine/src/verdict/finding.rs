@@ -187,22 +187,50 @@ impl Finding {
         paths.any(|path| path.starts_with("/spec/template"))
     }
 
-    /// The rule, the object and what was found, on one line of at most [`WARNING_LENGTH`]
-    /// characters. What to do, which stands after a semicolon, gives way to the object.
+    /// The rule, the object, what was found and the one change, on one line of at most
+    /// [`WARNING_LENGTH`] characters. What was found, which the rule names too, gives way to the
+    /// change, but for its condition: a guess says that it is one.
     #[must_use]
     pub fn warning(&self) -> String {
         let ObjectRef { kind, name, .. } = &self.object;
         let object = format!("{kind} {name}");
-        let is_named = self.brief.to_lowercase().contains(&object.to_lowercase());
-        let line = |brief: &str| match is_named {
-            true => format!("{}: {brief}", self.rule),
-            false => format!("{}: {object}: {brief}", self.rule),
+        let (cause, rest) = self.brief.split_once("; ").unwrap_or((&self.brief, ""));
+        let line = |text: String| {
+            if text.to_lowercase().contains(&object.to_lowercase()) {
+                format!("{}: {text}", self.rule)
+            } else {
+                format!("{}: {object}: {text}", self.rule)
+            }
         };
-        let whole = line(&self.brief);
-        match self.brief.split_once(';') {
-            Some((cause, _)) if whole.chars().count() > WARNING_LENGTH => shortened(line(cause)),
-            _ => shortened(whole),
-        }
+        let condition = match cause.find(" (").filter(|_| cause.ends_with(')')) {
+            Some(at) if self.certainty != Certainty::Verified => &cause[at..],
+            _ => "",
+        };
+        let changes = self.changes(rest);
+        let whole = changes.iter().map(|change| format!("{cause}; {change}"));
+        let alone = changes.iter().map(|change| format!("{change}{condition}"));
+        // What is not known stands in no rule's name.
+        let alone = alone.filter(|_| self.outcome != Outcome::Unknown);
+        let found = std::iter::once_with(|| self.brief.clone());
+        let mut lines = whole.chain(alone).chain(found).map(line);
+        let fitting = lines.find(|it| it.chars().count() <= WARNING_LENGTH);
+        shortened(fitting.unwrap_or_else(|| line(cause.to_owned())))
+    }
+
+    /// The one thing to do, as a part of a sentence: what `brief` says of it after a semicolon,
+    /// and the first step of the advice, in full and without its details.
+    fn changes(&self, brief: &str) -> Vec<String> {
+        const IMPERATIVE: [&str; 5] = ["use ", "set ", "change ", "back up", "keep "];
+        let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
+        let step = self.step.trim_end_matches('.');
+        let mut letters = step.chars();
+        let first = letters.next().into_iter().flat_map(char::to_lowercase);
+        let step: String = first.chain(letters).collect();
+        let end = step.find(", so that").unwrap_or(step.len());
+        let plain = denial::without_asides(&step[..end]).replace(" on kubernetes.io/hostname", "");
+        let brief = is_change.then(|| brief.to_owned());
+        let steps = [step, plain].into_iter().filter(|it| !it.is_empty());
+        brief.into_iter().chain(steps).collect()
     }
 }
 
