@@ -350,7 +350,8 @@ impl Resource {
     }
 
     /// The names of what may be revisions with pods. No selector finds them, nor their owner, so
-    /// all with its labels are listed, a line each.
+    /// all with its labels are listed, a line each. With `resourceVersion=0` it would be one page,
+    /// however many there are, and might lack a revision whose pod has the volume by now.
     async fn names(&self, client: &Client, owner: &Owner<'_>) -> Result<Vec<Text>, RevisionsError> {
         let labels = owner
             .labels
