@@ -25,6 +25,7 @@ pub mod decode;
 pub mod delivery;
 pub mod edit;
 pub mod error;
+pub mod facts;
 pub mod field_index;
 #[cfg(feature = "files")]
 pub mod find;

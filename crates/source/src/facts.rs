@@ -3,49 +3,10 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use engine::model::object::Object;
 use engine::snapshot::Snapshot;
-use manifest::error::{Problem, ReadError};
+pub use manifest::facts::FactsError;
+use manifest::facts::apply;
 use manifest::find::{Exclude, find};
-use manifest::objects::{Item, read_objects};
-use manifest::position::line_and_column;
-use manifest::source::Source;
-
-/// The namespace of namespaced objects that name none, as for kubectl.
-const DEFAULT_NAMESPACE: &str = "default";
-
-/// Facts that could not be read. Half of the facts would mislead, so one fault in one file is
-/// enough; all faults are reported.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FactsError {
-    /// What could not be read, in the order of the files; never empty.
-    #[error("{}", lines(.0))]
-    Unreadable(Vec<ReadError>),
-    /// Some objects have placeholders, which no cluster has.
-    #[error(
-        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} remain in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
-    )]
-    Placeholders {
-        /// The paths as given.
-        paths: String,
-        /// How many objects.
-        count: usize,
-    },
-    /// No facts, most likely because the path is wrong.
-    #[error(
-        "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
-    )]
-    Nothing {
-        /// The paths as given.
-        paths: String,
-    },
-}
-
-fn lines(errors: &[ReadError]) -> String {
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    lines.join("\n")
-}
 
 /// Loads the objects in the files and directories `paths`; `-` reads `stdin`. Kinds that no
 /// verdict depends on are ignored. Other objects are absent: the files are the whole cluster.
@@ -70,59 +31,10 @@ pub(crate) fn load_into(
     stdin: &mut dyn Read,
 ) -> Result<(), FactsError> {
     let found = find(paths, &Exclude::nothing(), stdin);
-    let read = read_objects(&found.sources, false, || {});
-    let mut errors = found.errors;
-    errors.extend(read.errors);
-    let mut facts = 0_usize;
-    for mut item in read.items {
-        facts += 1;
-        if item.reference.name.is_empty() {
-            errors.push(nameless(&found.sources, &item));
-            continue;
-        }
-        place_in_default_namespace(&mut item.object);
-        cluster.apply(item.object);
-    }
-    if !errors.is_empty() {
-        return Err(FactsError::Unreadable(errors));
-    }
-    let named = || {
+    apply(cluster, &found.sources, found.errors, || {
         let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
         paths.join(", ")
-    };
-    if read.templates > 0 {
-        return Err(FactsError::Placeholders {
-            paths: named(),
-            count: read.templates,
-        });
-    }
-    if facts == 0 {
-        return Err(FactsError::Nothing { paths: named() });
-    }
-    Ok(())
-}
-
-fn nameless(sources: &[Source], item: &Item) -> ReadError {
-    let source = &sources[item.place.source];
-    let text = source.text().unwrap_or_default();
-    let (line, column) = line_and_column(&text, item.start);
-    ReadError {
-        file: source.name.clone(),
-        line: Some(line),
-        column: Some(column),
-        problem: Problem::Nameless {
-            kind: item.reference.kind.to_string(),
-        },
-    }
-}
-
-fn place_in_default_namespace(object: &mut Object) {
-    if !matches!(object, Object::Namespace(_))
-        && let Some(metadata) = object.metadata_mut()
-        && metadata.namespace.is_empty()
-    {
-        metadata.namespace = DEFAULT_NAMESPACE.into();
-    }
+    })
 }
 
 #[cfg(test)]

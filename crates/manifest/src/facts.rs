@@ -1,0 +1,108 @@
+//! Facts from texts: manifests that stand for a cluster.
+
+use engine::model::object::Object;
+use engine::snapshot::Snapshot;
+
+use super::error::{Problem, ReadError};
+use super::objects::{Item, read_objects};
+use super::position::line_and_column;
+use super::source::Source;
+
+/// The namespace of namespaced objects that name none, as for kubectl.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Facts that could not be read. Half of the facts would mislead, so one fault in one file is
+/// enough; all faults are reported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FactsError {
+    /// What could not be read, in the order of the files; never empty.
+    #[error("{}", lines(.0))]
+    Unreadable(Vec<ReadError>),
+    /// Some objects have placeholders, which no cluster has.
+    #[error(
+        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} remain in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
+    )]
+    Placeholders {
+        /// The paths as given.
+        paths: String,
+        /// How many objects.
+        count: usize,
+    },
+    /// No facts, most likely because the path is wrong.
+    #[error(
+        "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
+    )]
+    Nothing {
+        /// The paths as given.
+        paths: String,
+    },
+}
+
+fn lines(errors: &[ReadError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// Puts the objects of `sources` into `cluster`. Kinds that no verdict depends on are ignored.
+/// `errors` is what could not be opened, and `paths` what messages call the whole.
+///
+/// # Errors
+///
+/// When a text cannot be parsed, an object is malformed, or there are no facts; the facts that
+/// could be read are in the cluster all the same.
+pub fn apply(
+    cluster: &mut Snapshot,
+    sources: &[Source],
+    mut errors: Vec<ReadError>,
+    paths: impl Fn() -> String,
+) -> Result<(), FactsError> {
+    let read = read_objects(sources, false, || {});
+    errors.extend(read.errors);
+    let mut facts = 0_usize;
+    for mut item in read.items {
+        facts += 1;
+        if item.reference.name.is_empty() {
+            errors.push(nameless(sources, &item));
+            continue;
+        }
+        place_in_default_namespace(&mut item.object);
+        cluster.apply(item.object);
+    }
+    if !errors.is_empty() {
+        return Err(FactsError::Unreadable(errors));
+    }
+    if read.templates > 0 {
+        return Err(FactsError::Placeholders {
+            paths: paths(),
+            count: read.templates,
+        });
+    }
+    if facts == 0 {
+        return Err(FactsError::Nothing { paths: paths() });
+    }
+    Ok(())
+}
+
+fn nameless(sources: &[Source], item: &Item) -> ReadError {
+    let source = &sources[item.place.source];
+    let text = source.text().unwrap_or_default();
+    let (line, column) = line_and_column(&text, item.start);
+    ReadError {
+        file: source.name.clone(),
+        line: Some(line),
+        column: Some(column),
+        problem: Problem::Nameless {
+            kind: item.reference.kind.to_string(),
+        },
+    }
+}
+
+fn place_in_default_namespace(object: &mut Object) {
+    if !matches!(object, Object::Namespace(_))
+        && let Some(metadata) = object.metadata_mut()
+        && metadata.namespace.is_empty()
+    {
+        metadata.namespace = DEFAULT_NAMESPACE.into();
+    }
+}
