@@ -106,7 +106,7 @@ ALONE := unit doc explorer serve https verdicts plain
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
 $(patsubst %,rest-%,$(filter-out fmt clippy deny prose,$(REST))): rest-compiled
-$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny prose rustdoc,$(REST))): control-plane
+$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny prose playground rustdoc,$(REST))): control-plane
 
 .PHONY: $(FIRST:%=first-%) $(REST:%=rest-%)
 $(FIRST:%=first-%): first-%:
@@ -229,6 +229,10 @@ rules: ## Write docs/rules.md and docs/storage.md from what the program knows
 .PHONY: site
 site: ## Build the documentation as pages in target/site/html and check them in a browser
 	@docs/site/build target/site
+
+.PHONY: page
+page: ## Build the page on which a manifest is pasted, in target/page
+	@docs/site/playground/build target/page
 
 .PHONY: chart
 chart: ## Write the chart's README and its list of changes

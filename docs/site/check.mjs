@@ -17,7 +17,7 @@ const browser = await open();
 const links = new Map();
 const anchors = new Map();
 for (const colorScheme of ["light", "dark"]) {
-  const page = await browser.newPage({ colorScheme, viewport: { width: 375, height: 800 } });
+  const page = await browser.newPage({ colorScheme, viewport: { width: 375, height: 800 }, bypassCSP: true });
   for (const name of pages) {
     await page.goto(pathToFileURL(`${folder}/${name}`).href);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -98,7 +98,8 @@ impl Snapshot {
         facts
     }
 
-    fn objects(&self) -> Vec<Value> {
+    /// The objects that are in it.
+    pub(crate) fn objects(&self) -> Vec<Value> {
         let class = |name: &str, provisioner: &str| {
             json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
                    "metadata": {"name": name}, "provisioner": provisioner})

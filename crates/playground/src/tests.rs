@@ -1,0 +1,121 @@
+use engine::model::object::Object;
+use engine::rules::codes;
+use engine::storage::Catalog;
+use manifest::objects::read_objects;
+use serde_json::Value;
+
+use super::*;
+
+const WEB: &str = include_str!("../../../docs/site/playground/playground.html");
+
+/// The example on the page.
+fn example() -> &'static str {
+    let (_, rest) = WEB.split_once("wrap=\"off\">\n").unwrap();
+    rest.split_once("</textarea>").unwrap().0
+}
+
+fn answer(text: &str, facts: &str) -> Value {
+    serde_json::from_str(&check(text, facts, 1_790_000_000_000.0)).unwrap()
+}
+
+/// The rules that found something.
+fn rules(answer: &Value) -> Vec<String> {
+    let json: Value = serde_json::from_str(answer["json"].as_str().unwrap()).unwrap();
+    let findings = json["findings"].as_array().unwrap().iter();
+    findings
+        .map(|it| it["rule"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_example_hangs_where_its_volume_is_attached() {
+    for cluster in CLUSTERS {
+        let answer = answer(example(), cluster.facts);
+        let hangs = !["k3s", "one-node"].contains(&cluster.name);
+        let expected = if hangs {
+            vec![codes::ROLLING_UPDATE_OVERLAP]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(rules(&answer), expected, "{}", cluster.name);
+        let repaired = answer["repaired"].as_str().unwrap();
+        assert_eq!(
+            repaired.contains("type: Recreate"),
+            hangs,
+            "{}",
+            cluster.name
+        );
+        assert!(rules(&super::tests::answer(repaired, cluster.facts)).is_empty());
+    }
+}
+
+#[test]
+fn every_class_of_a_cluster_is_of_a_driver_that_is_known() {
+    let catalog = Catalog::embedded().unwrap();
+    for cluster in CLUSTERS {
+        let source = Source::at_hand(cluster.name, cluster.facts.to_owned());
+        let read = read_objects(&[source], false, || {});
+        let (mut nodes, mut defaults) = (0, 0);
+        for item in read.items {
+            match item.object {
+                Object::StorageClass(class) => {
+                    assert!(catalog.get(&class.provisioner).is_some(), "{class:?}");
+                    let key = "storageclass.kubernetes.io/is-default-class";
+                    defaults += usize::from(class.metadata.annotations.get(key).is_some());
+                }
+                Object::Node(_) => nodes += 1,
+                other => panic!("{}: {other:?}", cluster.name),
+            }
+        }
+        assert!(read.errors.is_empty() && defaults == 1, "{}", cluster.name);
+        assert_eq!(nodes == 1, cluster.name == "one-node");
+    }
+}
+
+#[test]
+fn the_runbook_has_what_is_linked() {
+    let runbook = include_str!("../../../docs/runbook.md");
+    for (rule, anchor) in RUNBOOK {
+        assert!(codes::ALL.contains(&rule), "{rule}");
+        let headings = runbook.lines().filter_map(|line| {
+            let heading = line.strip_prefix("## ").or(line.strip_prefix("### "))?;
+            Some(heading.to_lowercase().replace(' ', "-"))
+        });
+        assert!(headings.into_iter().any(|it| it == anchor), "{anchor}");
+    }
+}
+
+#[test]
+fn what_cannot_be_judged_is_said() {
+    let template = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Values.name }}\n";
+    let words = |text: &str, facts: &str| answer(text, facts).to_string();
+    assert!(words(template, "").contains("helm template"));
+    assert!(words("a: 1\n", "").contains("There is no workload"));
+    let broken = words("apiVersion: v1\nkind: Pod\na: [\n", "");
+    assert!(broken.contains("Could not be read") && !broken.contains("There is no"));
+    assert!(words(example(), "a: 1\n").contains("No facts were found here"));
+    assert!(words(example(), "kind: [\n").contains("problem"));
+    assert_eq!(explain("Back-off pulling image"), "null");
+    let line = "AttachVolume.Attach failed for volume \"pv-1\" : already attached to n1";
+    assert!(explain(line).contains("kubectl get pv pv-1"));
+}
+
+#[test]
+fn windows_line_ends_stay() {
+    let text = example().replace('\n', "\r\n");
+    let answer = answer(&text, CLUSTERS[0].facts);
+    assert_eq!(rules(&answer), [codes::ROLLING_UPDATE_OVERLAP]);
+    let repaired = answer["repaired"].as_str().unwrap();
+    assert!(repaired.contains("type: Recreate\r\n"), "{repaired}");
+}
+
+#[test]
+fn the_storage_table_has_every_part_of_the_catalog() {
+    let contents: Value = serde_json::from_str(&contents()).unwrap();
+    let rows = contents["storage"].as_array().unwrap();
+    assert!(rows.len() > 150, "{}", rows.len());
+    assert_eq!(
+        contents["clusters"].as_array().unwrap().len(),
+        CLUSTERS.len()
+    );
+}

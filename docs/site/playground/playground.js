@@ -1,0 +1,292 @@
+// The page: what is pasted goes into the program, and what it answers onto the page.
+// PROGRAM (base64 of gzip) and bindgen() are in playground-program.js.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+const COMMAND = "The command line does the same: multi-attach-guard check FILE.";
+/** The most letters of a text. More would keep the page from answering at once. */
+const MOST = 300_000;
+const EXAMPLE = $("text").value;
+const OWN = "own";
+
+let compiled;
+let program;
+let clusters = [];
+let runbook = {};
+let repaired = "";
+
+/** An element with these properties and children. */
+function make(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
+}
+
+/** Text in which what stands between backticks is code. */
+function prose(text) {
+  return make("p", {}, ...text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part)));
+}
+
+function say(sentence) {
+  $("status").textContent = sentence;
+}
+
+/** Asks the program. One that failed is in no state to be asked again: a new one takes its place. */
+function ask(name, ...values) {
+  try {
+    if (!program) {
+      program = bindgen();
+      program.initSync({ module: compiled });
+    }
+    return JSON.parse(program[name](...values));
+  } catch (error) {
+    program = undefined;
+    throw error;
+  }
+}
+
+async function unpack(base64) {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  return through(bytes, new DecompressionStream("gzip"));
+}
+
+/** The bytes that come out of a stream, or an error if they are more than `most`. */
+async function through(bytes, stream, most = Infinity) {
+  const parts = [];
+  let length = 0;
+  for (const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
+    length += value.length;
+    if (length > most) {
+      await reader.cancel();
+      throw new RangeError("too long");
+    }
+    parts.push(value);
+  }
+}
+
+function tooLong(letters) {
+  return `This text has ${letters.toLocaleString("en")} letters, and the page takes ${MOST.toLocaleString("en")}. ${COMMAND}`;
+}
+
+/** Keeps out what is too long: a browser that shows megabytes in a box answers no more. */
+function guard(event) {
+  const letters = event.data?.length ?? 0;
+  if (letters <= MOST) return;
+  event.preventDefault();
+  say(tooLong(letters));
+}
+
+/** Numbers beside the lines, those of findings marked. */
+function number(findings) {
+  const marks = new Map(findings.toReversed().map(({ line, action }) => [line, action === "warn" ? "warning" : "error"]));
+  const count = $("text").value.length > MOST ? 0 : $("text").value.split("\n").length;
+  $("lines").replaceChildren(
+    ...Array.from({ length: count }, (_, at) => make("b", { className: marks.get(at + 1) ?? "" }, `${at + 1}`)),
+  );
+  $("lines").scrollTop = $("text").scrollTop;
+}
+
+/** Selects a line of the text. */
+function jump(line) {
+  const before = $("text").value.split("\n").slice(0, line);
+  const end = before.join("\n").length;
+  $("text").focus();
+  $("text").setSelectionRange(end - before[line - 1].length, end);
+  $("text").scrollTop = Math.max(0, ($("text").scrollHeight * (line - 6)) / $("text").value.split("\n").length);
+}
+
+/** Links each finding to its line, its rule, the runbook and the installation. */
+function link(found) {
+  for (const place of found.querySelectorAll(".place")) {
+    const line = Number(place.textContent.match(/:(\d+):\d+/)[1]);
+    // The rule stands above the message, and that above the place.
+    const rule = place.previousElementSibling.previousElementSibling.querySelector("code").textContent;
+    place.classList.add("more");
+    place.replaceChildren(
+      make("button", { type: "button", className: "jump", onclick: () => jump(line) }, `line ${line}`),
+      make("a", { href: `rules.html#${rule}` }, `rule ${rule}`),
+      ...(runbook[rule] ? [make("a", { href: `runbook.html#${runbook[rule]}` }, "when it hangs already")] : []),
+      make("a", { href: "#install" }, "install the check"),
+    );
+  }
+}
+
+function draw(diff) {
+  const kinds = { "-": "del", "+": "ins" };
+  $("diff").replaceChildren(...diff.split("\n").map((line) => make(kinds[line[0]] ?? "span", {}, `${line}\n`)));
+}
+
+function check() {
+  const [text, facts] = [$("text").value, $("facts").value];
+  $("found").replaceChildren();
+  $("repair").hidden = true;
+  number([]);
+  const long = Math.max(text.length, facts.length);
+  if (long > MOST) return say(tooLong(long));
+  if (!text.trim()) return say("Paste a manifest to begin.");
+  try {
+    const begun = performance.now();
+    const answer = ask("check", text, facts, Date.now());
+    const took = Math.max(1, Math.round(performance.now() - begun));
+    if (answer.problem) return say(answer.problem);
+    $("found").innerHTML = answer.html;
+    link($("found"));
+    number(JSON.parse(answer.json).findings);
+    repaired = answer.repaired;
+    $("repair").hidden = repaired === text;
+    draw(answer.diff);
+    say(`${answer.summary} Judged in this page in ${took} ms.`);
+  } catch {
+    say(`The program failed on this text, which is a fault of the program. Change the text to go on. ${COMMAND}`);
+  }
+}
+
+function explain() {
+  const line = $("line").value;
+  $("meaning").replaceChildren();
+  if (!line.trim()) return;
+  let found;
+  try {
+    found = ask("explain", line.slice(0, MOST));
+  } catch {
+    return $("meaning").append(`The program failed on this line, which is a fault of the program. ${COMMAND}`);
+  }
+  if (!found) {
+    return $("meaning").append("This line is not known. Give the message of an Event about a volume, as kubectl describe pod shows it.");
+  }
+  const slug = found.searched.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-");
+  $("meaning").append(
+    make("h3", {}, make("a", { href: `runbook.html#${slug}` }, found.searched)),
+    prose(`${found.meaning} (${found.says})`),
+    make("h4", {}, "First look"),
+    make("pre", { className: "diff", tabIndex: 0 }, found.look.join("\n")),
+    make("h4", {}, "The way out"),
+    prose(found.fix),
+    make("p", { className: "more" }, "Causes: ", ...found.causes.map((cause) => make("a", { href: `runbook.html#${cause}` }, cause))),
+  );
+}
+
+/** The rows of the storage table that have all the words. */
+function filter() {
+  const words = $("product").value.toLowerCase().split(/\s+/);
+  let count = 0;
+  for (const row of $("products").tBodies[0].rows) {
+    row.hidden = !words.every((word) => row.dataset.words.includes(word));
+    count += row.hidden ? 0 : 1;
+  }
+  $("count").textContent = `${count} ${count === 1 ? "driver" : "drivers"}`;
+}
+
+function tabulate({ columns, storage }) {
+  const cells = (row) => row.map((cell, at) => make(at ? "td" : "th", at ? {} : { scope: "row" }, cell));
+  $("products").append(
+    make("thead", {}, make("tr", {}, ...columns.map((column) => make("th", { scope: "col" }, column)))),
+    make("tbody", {}, ...storage.map(([part, row]) => {
+      const made = make("tr", {}, ...cells(row));
+      made.dataset.words = `${part} ${row.join(" ")}`.toLowerCase();
+      return made;
+    })),
+  );
+  filter();
+}
+
+/** Puts the facts of the chosen cluster into their box; own ones are left as they are. */
+function choose() {
+  const chosen = clusters.find(({ name }) => name === $("cluster").value);
+  if (chosen) $("facts").value = chosen.facts;
+  $("facts-box").open = !chosen;
+}
+
+/** The text, and the facts if they are own ones, as a link holds them. */
+async function fragment() {
+  const cluster = $("cluster").value;
+  const held = JSON.stringify({ text: $("text").value, facts: cluster === OWN ? $("facts").value : "" });
+  const bytes = await through(new TextEncoder().encode(held), new CompressionStream("deflate-raw"));
+  const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return `#${cluster}.${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+/** Opens what the address holds after its #. */
+async function open() {
+  const [, cluster, base64] = location.hash.match(/^#([^.]*)\.(.*)$/) ?? [];
+  if (base64 === undefined) return check();
+  try {
+    const letters = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
+    const packed = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+    const bytes = await through(packed, new DecompressionStream("deflate-raw"), 8 * MOST);
+    const { text, facts } = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof text !== "string" || typeof facts !== "string") throw new TypeError("no text");
+    $("text").value = text;
+    if (cluster === OWN) $("facts").value = facts;
+    const known = [...$("cluster").options].some(({ value }) => value === cluster);
+    $("cluster").value = known ? cluster : clusters[0].name;
+    choose();
+    check();
+    if (!known) say(`The link names a cluster that this page does not know, so ${clusters[0].title} is taken. ${$("status").textContent}`);
+  } catch {
+    check();
+    say(`The link is damaged, and its text cannot be read: copy it again as a whole. ${$("status").textContent}`);
+  }
+}
+
+async function copy(text, done) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(done);
+  } catch {
+    say("The browser did not allow copying.");
+  }
+}
+
+async function share() {
+  const hash = await fragment();
+  history.replaceState(null, "", hash);
+  await copy(location.href, "The link is copied. It holds the text itself; no server has it.");
+}
+
+async function begin() {
+  try {
+    compiled = await WebAssembly.compile(await unpack(PROGRAM));
+    const contents = ask("contents");
+    ({ clusters, runbook } = contents);
+    tabulate(contents);
+  } catch {
+    return say(`This page needs WebAssembly, which this browser does not have or which is switched off. ${COMMAND}`);
+  }
+  $("cluster").append(
+    ...clusters.map(({ name, title }) => make("option", { value: name }, title)),
+    make("option", { value: OWN }, "own facts"),
+  );
+  choose();
+  let waiting;
+  const later = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(check, 150);
+  };
+  const own = () => {
+    $("cluster").value = OWN;
+    later();
+  };
+  for (const [id, event, act] of [
+    ["text", "beforeinput", guard],
+    ["facts", "beforeinput", guard],
+    ["text", "input", later],
+    ["facts", "input", own],
+    ["line", "input", explain],
+    ["product", "input", filter],
+    ["cluster", "change", () => (choose(), check())],
+    ["text", "scroll", () => ($("lines").scrollTop = $("text").scrollTop)],
+    ["share", "click", share],
+    ["example", "click", () => (($("text").value = EXAMPLE), check())],
+    ["copy", "click", () => copy(repaired, "The repaired text is copied.")],
+    ["use", "click", () => (($("text").value = repaired), check(), $("text").focus())],
+  ]) {
+    $(id).addEventListener(event, act);
+  }
+  window.addEventListener("hashchange", open);
+  await open();
+}
+
+begin();
