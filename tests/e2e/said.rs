@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::rules::codes;
+use engine::verdict::{DENIAL_LENGTH, WARNING_LENGTH};
 use serde::Deserialize;
 
 use crate::harness::Output;
@@ -75,18 +76,31 @@ pub(crate) fn denied(text: &str) -> impl Iterator<Item = &str> {
     first.chain(further).map(move |rest| &rest[..word(rest)])
 }
 
+/// The cause, one thing to do and where to read more fit into a controller's condition.
+fn assert_short(stderr: &str) {
+    let denials = stderr.split("denied the request: ").skip(1);
+    let guards = denials.filter(|it| it.contains("More: multi-attach-guard rules "));
+    for denial in guards.filter_map(|it| it.lines().next()) {
+        let length = denial.chars().count();
+        assert!(length <= DENIAL_LENGTH, "{length} characters: {denial}");
+    }
+}
+
 impl Said {
     /// Reads what kubectl printed.
     pub(crate) fn of(output: &Output) -> Self {
         let commands = printed::between_backticks(&output.stderr);
         printed::assert_listed(commands.iter().map(String::as_str), "the guard");
         let mut said = Self::default();
+        assert_short(&output.stderr);
         for line in output.stderr.lines() {
             let Some(warning) = line.strip_prefix("Warning: ") else {
                 continue;
             };
             match warning.split_once(": ") {
                 Some((rule, rest)) if codes::find(rule).is_some() => {
+                    let length = warning.chars().count();
+                    assert!(length <= WARNING_LENGTH, "{length} characters: {warning}");
                     // The object stands before it, where there is room.
                     let fixed = rest
                         .strip_prefix("fixed with ")

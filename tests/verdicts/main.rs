@@ -405,6 +405,12 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
         let before = raw.clone();
         json_patch::patch(&mut raw, patch).expect("the patch fits the object");
         assert_ne!(raw, before, "{}", case.name);
+        let fixed = verdict.findings.iter();
+        for finding in fixed.filter(|it| it.action == Action::Fix) {
+            let warning = finding.warning();
+            let ends = warning.ends_with(&finding.brief) || warning.ends_with('…');
+            assert!(ends && warning.contains(": fixed with "), "{warning}");
+        }
         let again = judge(&raw, None, &case.cluster, fix, Mode::Admit);
         assert!(again.patch.is_none(), "{}: {:?}", case.name, again.patch);
         for finding in &again.findings {

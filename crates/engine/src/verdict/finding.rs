@@ -206,7 +206,11 @@ impl Finding {
             Some(at) if self.certainty != Certainty::Verified => &cause[at..],
             _ => "",
         };
-        let changes = self.changes(rest);
+        let changes = match self.action {
+            // The change is made.
+            Action::Fix => Vec::new(),
+            _ => self.changes(rest),
+        };
         let whole = changes.iter().map(|change| format!("{cause}; {change}"));
         let alone = changes.iter().map(|change| format!("{change}{condition}"));
         // What is not known stands in no rule's name.

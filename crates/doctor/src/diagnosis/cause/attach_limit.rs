@@ -33,7 +33,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         false => format!(" Attached are: {}.", shown.join(", ")),
     };
     Some(format!(
-        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and the others are out of the question.{shown}",
+        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{shown}",
         stuck.pod.meta.name
     ))
 }

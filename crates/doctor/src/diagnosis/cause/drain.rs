@@ -44,7 +44,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         _ => "any moment now".to_owned(),
     };
     Some(format!(
-        "By its affinity, pod {} must run where pods like it run, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken when a pod goes (kubernetes/kubernetes#141354); by itself, it tries again {again}.",
+        "Affinity sends pod {} to the node of pods like it, and the last of those has left {left}. It may go anywhere now, but a leaving pod does not wake the scheduler (kubernetes/kubernetes#141354); it tries again {again}.",
         stuck.pod.meta.name
     ))
 }
@@ -53,6 +53,6 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     vec![SuggestedAction::new(
         Purpose::WayOut,
         stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
-        "Nothing stops, as the pod has not started. Its controller makes another one, at which the scheduler looks at once.",
+        "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
     )]
 }

@@ -207,11 +207,11 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let driver = stuck.driver();
     let log = match fault.verb {
         MOUNT => format!(
-            "The log of {driver}'s node plugin on {} says the rest.",
+            "For the rest, see the log of {driver}'s node plugin on {}.",
             fault.node
         ),
         _ => format!(
-            "The log of {driver}'s controller, in the container csi-attacher, says the rest."
+            "For the rest, see the log of {driver}'s controller, in the container csi-attacher."
         ),
     };
     let advice = match other {

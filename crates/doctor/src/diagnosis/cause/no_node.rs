@@ -34,7 +34,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let volume = stuck.volume.as_deref().unwrap_or(stuck.claim);
     let Some(reach) = &stuck.used.reach else {
         return Some(format!(
-            "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. From which, could not be read."
+            "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
         ));
     };
     let nodes = nodes_of(stuck);

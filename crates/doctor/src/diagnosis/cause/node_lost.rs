@@ -160,7 +160,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
         SuggestedAction::note(
-            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Only otherwise go on.",
+            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Go on only if you cannot.",
         ),
         SuggestedAction::note(&power(&node)),
     ];

@@ -24,7 +24,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let is_free = stuck.has_no_volume() && stuck.volume.is_none() && stuck.binds_late();
     is_free.then(|| {
         format!(
-            "Pod {} was put on node {node} by `nodeName`, past the scheduler. Claim \"{}\" is of a class that binds late (WaitForFirstConsumer), and it is the scheduler that has such a claim bound: it never gets a volume.",
+            "Pod {} was put on node {node} by `nodeName`, past the scheduler. The class of claim \"{}\" binds late (WaitForFirstConsumer), when the scheduler chooses a node: the claim never gets a volume.",
             stuck.pod.meta.name, stuck.claim
         )
     })
@@ -65,13 +65,13 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
             let way = changed.change(
                 command,
                 &format!(
-                    "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which has the claim bound there."
+                    "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which binds the claim there."
                 ),
             );
             steps.extend(changed::kept(stuck, vec![way]));
         }
         _ => steps.push(SuggestedAction::note(&format!(
-            "In the manifest of {}, replace `nodeName: {node}` by `nodeSelector: {{{HOSTNAME}: {hostname}}}`, and create the pod anew: it has not started, so nothing is lost.",
+            "In the manifest of {}, replace `nodeName: {node}` by `nodeSelector: {{{HOSTNAME}: {hostname}}}`, and recreate the pod: it has not started, so nothing is lost.",
             changed.shown
         ))),
     }

@@ -70,10 +70,7 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
             let way = SuggestedAction::new(
                 Purpose::WayOut,
                 stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
-                &format!(
-                    "The pod goes. {} may make another one, as only its controller knows how many it wants.",
-                    changed.shown
-                ),
+                &format!("The pod is deleted; {} may create another.", changed.shown),
             );
             return vec![way, another_storage(stuck)];
         }

@@ -219,7 +219,7 @@ fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<S
     if stuck.workload().and_then(changed::rollout).is_none() {
         return vec![
             SuggestedAction::note(&format!(
-                "Take the new revision back, or have the old pod stopped first, at {}: what is done to {} by hand, its controller may undo.",
+                "Take the new revision back, or have the old pod stopped first, at {}: its controller may undo a change to {} by hand.",
                 rolled_out(stuck),
                 changed.shown
             )),

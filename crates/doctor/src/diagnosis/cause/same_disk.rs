@@ -85,7 +85,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let node = twin.attachment.map(|it| it.node.as_str());
     let node = node.or(twin.pod.and_then(|it| it.node.as_deref()));
     Some(format!(
-        "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, by however many volumes it is known.",
+        "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
         twin.volume.metadata.name,
         claim.unwrap_or_default(),
         twin.driver(),
@@ -106,7 +106,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                     "-o",
                     "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name",
                 ]),
-                "Nothing. Two lines with the same driver and handle are the two.",
+                "Nothing. The two lines with the same driver and handle are the two volumes.",
             ),
             SuggestedAction::note(ONE_VOLUME),
         ];

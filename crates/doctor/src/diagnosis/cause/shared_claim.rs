@@ -164,7 +164,7 @@ fn together<'a>(
     let mut recreated = String::new();
     if admits == Admits::WithoutSelector {
         spec["nodeSelector"] = Value::Null;
-        recreated.push_str(" Its nodeSelector, which keeps it off that node, goes.");
+        recreated.push_str(" Its nodeSelector, which keeps it off that node, is removed.");
     }
     let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
     if own.workload.is_some_and(surges) {

@@ -62,7 +62,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             attaches,
             for_seconds,
         } => format!(
-            "The driver was requested {} ago to {} node {}, and says neither that it has done so nor why not. Where its external-attacher runs, that takes seconds.",
+            "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
             span(for_seconds),
             match attaches {
                 true => "attach the volume to",

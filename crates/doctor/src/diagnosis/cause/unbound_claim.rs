@@ -254,7 +254,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             describe,
             classes(stuck),
             note(
-                "See that the StorageClass exists and that its provisioner runs; the log of the container csi-provisioner says the rest.",
+                "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
             ),
         ],
     }

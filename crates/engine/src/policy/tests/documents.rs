@@ -321,5 +321,15 @@ fn the_schemas_know_the_keys_that_the_policy_has() {
         keys.sort();
         assert_eq!(keys, known_keys(known), "{key}");
     }
-    assert!(EXAMPLE.starts_with("# yaml-language-server: $schema="));
+    // The first line of whole files, in the example and on the pages, is for editors.
+    let schema = EXAMPLE.lines().next().unwrap_or_default();
+    assert!(schema.starts_with("# yaml-language-server: $schema=https://"));
+    assert!(schema.ends_with("/docs/policy.schema.json"), "{schema}");
+    assert!(blocks(REFERENCE, "yaml")[0].starts_with(schema));
+    let repository = include_str!("../../../../../docs/gitops.md");
+    let policy = blocks(repository, "yaml");
+    let mut policy = policy
+        .iter()
+        .filter_map(|it| it.strip_prefix("# .multi-attach-guard.yaml\n"));
+    assert!(policy.next().is_some_and(|it| it.starts_with(schema)));
 }

@@ -117,7 +117,7 @@ fn a_pod_that_names_its_node() {
     assert_says(
         &node_named(),
         "node-name-unbound",
-        &["it never gets a volume"],
+        &["the claim never gets a volume"],
     );
     assert_eq!(
         ways(&node_named(), "node-name-unbound"),

@@ -213,7 +213,7 @@ fn what_rolls_out_replica_sets_itself_is_known() {
     assert!(
         says(
             &of_it,
-            "at Fleet web: what is done to ReplicaSet web-new by hand"
+            "at Fleet web: its controller may undo a change to ReplicaSet web-new by hand"
         ),
         "{of_it:#?}"
     );
