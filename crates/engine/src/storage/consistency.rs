@@ -212,7 +212,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0x7398_24da_be78_9d5d,
+        0x9c1d_27d3_bcdf_b66b,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
