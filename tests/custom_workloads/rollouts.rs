@@ -6,6 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::harness::GuardOptions;
 use crate::{Stage, World, multi_attach};
 
 /// A Rollout of one pod, and how its first update ends.
@@ -186,6 +187,62 @@ impl<'w> Rollout<'w> {
     }
 }
 
+impl Rollout<'_> {
+    /// Goes back to the stable template, which the guard lets pass and the controller needs no pod
+    /// for: the node of the pod that is there takes no other.
+    fn goes_back(&self) -> Result<(), String> {
+        let options = GuardOptions {
+            arguments: vec!["--custom-workloads".to_owned()],
+            ..GuardOptions::default()
+        };
+        let plane = self.0.world.plane;
+        let guard = plane.guard(&self.0.namespace, &options);
+        let said = |image: &str| -> Result<Value, String> {
+            let review = self.review(image)?;
+            let request = plane.http().post(format!("{}/validate", guard.url));
+            let answer = plane.block_on(async {
+                let answer = request.json(&review).send().await?;
+                answer.json::<Value>().await
+            });
+            answer
+                .map(|it| it["response"].clone())
+                .map_err(|it| it.to_string())
+        };
+        self.0.until("the guard to refuse a third image", || {
+            let answer = said("example.com/app:3")?;
+            match answer["allowed"] == false {
+                true => Ok(()),
+                false => Err(answer.to_string()),
+            }
+        })?;
+        let answer = said("example.com/app:1")?;
+        let warnings = answer["warnings"].to_string();
+        if !warnings.contains("This is a rollback to ReplicaSet web-") {
+            return Err(format!("the way back: {answer}"));
+        }
+        let image = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "example.com/app:1"}]);
+        self.patch("json", &image)?;
+        self.until_over()
+    }
+
+    /// An update of the Rollout as it is to that image.
+    fn review(&self, image: &str) -> Result<Value, String> {
+        let old = self.0.list("rollouts")?.pop().unwrap_or_default();
+        let mut new = old.clone();
+        new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        let (group, version) = ("argoproj.io", "v1alpha1");
+        Ok(json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "7d6a3f0e", "operation": "UPDATE", "object": new, "oldObject": old,
+                "kind": {"group": group, "version": version, "kind": "Rollout"},
+                "resource": {"group": group, "version": version, "resource": "rollouts"},
+                "name": "web", "namespace": self.0.namespace, "userInfo": {"username": "alice"},
+            },
+        }))
+    }
+}
+
 fn foresees_a_deadlock(findings: &[Value]) -> bool {
     findings.iter().any(|it| it["outcome"] == "deadlock")
 }
@@ -203,6 +260,9 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
     let mut tried = Vec::new();
     if case.is_scaled_to_0 {
         return Ok(tried);
+    }
+    if hangs {
+        rollout.goes_back()?;
     }
     let remedies = findings.iter().filter(|it| it["outcome"] == "deadlock");
     for remedy in remedies.flat_map(|it| it["remedies"].as_array().into_iter().flatten()) {
