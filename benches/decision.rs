@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use engine::snapshot::Snapshot;
 use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
-use multi_attach_guard::cli::policy_file;
 use shared::cluster::{LARGE, SMALL, Size};
 use shared::reviews::{Sample, samples, skim};
+use source::policy_file;
 use webhook::admission::{Decision, Endpoint, Received};
 
 const ROUNDS: usize = 41;

@@ -15,9 +15,9 @@ use std::time::Duration;
 use engine::model::object::{Object, ObjectRef};
 use engine::snapshot::Snapshot;
 use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
-use multi_attach_guard::cli::policy_file;
 use serde_json::Value;
 use shared::knots::{GOAL, Knot, Lot};
+use source::policy_file;
 
 const WORLDS: usize = 300;
 

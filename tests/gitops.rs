@@ -15,8 +15,9 @@ use std::process::{Command, Output};
 use clap::Parser;
 use engine::remedy::REMEDIES;
 use engine::rules::codes;
-use multi_attach_guard::cli::{Cli, policy_file};
+use multi_attach_guard::cli::Cli;
 use serde_json::Value;
+use source::policy_file;
 
 const PROGRAM: &str = "multi-attach-guard";
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::cluster::{ClusterArgs, ClusterError};
 use super::output::{complain, print};
-use super::policy_file::{self, PolicyFileError};
 use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
@@ -18,6 +17,7 @@ use engine::storage::{Catalog, CatalogError, ClassModes, ClassSummary, ModeSumma
 use report::products::{self, Product};
 use report::safe;
 use source::facts::{self, FactsError};
+use source::policy_file::{self, PolicyFileError};
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]

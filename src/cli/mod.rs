@@ -12,7 +12,6 @@ mod log_queue;
 mod logging;
 mod output;
 mod policies;
-pub mod policy_file;
 mod removed;
 mod rules;
 mod serve;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::earlier::{Earlier, EarlierError};
+use super::earlier::{self, EarlierError};
 use super::format;
-use report::{Format, Report, Style, Summary, WIDEST, safe};
+use report::{Earlier, Format, Report, Style, Summary, WIDEST, safe};
 
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,7 +52,7 @@ impl ReportArgs {
     /// The earlier report to compare with, read before anything else: a mistake in it should
     /// not cost the reading of a large cluster.
     pub(super) fn earlier(&self) -> Result<Option<Earlier>, EarlierError> {
-        self.compare.as_deref().map(Earlier::read).transpose()
+        self.compare.as_deref().map(earlier::read).transpose()
     }
 
     /// How text is written, to a terminal or elsewhere.

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use clap::CommandFactory;
-use multi_attach_guard::cli::{Cli, policy_file};
+use multi_attach_guard::cli::Cli;
 use serde_json::Value;
+use source::policy_file;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_multi-attach-guard");
 

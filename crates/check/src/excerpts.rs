@@ -2,12 +2,12 @@
 //! and the claim's access modes where they stand in another file.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use serde_json::Value;
 
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
-use super::report::line_around;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -233,4 +233,20 @@ fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
 fn line_before(text: &str, line: usize) -> String {
     let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
     before.unwrap_or_default().to_owned()
+}
+
+/// The line that the byte `at` is on, without its end.
+pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let start = before.map_or(0, |newline| newline + 1);
+    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
+    let end = after.map_or(bytes.len(), |newline| at + newline);
+    let end = if end > start && bytes[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    };
+    start..end
 }

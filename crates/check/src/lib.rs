@@ -62,6 +62,7 @@
 mod excerpts;
 mod files;
 mod fold;
+mod hints;
 pub mod hunk;
 mod judge;
 mod merge_patch;
@@ -78,6 +79,7 @@ mod unused_suppressions;
 mod written;
 
 pub use files::{Files, NoFiles};
+pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};
 pub use repair::{Edited, Edits, Repair};

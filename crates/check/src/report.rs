@@ -1,9 +1,8 @@
 //! The last stage: from findings to a report that says where each of them stands.
 
-use std::ops::Range;
 use std::path::Path;
 
-use super::excerpts::{self, Claims};
+use super::excerpts::{self, Claims, line_around};
 use super::files::Files;
 use super::fold;
 use super::hunk;
@@ -203,20 +202,4 @@ const fn shows_fixes(format: Format) -> bool {
 /// Whether the format shows the lines at fault.
 const fn shows_excerpts(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
-}
-
-/// The line that the byte `at` is on, without its end.
-pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
-    let bytes = text.as_bytes();
-    let at = at.min(bytes.len());
-    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
-    let start = before.map_or(0, |newline| newline + 1);
-    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
-    let end = after.map_or(bytes.len(), |newline| at + newline);
-    let end = if end > start && bytes[end - 1] == b'\r' {
-        end - 1
-    } else {
-        end
-    };
-    start..end
 }

@@ -7,6 +7,8 @@
 //! the other, or a directory that is removed while it is opened would otherwise
 //! count as a change that nobody made.
 
+mod replace;
+
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,8 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+pub use replace::{ReplaceError, replace};
 
 /// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
 /// (Kubernetes documentation, "Secrets").

@@ -16,6 +16,7 @@ mod deliver;
 mod discover;
 mod fetch;
 mod files;
+mod program;
 mod progress;
 mod reason;
 mod releases;
@@ -32,8 +33,8 @@ use discover::{Files, ReadOptions, discover};
 use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
+pub use program::confine::{ConfineOptions, confine};
 use rendering::Rendering;
-pub use rendering::confine::{ConfineOptions, confine};
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
 

@@ -1,6 +1,6 @@
 //! Why something is not rendered.
 
-use super::rendering::command_line::RefusedWord;
+use super::program::command_line::RefusedWord;
 use report::Missing;
 
 /// Why something is not rendered.

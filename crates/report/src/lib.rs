@@ -6,6 +6,7 @@
 
 mod concise;
 pub mod diagnosis;
+mod earlier;
 mod github;
 mod html;
 mod json;
@@ -20,6 +21,7 @@ mod sarif;
 mod text;
 mod words;
 
+pub use earlier::Earlier;
 pub use words::{by_namespace, listed, severities};
 
 use std::collections::BTreeMap;

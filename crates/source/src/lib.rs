@@ -3,6 +3,7 @@
 //! * [`informer`] watches a live cluster and keeps its snapshot up to date, for the webhook. It
 //!   looks up objects that the snapshot lacks, and confirms verdicts with the API server.
 //! * [`one_shot`] reads a live cluster once, as far as the user's rights go, for the commands.
+//! * [`policy_file`] reads the policy, and follows it.
 //! * [`facts`] reads files that stand for a cluster; [`snapshot`] writes such a file.
 //!
 //! ```
@@ -41,6 +42,7 @@ pub mod informer;
 mod list;
 mod lookup;
 pub mod one_shot;
+pub mod policy_file;
 mod resource;
 pub mod revisions;
 mod single_flight;

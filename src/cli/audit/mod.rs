@@ -25,7 +25,6 @@ use super::diagnose::{Asked, AskedError};
 use super::earlier::EarlierError;
 use super::output::{ReportArgs, exit_code, print_report};
 use super::policies::Installed;
-use super::policy_file::{self, PolicyFileError};
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -36,6 +35,7 @@ use objects::{Audited, Commands};
 use report::live::{Origin, Override, Stuck};
 use report::{Format, Notice, Report, by_namespace};
 use source::one_shot::OneShot;
+use source::policy_file::{self, PolicyFileError};
 
 /// The options of `audit`.
 #[derive(Args, Clone, Debug)]

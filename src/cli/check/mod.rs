@@ -6,9 +6,6 @@
 //!
 //! `--fix` writes, then runs the same line again.
 
-mod hints;
-mod replace;
-
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -20,16 +17,16 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, ClusterError};
 use super::earlier::EarlierError;
 use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
-use super::policy_file::{self, PolicyFileError};
-use ::check::{Edits, Parsed, Repair, parse, unused_exemptions};
+use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::Mode;
+use files::replace;
 use manifest::find::{Exclude, ExcludeError};
 use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
-use replace::replace;
 use report::{Format, Report, safe};
 use source::facts::{self, FactsError};
+use source::policy_file::{self, PolicyFileError};
 
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]
@@ -216,8 +213,13 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);
     }
-    hints::explain_fix(&mut report, options);
-    report.hints = hints::of(&report, options);
+    let hints = Hints {
+        fix: options.fix,
+        diff: options.diff,
+        names_remedy: options.remedy.is_some(),
+        knows_cluster: options.reads_cluster() || !options.facts.is_empty(),
+    };
+    hints.add_to(&mut report);
     finish(options, &report)
 }
 

@@ -24,7 +24,6 @@ use tracing_subscriber::util::TryInitError;
 pub use options::{CertificateOptions, ServeOptions};
 
 use super::log_queue::LogQueue;
-use super::policy_file::PolicyFileError;
 use clients::Clients;
 use kept_objects::{Health, Writer};
 use policy::CurrentPolicy;
@@ -32,6 +31,7 @@ use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
+use source::policy_file::PolicyFileError;
 use view::FactSource;
 use webhook::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
 use webhook_certs::CertError;

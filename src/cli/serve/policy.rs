@@ -9,8 +9,8 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use super::options::ServeOptions;
-use crate::cli::policy_file::{self, PolicyFile, PolicyFileError};
 use engine::verdict::EffectivePolicy;
+use source::policy_file::{self, PolicyFile, PolicyFileError};
 use webhook::server::{HealthSource, Metrics, Readiness};
 
 /// How often the policy file is compared with what is in use. A kubelet needs

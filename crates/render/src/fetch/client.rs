@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Resolver, Unasked};
-use crate::rendering::program::Failure;
+use crate::program::run::Failure;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode, Url, redirect};
 

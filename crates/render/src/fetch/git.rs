@@ -17,9 +17,9 @@ use super::Download;
 use super::client::{Client, FetchError};
 use super::repository::best;
 use crate::files::GIT;
-use crate::rendering::command_line::{CommandLine, Field, Word};
-use crate::rendering::group::Groups;
-use crate::rendering::program::{Failure, Limits, on_path, output};
+use crate::program::command_line::{CommandLine, Field, Word};
+use crate::program::group::Groups;
+use crate::program::run::{Failure, Limits, on_path, output};
 
 /// The most bytes of a pack.
 pub(super) const MAX_PACK: u64 = 64 << 20;

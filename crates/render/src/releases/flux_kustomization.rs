@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::context::RenderContext;
 use super::helm_release::revision;
-use super::variables::Variables;
 use super::{Chart, Delivers, Owner, Read, Reason, Release, at, items, text};
 use crate::rendering::roots::{RootKind, holds};
+use crate::rendering::variables::Variables;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;

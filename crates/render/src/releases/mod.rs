@@ -11,7 +11,6 @@ mod helm_release;
 mod known;
 mod origin;
 mod values;
-mod variables;
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -24,6 +23,7 @@ use super::reason::Reason;
 use super::rendering::dependencies;
 use super::rendering::release::{ChartFiles, ChartJob, Job, Setting};
 use super::rendering::roots::{self, Root, RootKind};
+use super::rendering::variables::Variables;
 pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
 use known::Known;
@@ -31,7 +31,6 @@ use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 use report::Unopened;
 use values::Layer;
-pub(super) use variables::Variables;
 
 /// How deep an Application may lie in the charts of others.
 pub(super) const MAX_DEPTH: usize = 4;

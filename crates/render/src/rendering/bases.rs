@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use manifest::delivery::value_of;
 use serde_json::Value;
 
-use super::super::fetch::Base;
-use super::program::Failure;
 use super::roots::{Fetched, Root};
-use super::sandbox::Copy;
+use crate::fetch::Base;
+use crate::program::run::Failure;
+use crate::program::sandbox::Copy;
 
 /// The fields of a kustomization that name bases and files.
 const FIELDS: [&str; 4] = ["resources", "bases", "components", "patchesStrategicMerge"];

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::fetch::Remote;
-use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use super::roots::{CHART, Places, Root, RootKind};
+use crate::fetch::Remote;
+use crate::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use manifest::delivery::value_of;
 
 /// A chart that another one names and does not hold.

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use manifest::delivery::value_of;
 use serde_json::{Map, Value, json};
 
-use super::super::files::{is_inside, normal};
-use super::super::reason::Reason;
-use super::command_line::{CommandLine, Field, Word};
-use super::program::Failure;
 use super::roots::{Inflated, Root};
-use super::sandbox::Copy;
 use super::{MAX_VALUES, Renderer, helm_template};
 use crate::files::text_inside;
+use crate::files::{is_inside, normal};
+use crate::program::command_line::{CommandLine, Field, Word};
+use crate::program::run::Failure;
+use crate::program::sandbox::Copy;
+use crate::reason::Reason;
 
 /// The fields of an entry that are read here.
 const FIELDS: [&str; 14] = [

@@ -5,17 +5,12 @@
 //! object, a line `# Source: FILE` names the file it came from.
 
 mod bases;
-pub(super) mod command_line;
-pub(super) mod confine;
 pub(super) mod dependencies;
-mod executable;
-pub(super) mod group;
 mod inflate;
 mod origin;
-pub(super) mod program;
 pub(super) mod release;
 pub(super) mod roots;
-mod sandbox;
+pub(super) mod variables;
 
 use std::cell::OnceCell;
 use std::fs;
@@ -31,17 +26,17 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use super::files::text_inside;
-use super::reason::Reason;
-use super::repository::Repository;
 use crate::Say;
-use command_line::{CommandLine, Field, Word};
-use group::Groups;
+use crate::files::text_inside;
+use crate::program::command_line::{CommandLine, Field, Word};
+use crate::program::group::Groups;
+use crate::program::run::{Failure, Limits, on_path, output};
+use crate::program::sandbox::{Copy, Sandbox};
+use crate::reason::Reason;
+use crate::repository::Repository;
 use origin::Naming;
-use program::{Failure, Limits, on_path, output};
 use release::Job;
 use roots::{Root, RootKind};
-use sandbox::{Copy, Sandbox};
 
 /// The most charts and kustomizations that one run renders.
 const MAX_ROOTS: usize = 5_000;
@@ -357,7 +352,7 @@ impl Renderer {
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {
             let path = Path::new(inner).join(name.as_str().unwrap_or_default());
-            *name = super::files::normal(&path).to_string_lossy().into();
+            *name = crate::files::normal(&path).to_string_lossy().into();
         }
         let resources: Vec<String> = match &root.generated {
             Some(names) => {
@@ -370,7 +365,7 @@ impl Renderer {
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self.kustomize(around, fields, &copy).await?;
         let file_of = |origin: &str| {
-            let file = copy.original(&super::files::normal(&around.join(origin)));
+            let file = copy.original(&crate::files::normal(&around.join(origin)));
             inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
         };
         let fetched = root.laid_out.as_deref();

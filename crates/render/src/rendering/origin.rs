@@ -100,8 +100,8 @@ fn shown(path: &Path) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::super::super::files::normal;
     use super::{Naming, of_helm, of_kustomize};
+    use crate::files::normal;
 
     #[test]
     fn files_are_named_as_the_user_names_them() {

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::super::files::text_inside;
-use super::super::reason::Reason;
-use super::super::releases::Variables;
-use super::command_line::{CommandLine, Field, Word};
-use super::program::Failure;
 use super::roots::Root;
-use super::sandbox::Copy;
+use super::variables::Variables;
 use super::{Renderer, helm_template, origin};
+use crate::files::text_inside;
+use crate::program::command_line::{CommandLine, Field, Word};
+use crate::program::run::Failure;
+use crate::program::sandbox::Copy;
+use crate::reason::Reason;
 use manifest::source::MAX_BYTES;
 
 /// What is rendered for a release, with everything at hand.

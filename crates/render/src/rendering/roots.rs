@@ -7,11 +7,11 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::super::fetch::{Base, Fetcher};
-use super::super::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
-use super::super::reason::Reason;
-use super::super::repository::Repository;
-use super::sandbox::leads_above;
+use crate::fetch::{Base, Fetcher};
+use crate::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
+use crate::program::sandbox::leads_above;
+use crate::reason::Reason;
+use crate::repository::Repository;
 use check::Files as _;
 use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
 

@@ -2,9 +2,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::super::fetch::{Fetch, FetchOptions, Fetcher};
-use super::super::super::reason::Reason;
 use super::{Places, Repository, Root, RootKind, find};
+use crate::fetch::{Fetch, FetchOptions, Fetcher};
+use crate::reason::Reason;
 
 fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
     let folder = tempfile::tempdir().unwrap();

@@ -6,12 +6,13 @@ use std::path::Path;
 
 /// Why a file was not replaced. Each is a sentence.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReplaceError {
+pub enum ReplaceError {
     /// Only one of its names would have the new text.
     #[error(
         "This file has {0} names (hard links), and a new file would take the place of one of them only, so it is left as it is; --diff shows the change."
     )]
     HardLinks(u64),
+    /// The system does not let it.
     #[error("This file cannot be written: {0}.")]
     Write(#[from] io::Error),
 }
@@ -21,7 +22,10 @@ pub(super) enum ReplaceError {
 ///
 /// The text is first written to a new file with a name of its own beside the old one, so that
 /// neither a link in a repository nor what a run left behind that was killed is in the way.
-pub(super) fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
+///
+/// # Errors
+/// It has several names, or cannot be written.
+pub fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
     let path = path.canonicalize()?;
     let metadata = fs::metadata(&path)?;
     let links = links(&metadata);

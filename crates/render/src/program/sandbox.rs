@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::super::files::{GIT, is_inside, normal};
 use super::command_line::CommandLine;
 use super::confine::IN_FORCE;
 use super::executable::{Executable, of};
-use super::program::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
+use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
+use crate::files::{GIT, is_inside, normal};
 
 /// The most bytes and entries that the copy for one root may have.
 const MAX_COPY: u64 = 64 << 20;
@@ -72,17 +72,17 @@ const PROGRAMS: [&str; 7] = [
 ];
 
 /// How programs are started.
-pub(super) struct Sandbox {
+pub(crate) struct Sandbox {
     /// `unshare`, and which of [`NAMESPACES`] it gives.
     unshare: Option<(PathBuf, usize)>,
     /// This program, where it can confine others.
     confine: Option<PathBuf>,
     /// A folder of our own, without links.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Sandbox {
-    pub(super) async fn new(folder: PathBuf) -> io::Result<Self> {
+    pub(crate) async fn new(folder: PathBuf) -> io::Result<Self> {
         let mut sandbox = Self {
             unshare: None,
             confine: None,
@@ -135,12 +135,12 @@ impl Sandbox {
     }
 
     /// Whether no program can reach a network.
-    pub(super) const fn is_offline(&self) -> bool {
+    pub(crate) const fn is_offline(&self) -> bool {
         self.unshare.is_some()
     }
 
     /// What confines the programs, and what does not.
-    pub(super) fn in_force(&self) -> String {
+    pub(crate) fn in_force(&self) -> String {
         let landlock = self.confine.as_ref().map(|_| "Landlock");
         let namespaces = self
             .unshare
@@ -165,12 +165,12 @@ impl Sandbox {
     }
 
     /// Whether anything confines the programs.
-    pub(super) const fn is_confined(&self) -> bool {
+    pub(crate) const fn is_confined(&self) -> bool {
         self.confine.is_some() || self.unshare.is_some()
     }
 
     /// A command that runs `program` in here, which reads no other folder of ours than `copy`.
-    pub(super) fn command(
+    pub(crate) fn command(
         &self,
         program: &Path,
         line: &CommandLine,
@@ -254,7 +254,7 @@ impl Sandbox {
 }
 
 /// A copy of some folders, which goes when this is dropped.
-pub(super) struct Copy {
+pub(crate) struct Copy {
     folder: tempfile::TempDir,
     /// The folder that all of them are in, but for those in `fetched`.
     top: PathBuf,
@@ -264,13 +264,13 @@ pub(super) struct Copy {
 
 impl Copy {
     /// A folder in `under` with nothing in it yet.
-    pub(super) fn empty(under: &Path) -> Result<Self, Failure> {
+    pub(crate) fn empty(under: &Path) -> Result<Self, Failure> {
         Self::of(&BTreeSet::new(), under, None, under)
     }
 
     /// Copies `folders`, which are without links and lie in `top` or in `fetched`, into a folder
     /// in `under`.
-    pub(super) fn of(
+    pub(crate) fn of(
         folders: &BTreeSet<PathBuf>,
         top: &Path,
         fetched: Option<&Path>,
@@ -298,7 +298,7 @@ impl Copy {
 
     /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy
     /// of `folder`.
-    pub(super) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
+    pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
         let folder = self.of_original(folder);
         fs::create_dir_all(&folder)?;
         let at = folder.join(name);
@@ -309,12 +309,12 @@ impl Copy {
     }
 
     /// The folder that holds the copy, for a file beside it.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Where `original` is in the copy.
-    pub(super) fn of_original(&self, original: &Path) -> PathBuf {
+    pub(crate) fn of_original(&self, original: &Path) -> PathBuf {
         if let Some(fetched) = &self.fetched
             && let Ok(inner) = original.strip_prefix(fetched)
         {
@@ -325,7 +325,7 @@ impl Copy {
     }
 
     /// What the path `copied` is a copy of.
-    pub(super) fn original(&self, copied: &Path) -> PathBuf {
+    pub(crate) fn original(&self, copied: &Path) -> PathBuf {
         if let Some(fetched) = &self.fetched
             && let Ok(inner) = copied.strip_prefix(self.fetched_root())
         {
@@ -338,7 +338,7 @@ impl Copy {
     }
 
     /// The text with the names of originals in place of those of the copy.
-    pub(super) fn with_originals(&self, text: &str) -> String {
+    pub(crate) fn with_originals(&self, text: &str) -> String {
         let root = self.root();
         let text = text
             .replace(&format!("{}/", root.display()), "")
@@ -445,10 +445,10 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 
 impl Failure {
     /// The limits of a copy, for messages.
-    pub(super) const COPY_LIMITS: (u64, usize) = (MAX_COPY >> 20, MAX_ENTRIES);
+    pub(crate) const COPY_LIMITS: (u64, usize) = (MAX_COPY >> 20, MAX_ENTRIES);
 }
 
 /// Whether `name`, written in a file of `folder`, leads above `top`.
-pub(super) fn leads_above(top: &Path, folder: &Path, name: &str) -> bool {
+pub(crate) fn leads_above(top: &Path, folder: &Path, name: &str) -> bool {
     !Path::new(name).is_absolute() && !normal(&folder.join(name)).starts_with(top)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Reason;
+use crate::reason::Reason;
 
 /// The most bytes that a text may grow to, and those of one expression.
 const MAX_TEXT: usize = 64 << 20;
@@ -40,7 +40,7 @@ impl Extend<(String, String)> for Variables {
 }
 
 impl Variables {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

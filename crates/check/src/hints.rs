@@ -2,13 +2,32 @@
 
 use std::collections::BTreeSet;
 
-use super::CheckOptions;
 use engine::policy::Action;
 use engine::rules::{Certainty, Outcome};
 use report::{Located, Report};
 
-/// A sentence for each way that is open.
-pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
+/// What the user asked for, as far as it decides what to do next.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints {
+    /// `--fix`.
+    pub fix: bool,
+    /// `--diff`.
+    pub diff: bool,
+    /// `--remedy`.
+    pub names_remedy: bool,
+    /// Whether facts about the cluster are known.
+    pub knows_cluster: bool,
+}
+
+impl Hints {
+    /// Says what `--fix` does about each finding, and a sentence for each way that is open.
+    pub fn add_to(self, report: &mut Report) {
+        explain_fix(report, self);
+        report.hints = ways(report, self);
+    }
+}
+
+fn ways(report: &Report, options: Hints) -> Vec<String> {
     let reported: Vec<&Located> = report
         .findings
         .iter()
@@ -35,7 +54,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
             (is_unknown || finding.certainty == Certainty::Assumed) && !located.is_unrendered
         })
         .count();
-    if unknown > 0 && options.facts.is_empty() && !options.reads_cluster() {
+    if unknown > 0 && !options.knows_cluster {
         let findings = match unknown {
             1 => "1 finding is a guess".to_owned(),
             more => format!("{more} findings are guesses"),
@@ -48,7 +67,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
 }
 
 /// Says of each finding what `--fix` does about it, or why it leaves it alone.
-pub(super) fn explain_fix(report: &mut Report, options: &CheckOptions) {
+fn explain_fix(report: &mut Report, options: Hints) {
     let found = report.findings.iter_mut();
     for located in found.filter(|it| it.finding.action != Action::Ignore) {
         let by_fix = match left_alone(located, options) {
@@ -62,7 +81,7 @@ pub(super) fn explain_fix(report: &mut Report, options: &CheckOptions) {
 }
 
 /// Why `--fix` does not change what is at fault.
-fn left_alone(located: &Located, options: &CheckOptions) -> Option<String> {
+fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let finding = &located.finding;
     let place = located.place.as_ref();
     let template = place.and_then(|it| it.template.as_deref());
@@ -70,7 +89,7 @@ fn left_alone(located: &Located, options: &CheckOptions) -> Option<String> {
     Some(match (first, template) {
         (None, _) => "`--fix` has no remedy for it".to_owned(),
         _ if finding.action == Action::Warn => "`--fix` changes only what is an error".to_owned(),
-        (Some(COLOCATE), _) if options.remedy.is_none() => {
+        (Some(COLOCATE), _) if !options.names_remedy => {
             format!("`--fix --remedy {COLOCATE}` does it")
         }
         (_, Some(template)) if located.fix.is_none() => {

@@ -1,0 +1,8 @@
+//! Foreign programs: their command lines, and what confines them.
+
+pub(crate) mod command_line;
+pub(crate) mod confine;
+mod executable;
+pub(crate) mod group;
+pub(crate) mod run;
+pub(crate) mod sandbox;

@@ -1,0 +1,305 @@
+//! The findings of an earlier report, and which ones are new.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::{Compared, Located, Report};
+use engine::policy::Action;
+
+/// What an earlier `check` or `audit` reported.
+#[derive(Deserialize)]
+pub struct Earlier {
+    findings: Vec<EarlierFinding>,
+    #[serde(default)]
+    suppressed: Vec<EarlierFinding>,
+    #[serde(default)]
+    stuck: Vec<EarlierCase>,
+}
+
+#[derive(Deserialize)]
+struct EarlierFinding {
+    rule: String,
+    action: Action,
+    object: EarlierObject,
+    /// Reports of 0.1.0 lack it.
+    volumes: Option<Vec<String>>,
+    file: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EarlierObject {
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct EarlierCase {
+    cause: String,
+    volume: EarlierVolume,
+}
+
+#[derive(Deserialize)]
+struct EarlierVolume {
+    namespace: String,
+    claim: String,
+}
+
+/// What makes two findings of two reports the same one, besides their volumes. Files are
+/// renamed and lines move, so that neither is part of it.
+fn key(rule: &str, kind: &str, namespace: &str, name: &str) -> String {
+    [rule, kind, namespace, name].join("\n")
+}
+
+impl EarlierFinding {
+    fn key(&self) -> String {
+        let object = &self.object;
+        key(&self.rule, &object.kind, &object.namespace, &object.name)
+    }
+
+    /// Whether `located` is no news: it concerns the same volumes, and is no graver.
+    fn covers(&self, located: &Located) -> bool {
+        let finding = &located.finding;
+        let same_volumes = (self.volumes.as_ref()).is_none_or(|volumes| {
+            volumes.len() == finding.volumes.len()
+                && volumes
+                    .iter()
+                    .all(|it| finding.volumes.iter().any(|volume| volume == it))
+        });
+        same_volumes && (is_error(self.action) || !is_error(finding.action))
+    }
+
+    fn is_in_file_of(&self, located: &Located) -> bool {
+        let file = located.place.as_ref().map(|place| place.file.as_str());
+        self.file.as_deref() == file
+    }
+}
+
+const fn is_error(action: Action) -> bool {
+    matches!(action, Action::Deny | Action::Fix)
+}
+
+impl Earlier {
+    /// Reads what `--format json` has written.
+    ///
+    /// # Errors
+    /// It is no report.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+
+    /// Marks what is new, counts that only, and says how much of the earlier report is left.
+    pub fn compare(&self, report: &mut Report) {
+        let known = Matches::of(&self.findings);
+        let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
+        let (mut reported, mut suppressed) = (Vec::new(), Vec::new());
+        for located in &mut report.findings {
+            match (located.finding.action, &located.finding.suppressed) {
+                (Action::Ignore, None) => {}
+                (Action::Ignore, Some(_)) => suppressed.push(located),
+                _ => reported.push(located),
+            }
+        }
+        let mut still = known.mark(reported);
+        silent.mark(suppressed);
+        for stuck in &mut report.stuck {
+            let volume = &stuck.case.volume;
+            let is_known = self.stuck.iter().any(|earlier| {
+                earlier.cause == stuck.case.cause
+                    && earlier.volume.namespace == volume.namespace
+                    && earlier.volume.claim == volume.claim
+            });
+            stuck.is_new = Some(!is_known);
+            still += usize::from(is_known);
+        }
+        let earlier = self.findings.len() + self.stuck.len();
+        report.summary.compared = Some(Compared {
+            earlier,
+            still,
+            gone: earlier.saturating_sub(still),
+        });
+        report.count();
+    }
+}
+
+/// Earlier findings that no finding was matched with yet: two overlays may have one object
+/// each, and a third one is new.
+struct Matches<'e>(HashMap<String, Vec<&'e EarlierFinding>>);
+
+impl<'e> Matches<'e> {
+    fn of(findings: impl IntoIterator<Item = &'e EarlierFinding>) -> Self {
+        let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
+        for finding in findings {
+            by_key.entry(finding.key()).or_default().push(finding);
+        }
+        Self(by_key)
+    }
+
+    /// Says of each finding whether it is new; how many are not. Those of the same file are
+    /// matched first.
+    fn mark(mut self, mut findings: Vec<&mut Located>) -> usize {
+        let mut matched = 0;
+        for same_file in [true, false] {
+            for located in findings.iter_mut().filter(|it| it.is_new != Some(false)) {
+                let known = self.take(located, same_file);
+                matched += usize::from(known);
+                located.is_new = Some(!known);
+            }
+        }
+        matched
+    }
+
+    fn take(&mut self, located: &Located, same_file: bool) -> bool {
+        let finding = &located.finding;
+        let object = &finding.object;
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let key = key(finding.rule, &object.kind, namespace, &object.name);
+        let Some(known) = self.0.get_mut(&key) else {
+            return false;
+        };
+        let is_it = |earlier: &&EarlierFinding| {
+            earlier.covers(located) && (!same_file || earlier.is_in_file_of(located))
+        };
+        match known.iter().position(is_it) {
+            Some(at) => {
+                known.swap_remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Place;
+    use engine::model::object::ObjectKind;
+    use engine::model::workload::WorkloadKind;
+    use engine::policy::SuppressedBy;
+    use engine::rules::{Certainty, Outcome, codes};
+    use engine::verdict::{Finding, Suppressed};
+
+    fn found(name: &str, file: &str, action: Action, volumes: &[&str]) -> Located {
+        let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", name);
+        let finding = Finding {
+            rule: codes::ROLLING_UPDATE_OVERLAP,
+            outcome: Outcome::Deadlock,
+            certainty: Certainty::Verified,
+            action,
+            object,
+            field_path: String::new(),
+            volumes: volumes.iter().map(|it| (*it).into()).collect(),
+            message: String::new(),
+            brief: String::new(),
+            step: String::new(),
+            denial: String::new(),
+            remedies: Vec::new(),
+            suppressed: (action == Action::Ignore).then(|| Suppressed {
+                by: SuppressedBy::Object,
+                reason: "agreed".to_owned(),
+            }),
+            lowered: None,
+        };
+        let place = Place {
+            file: file.to_owned(),
+            path: None,
+            line: 1,
+            column: 1,
+            end_column: 2,
+            text: String::new(),
+            template: None,
+        };
+        Located::new(finding, Some(place))
+    }
+
+    fn earlier() -> Earlier {
+        let finding = |name: &str, file: &str, action: &str, volumes: &[&str]| {
+            json!({"rule": "rolling-update-overlap", "action": action, "file": file, "volumes": volumes,
+                "object": {"kind": "Deployment", "namespace": "shop", "name": name}})
+        };
+        let mut old = finding("old", "o.yaml", "deny", &[]);
+        old.as_object_mut().unwrap().remove("volumes");
+        serde_json::from_value(json!({"findings": [
+            finding("api", "a.yaml", "deny", &["data"]),
+            finding("api", "b.yaml", "deny", &["data"]),
+            finding("web", "w.yaml", "warn", &["data"]),
+            finding("db", "d.yaml", "deny", &["data"]),
+            finding("gone", "g.yaml", "deny", &["data"]),
+            old,
+        ], "suppressed": [finding("quiet", "q.yaml", "ignore", &["data"])], "summary": {}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_what_is_there_no_better_than_before_is_new() {
+        let cases = [
+            (
+                "the same, moved",
+                found("api", "moved.yaml", Action::Deny, &["data"]),
+                false,
+            ),
+            (
+                "the same",
+                found("api", "b.yaml", Action::Deny, &["data"]),
+                false,
+            ),
+            (
+                "one more of them",
+                found("api", "c.yaml", Action::Deny, &["data"]),
+                true,
+            ),
+            (
+                "graver than before",
+                found("web", "w.yaml", Action::Deny, &["data"]),
+                true,
+            ),
+            (
+                "milder than before",
+                found("db", "d.yaml", Action::Warn, &["data"]),
+                false,
+            ),
+            (
+                "another volume",
+                found("db", "d.yaml", Action::Deny, &["logs"]),
+                true,
+            ),
+            (
+                "a report without volumes",
+                found("old", "o.yaml", Action::Deny, &["data"]),
+                false,
+            ),
+            (
+                "suppressed before",
+                found("quiet", "q.yaml", Action::Deny, &["data"]),
+                true,
+            ),
+            (
+                "still suppressed",
+                found("quiet", "q.yaml", Action::Ignore, &["data"]),
+                false,
+            ),
+        ];
+        let found = cases.iter().map(|(_, located, _)| located.clone());
+        let mut report = Report {
+            findings: found.collect(),
+            ..Report::default()
+        };
+        earlier().compare(&mut report);
+        for ((name, _, expected), located) in cases.iter().zip(&report.findings) {
+            assert_eq!(located.is_new, Some(*expected), "{name}");
+        }
+        let summary = &report.summary;
+        assert_eq!((summary.deny, summary.warn, summary.suppressed), (4, 0, 1));
+        let compared = Compared {
+            earlier: 6,
+            still: 4,
+            gone: 2,
+        };
+        assert_eq!(summary.compared, Some(compared));
+    }
+}
