@@ -34,12 +34,10 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
+pub use progress::Say;
 use rendering::Rendering;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
-
-/// Tells the user a sentence.
-pub type Say = fn(&str);
 
 /// What is read, and how.
 #[derive(Clone, Copy)]

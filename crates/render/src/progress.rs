@@ -1,8 +1,11 @@
-//! How far a long run has come, on a terminal only.
+//! What a run says meanwhile: how far a long one has come, on a terminal only, and sentences.
 
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// Tells the user a sentence.
+pub type Say = fn(&str);
 
 /// Runs with fewer files are over before anybody wonders.
 const LONG: usize = 500;

@@ -28,7 +28,7 @@ use tokio::time::timeout_at;
 
 use super::files::{is_inside, normal};
 use super::reason::{Reason, without_user};
-use crate::Say;
+use crate::progress::Say;
 use client::{Client, FetchError, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
 
