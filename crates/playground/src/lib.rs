@@ -1,6 +1,6 @@
 //! The page on which a manifest is pasted: text in, JSON out, no input or output of its own.
 //!
-//! `docs/site/playground` is the page. A browser and node call [`exports`], tests the functions
+//! `docs/site/playground` is the page. A browser and node call `exports`, tests the functions
 //! that it calls.
 
 use std::collections::BTreeMap;
