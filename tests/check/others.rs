@@ -84,9 +84,17 @@ fn shells_get_their_completions() {
 #[test]
 fn a_name_that_no_object_can_have_is_an_error_that_says_why() {
     let claim = CLAIM.replace("gp3", "azureDisk");
-    let folder = repository(&[("claim.yaml", &claim), ("web.yaml", DEPLOYMENT)]);
-    let output = run(&folder, &["check", "."]);
+    let folder = repository(&[
+        ("in/claim.yaml", &claim),
+        ("in/web.yaml", DEPLOYMENT),
+        ("facts/class.yaml", CLASS),
+    ]);
+    let output = run(&folder, &["check", "in"]);
     assert_eq!(code(&output), 1, "{}", out(&output));
+    // Facts about a cluster say nothing of what an API server would make of a file.
+    let with_facts = run(&folder, &["check", "in", "--facts", "facts"]);
+    let error = "error[impossible-name]: PersistentVolumeClaim data";
+    assert!(out(&with_facts).contains(error), "{}", out(&with_facts));
     for part in [
         "error[impossible-name]: PersistentVolumeClaim data: no StorageClass can be called \"azureDisk\"",
         "  storageClassName: azureDisk",

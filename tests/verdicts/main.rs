@@ -188,6 +188,7 @@ fn judge_submitted(
     };
     let overlay = Overlay {
         partial: cluster.files,
+        files: cluster.files,
         ..Overlay::NOTHING
     };
     evaluate(&review, View::new(&cluster.facts(), &overlay), effective)

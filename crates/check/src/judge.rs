@@ -80,6 +80,7 @@ pub(super) fn verdict(
     let nearer = [&context.cluster];
     let overlay = Overlay {
         partial: !parsed.facts_have_classes,
+        files: true,
         nearer: &nearer,
         batch: Some((&context.order, number)),
         ..Overlay::NOTHING

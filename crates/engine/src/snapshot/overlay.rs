@@ -20,6 +20,8 @@ pub struct Overlay<'a> {
     pub batch: Option<(&'a BatchOrder, usize)>,
     /// Whether the cluster may have more objects, as when files stand for it.
     pub partial: bool,
+    /// Whether the objects stand in files, which no API server has read.
+    pub files: bool,
 }
 
 impl Overlay<'_> {
@@ -30,5 +32,6 @@ impl Overlay<'_> {
         lookups: None,
         batch: None,
         partial: false,
+        files: false,
     };
 }

@@ -105,6 +105,12 @@ impl<'a> View<'a> {
         self.overlay.partial
     }
 
+    /// Whether the objects stand in files, whatever is known of the cluster.
+    #[must_use]
+    pub(crate) const fn is_of_files(&self) -> bool {
+        self.overlay.files
+    }
+
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
         match self.overlay.arriving {
