@@ -21,7 +21,7 @@ fn leader(name: &str) -> Value {
 }
 
 /// Judges the object beside the others, within the steps that a judgement may take.
-fn beside(others: Vec<Value>, object: Value) -> Verdict {
+fn beside(others: &[Value], object: Value) -> Verdict {
     let once = ["ReadWriteOnce"];
     let snapshot: Snapshot = serde_json::from_value(json!({
         "claims": {"data": {"modes": once, "volume": once}}, "also": others,
@@ -40,14 +40,14 @@ fn a_thousand_follow_one() {
             .map(|number| follower(&format!("f{number}"), "api"))
             .collect();
         // Whoever comes last: the leader, or another follower.
-        let of_leader = beside(all.clone(), leader("api"));
+        let of_leader = beside(&all, leader("api"));
         assert!(of_leader.findings.is_empty(), "{of_leader:?}");
         all.push(leader("api"));
-        let of_follower = beside(all.clone(), follower("last", "api"));
+        let of_follower = beside(&all, follower("last", "api"));
         assert!(of_follower.findings.is_empty(), "{of_follower:?}");
         // One that follows nobody is told whom the others follow, and names few of them.
         let apart = json!({"kind": "CronJob", "name": "apart", "uses": ["data"]});
-        let verdict = beside(all, apart);
+        let verdict = beside(&all, apart);
         let [finding] = &verdict.findings[..] else {
             panic!("{verdict:?}")
         };
@@ -65,10 +65,10 @@ fn a_thousand_follow_one() {
 fn those_that_follow_each_other_get_an_answer() {
     for length in 2..5 {
         let name = |number: usize| format!("f{}", number % length);
-        let others = (1..length)
+        let others: Vec<Value> = (1..length)
             .map(|number| follower(&name(number), &name(number + 1)))
             .collect();
-        let verdict = beside(others, follower(&name(0), &name(1)));
+        let verdict = beside(&others, follower(&name(0), &name(1)));
         // Two that pass each other by are a delay at most: where they end, the next one starts.
         for finding in &verdict.findings {
             assert_ne!(finding.action, Action::Deny, "{}", finding.message);
@@ -81,7 +81,7 @@ fn two_leaders_and_terms_that_contradict_each_other() {
     // Both have the label, and may be on two nodes.
     let mut twin = leader("twin");
     twin["labels"] = json!({"app": "api"});
-    let verdict = beside(vec![leader("api"), twin], follower("job", "api"));
+    let verdict = beside(&[leader("api"), twin], follower("job", "api"));
     let messages: Vec<&str> = verdict
         .findings
         .iter()
