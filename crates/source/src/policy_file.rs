@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_only_warns_is_the_policy_of_the_overlay() {
-        let map = include_str!("../../manifests/components/warn-only/policy.yaml");
+        let map = include_str!("../../../manifests/components/warn-only/policy.yaml");
         let map: serde_json::Value = serde_saphyr::from_str(map).unwrap();
         assert_eq!(map["data"]["policy.yaml"], WARN_ONLY);
         assert!(warn_only().is_ok());
