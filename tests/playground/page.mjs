@@ -265,6 +265,11 @@ for (const colorScheme of ["light", "dark"]) {
       await page.fill("#product", "ceph");
       await page.locator("#meaning h3").waitFor();
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+      // The text stays in view beside the verdict, and covers nothing below it.
+      await page.locator("#storage").evaluate((it) => it.scrollIntoView());
+      const bottom = await page.locator("#check").evaluate((it) => it.getBoundingClientRect().bottom);
+      const top = await page.locator("#explain").evaluate((it) => it.getBoundingClientRect().top);
+      assert.ok(bottom <= top, `${bottom} > ${top}`);
       // Cards out of view would be left blank.
       await page.addStyleTag({ content: "article { content-visibility: visible !important; }" });
       await page.screenshot({ path: picture, fullPage: true });
