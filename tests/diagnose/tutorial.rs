@@ -54,7 +54,7 @@ impl Reader {
         let block = self.blocks.next().unwrap();
         assert!(block.starts_with(beginning), "{beginning:?} is not {block}");
         println!("{block}");
-        write!(self.input, "{block}echo \"{ENDED}$?\"\n").unwrap();
+        writeln!(self.input, "{block}echo \"{ENDED}$?\"").unwrap();
         self.input.flush().unwrap();
         let mut printed = String::new();
         loop {
