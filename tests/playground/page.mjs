@@ -272,6 +272,7 @@ for (const colorScheme of ["light", "dark"]) {
       assert.ok(bottom <= top, `${bottom} > ${top}`);
       // Cards out of view would be left blank.
       await page.addStyleTag({ content: "article { content-visibility: visible !important; }" });
+      await page.evaluate(() => scrollTo(0, 0));
       await page.screenshot({ path: picture, fullPage: true });
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => axe.run());
