@@ -364,9 +364,12 @@ fn row_of(row: &str, minors: usize) -> String {
 /// then, a line for each minor that has changed it.
 fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
     let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().ok();
-    let default = |line: &str| match line.contains("Default: true") {
-        true => "on",
-        false => "off",
+    let default = |line: &str| {
+        if line.contains("Default: true") {
+            "on"
+        } else {
+            "off"
+        }
     };
     let name = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
     let mut found = Vec::new();

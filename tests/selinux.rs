@@ -244,9 +244,10 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         let pod = |it: Value| it["involvedObject"]["name"].as_str().map(str::to_owned);
         let refused: BTreeSet<String> = refused.filter_map(pod).collect();
         let ended = running().len() + refused.len();
-        match ended == 2 * pairs.len() {
-            true => Ok(refused.iter().map(|it| pair_of(it)).collect()),
-            false => Err(format!("{ended} of {} have", 2 * pairs.len())),
+        if ended == 2 * pairs.len() {
+            Ok(refused.iter().map(|it| pair_of(it)).collect())
+        } else {
+            Err(format!("{ended} of {} have", 2 * pairs.len()))
         }
     })
     .unwrap()
@@ -322,9 +323,10 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         });
         let pods = conflicts.filter_map(|it| it["involvedObject"]["name"].as_str());
         let seen: BTreeSet<String> = pods.map(pair_of).collect();
-        match seen.contains(&last) {
-            true => Ok(seen),
-            false => Err(format!("{} pairs do", seen.len())),
+        if seen.contains(&last) {
+            Ok(seen)
+        } else {
+            Err(format!("{} pairs do", seen.len()))
         }
     })
     .unwrap();

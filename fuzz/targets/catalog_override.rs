@@ -47,9 +47,10 @@ pub fn run(bytes: &[u8]) {
         }
         if let Some(attach_required) = stated.attach_required {
             let by = AttachSource::Policy;
-            let expected = match attach_required {
-                true => Attach::Required { by },
-                false => Attach::NotRequired { by },
+            let expected = if attach_required {
+                Attach::Required { by }
+            } else {
+                Attach::NotRequired { by }
             };
             assert_eq!(attach, expected, "{stated:?}");
         }

@@ -197,9 +197,10 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
         Some(title) => format!("{}, {title}", class.provisioner),
         None => format!("{}, in no catalog", class.provisioner),
     };
-    let title = match class.class.is_empty() {
-        true => title,
-        false => format!("{} ({title})", class.class),
+    let title = if class.class.is_empty() {
+        title
+    } else {
+        format!("{} ({title})", class.class)
     };
     let mut text = safe::line(&title).into_owned();
     text.push('\n');

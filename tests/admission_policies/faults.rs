@@ -83,9 +83,10 @@ impl Faults {
                 let answer = self.plane.http().get(&url).send().await.unwrap();
                 answer.text().await.unwrap()
             });
-            match text.contains(part) {
-                true => Ok(()),
-                false => Err(format!("{text}\n{}", self.guard.program.log_tail())),
+            if text.contains(part) {
+                Ok(())
+            } else {
+                Err(format!("{text}\n{}", self.guard.program.log_tail()))
             }
         })
         .unwrap();
@@ -133,9 +134,10 @@ impl Faults {
                 .env("KUBECONFIG", self.plane.kubeconfig())
                 .output()
                 .unwrap();
-            match output.status.success() {
-                true => Ok(output),
-                false => Err(format!("{output:?}")),
+            if output.status.success() {
+                Ok(output)
+            } else {
+                Err(format!("{output:?}"))
             }
         });
         let text = String::from_utf8(output.unwrap().stdout).unwrap();

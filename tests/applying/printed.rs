@@ -28,12 +28,13 @@ impl Printed {
         said.done()?;
         let fixed = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
         let fixed = serde_saphyr::from_str(&fixed).map_err(|error| error.to_string())?;
-        match fixed == *manifest {
-            true => Err(format!("The file was not fixed: {said:#?}")),
-            false => Ok(Self {
+        if fixed == *manifest {
+            Err(format!("The file was not fixed: {said:#?}"))
+        } else {
+            Ok(Self {
                 fixed,
                 once: findings.iter().find_map(command),
-            }),
+            })
         }
     }
 }

@@ -75,9 +75,10 @@ fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
         Answer::Accepted => "passes".to_owned(),
         Answer::Denied => return Ok("denied".to_owned()),
         Answer::Unprocessable => {
-            let once = match way.is_by_hand() {
-                true => audited.once(),
-                false => printed.once.clone(),
+            let once = if way.is_by_hand() {
+                audited.once()
+            } else {
+                printed.once.clone()
             };
             let Some(once) = once else {
                 return Ok("422".to_owned());

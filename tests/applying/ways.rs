@@ -117,9 +117,10 @@ impl Applier<'_> {
     /// Applies the manifest for the first time, before there is a guard.
     pub(crate) fn create(&self, manifest: &Value) -> Result<(), String> {
         let kubeconfig = &self.world.unguarded;
-        let made = match self.way.is_declarative() {
-            true => self.declare(kubeconfig, manifest),
-            false => self.kubectl(kubeconfig, &["create", "-f", &self.file(manifest)]),
+        let made = if self.way.is_declarative() {
+            self.declare(kubeconfig, manifest)
+        } else {
+            self.kubectl(kubeconfig, &["create", "-f", &self.file(manifest)])
         };
         made.done()
     }

@@ -203,9 +203,10 @@ fn with_name_in(field: &str, number: usize, name: &str) -> (String, String) {
         ),
         _ => panic!("{field} is no field"),
     };
-    let file = match field.starts_with("helmCharts") {
-        true => format!("k{number}/kustomization.yaml"),
-        false => format!("r{number}.yaml"),
+    let file = if field.starts_with("helmCharts") {
+        format!("k{number}/kustomization.yaml")
+    } else {
+        format!("r{number}.yaml")
     };
     (file, text)
 }

@@ -138,12 +138,13 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
         );
         for finding in findings {
             let rule = finding["rule"].as_str().unwrap();
-            let words = match finding["action"] == "deny" {
-                true => [
+            let words = if finding["action"] == "deny" {
+                [
                     format!("More: multi-attach-guard rules {rule}"),
                     format!("\nAlso {rule}: "),
-                ],
-                false => [format!("Warning: {rule}: "), format!("Warning: {rule}: ")],
+                ]
+            } else {
+                [format!("Warning: {rule}: "), format!("Warning: {rule}: ")]
             };
             let is_said = words.iter().any(|words| said.contains(words));
             assert!(is_said, "{name}: none of {words:?} in\n{said}");

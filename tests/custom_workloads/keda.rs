@@ -120,9 +120,10 @@ fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String>
     let is_expected = messages.len() == starts.len()
         && (messages.iter().zip(starts))
             .all(|(message, start)| message.starts_with(start) && message.contains(names));
-    match is_expected {
-        true => Ok(()),
-        false => Err(format!("audit says {messages:#?}")),
+    if is_expected {
+        Ok(())
+    } else {
+        Err(format!("audit says {messages:#?}"))
     }
 }
 
@@ -242,9 +243,10 @@ fn jobs(stage: &Stage<'_>) -> Result<(), String> {
 
 fn until_multi_attach(stage: &Stage<'_>) -> Result<(), String> {
     stage.until("a pod to wait for the volume", || {
-        match multi_attach(&stage.list("events")?) {
-            true => Ok(()),
-            false => Err("none does".to_owned()),
+        if multi_attach(&stage.list("events")?) {
+            Ok(())
+        } else {
+            Err("none does".to_owned())
         }
     })
 }

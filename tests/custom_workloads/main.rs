@@ -132,9 +132,10 @@ impl<'w> Stage<'w> {
             pods.retain(|it| it["status"]["phase"] != "Succeeded");
             let leaves = (pods.iter()).any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
             let found = (pods.len(), pods.iter().filter(|it| is_ready(it)).count());
-            match found == (all, ready) && !leaves {
-                true => Ok(()),
-                false => Err(format!("{found:?}")),
+            if found == (all, ready) && !leaves {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
             }
         })
     }
@@ -163,9 +164,10 @@ impl<'w> Stage<'w> {
             .stdin(Stdio::null())
             .output()
             .map_err(|it| it.to_string())?;
-        match run.stdout.is_empty() {
-            true => Err(String::from_utf8_lossy(&run.stderr).into_owned()),
-            false => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
+        if run.stdout.is_empty() {
+            Err(String::from_utf8_lossy(&run.stderr).into_owned())
+        } else {
+            Ok(String::from_utf8_lossy(&run.stdout).into_owned())
         }
     }
 

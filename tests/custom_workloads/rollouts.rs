@@ -162,9 +162,10 @@ impl<'w> Rollout<'w> {
     }
 
     fn until_over(&self) -> Result<(), String> {
-        match self.ended()? {
-            false => Ok(()),
-            true => Err("it hangs too early".to_owned()),
+        if self.ended()? {
+            Err("it hangs too early".to_owned())
+        } else {
+            Ok(())
         }
     }
 
@@ -210,9 +211,10 @@ impl Rollout<'_> {
         };
         self.0.until("the guard to refuse a third image", || {
             let answer = said("example.com/app:3")?;
-            match answer["allowed"] == false {
-                true => Ok(()),
-                false => Err(answer.to_string()),
+            if answer["allowed"] == false {
+                Ok(())
+            } else {
+                Err(answer.to_string())
             }
         })?;
         let answer = said("example.com/app:1")?;

@@ -75,9 +75,10 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
         let case = stage.until("node-lost");
         let nodes = case["nodes"].as_array().unwrap();
         let is_gone = |it: &Value| it["name"] == *node && it["health"] == "gone";
-        match nodes.iter().any(is_gone) {
-            true => Ok(case),
-            false => Err(format!("{case:#}")),
+        if nodes.iter().any(is_gone) {
+            Ok(case)
+        } else {
+            Err(format!("{case:#}"))
         }
     })
     .unwrap();
@@ -140,9 +141,10 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     stage.kubectl(&["delete", "node", &node]);
     let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
         let case = stage.until("driver-error");
-        match case.to_string().contains("finalizers") {
-            true => Ok(case),
-            false => Err(format!("{case:#}")),
+        if case.to_string().contains("finalizers") {
+            Ok(case)
+        } else {
+            Err(format!("{case:#}"))
         }
     })
     .unwrap();

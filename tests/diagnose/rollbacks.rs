@@ -99,9 +99,10 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
 fn look_where_the_line_says(stage: &Stage) {
     let waiting = wait_until("the Event", PATIENCE, || {
         let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
-        match waiting["message"].is_string() {
-            true => Ok(waiting),
-            false => Err(waiting.to_string()),
+        if waiting["message"].is_string() {
+            Ok(waiting)
+        } else {
+            Err(waiting.to_string())
         }
     })
     .unwrap();

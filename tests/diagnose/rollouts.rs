@@ -94,9 +94,10 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     let case = harness::wait_until("the words of the scheduler", stage::PATIENCE, || {
         let case = stage.until("rollout-overlap");
         let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
-        match message.contains("ReadWriteOncePod") {
-            true => Ok(case),
-            false => Err(format!("{case:#}")),
+        if message.contains("ReadWriteOncePod") {
+            Ok(case)
+        } else {
+            Err(format!("{case:#}"))
         }
     })
     .unwrap();

@@ -58,9 +58,10 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     stage.uncordon();
     let case = harness::wait_until("web-0 to wait", stage::PATIENCE, || {
         let case = stage.until("too-many-replicas");
-        match case["waiting"][0]["pod"] == "web-0" {
-            true => Ok(case),
-            false => Err(format!("{case:#}")),
+        if case["waiting"][0]["pod"] == "web-0" {
+            Ok(case)
+        } else {
+            Err(format!("{case:#}"))
         }
     })
     .unwrap();

@@ -306,9 +306,10 @@ impl Stage {
             let (status, output) = self.diagnose(&["--format", "json"]);
             let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
             let cases = report["cases"].as_array().ok_or_else(|| output.clone())?;
-            match status == 1 && cases.iter().map(|it| &it["cause"]).eq(causes) {
-                true => Ok(cases.clone()),
-                false => Err(output),
+            if status == 1 && cases.iter().map(|it| &it["cause"]).eq(causes) {
+                Ok(cases.clone())
+            } else {
+                Err(output)
             }
         })
         .unwrap()

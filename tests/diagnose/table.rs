@@ -120,9 +120,10 @@ fn rewritten(list: &str, states: &[&'static str], state: &str, lines: &Lines) ->
     let (head, _) = list.split_once("\n## ").unwrap();
     let mut text = format!("{head}\n");
     for title in states {
-        let lines = match *title == state {
-            true => written(lines),
-            false => section(list, title).trim().to_owned(),
+        let lines = if *title == state {
+            written(lines)
+        } else {
+            section(list, title).trim().to_owned()
         };
         if lines.contains("| `") {
             write!(text, "## {title}\n\n{}\n\n", lines.trim()).unwrap();

@@ -137,9 +137,10 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
         let arguments = ["get", "volumefacts", "volumes", "-n", &namespace, &path];
         wait_until("the facts", WITHIN, || {
             let output = world.plane.kubectl(&arguments, None);
-            match output.stdout.is_empty() {
-                true => Err(format!("{output:?}")),
-                false => Ok(()),
+            if output.stdout.is_empty() {
+                Err(format!("{output:?}"))
+            } else {
+                Ok(())
             }
         })?;
     }

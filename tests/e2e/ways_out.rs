@@ -97,9 +97,10 @@ fn another_template_is_no_rollback(world: &World) -> Result<(), String> {
     let stage = hanging(world)?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:4"];
     let denied = Said::of(&stage.kubectl(&image)).denied;
-    match denied.contains("rolling-update-overlap") {
-        true => Ok(()),
-        false => Err(format!("{denied:?}")),
+    if denied.contains("rolling-update-overlap") {
+        Ok(())
+    } else {
+        Err(format!("{denied:?}"))
     }
 }
 
@@ -128,9 +129,10 @@ fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), Stri
     let namespace = format!("--namespace={}", stage.namespace);
     let arguments = [arguments.as_slice(), &[&namespace]].concat();
     let output = world.plane.kubectl(&arguments, Some(&kept.to_string()));
-    match Said::of(&output).is(&Said::default()) {
-        true => Ok(()),
-        false => Err(format!("{output:#?}")),
+    if Said::of(&output).is(&Said::default()) {
+        Ok(())
+    } else {
+        Err(format!("{output:#?}"))
     }
 }
 
@@ -149,9 +151,10 @@ fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
     let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
     let ran = stage.world.plane.kubectl(&printed, None);
     let said = Said::of(&ran);
-    match ran.status == 0 && said.denied.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{command}: {ran:#?}")),
+    if ran.status == 0 && said.denied.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{command}: {ran:#?}"))
     }
 }
 

@@ -69,9 +69,10 @@ fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
         });
         let last = last.ok_or("nothing was logged")?;
         let off = last.duration_since(Timestamp::now()) - SignedDuration::from_hours(hours);
-        match off.abs() < ABOUT {
-            true => Ok(()),
-            false => Err(format!("{last}")),
+        if off.abs() < ABOUT {
+            Ok(())
+        } else {
+            Err(format!("{last}"))
         }
     })
 }

@@ -109,9 +109,10 @@ impl Proxy {
                 .await
                 .is_ok()
         };
-        match self.plane.block_on(answered) {
-            true => Ok(()),
-            false => Err("Nobody asked for a watch that is gone.".to_owned()),
+        if self.plane.block_on(answered) {
+            Ok(())
+        } else {
+            Err("Nobody asked for a watch that is gone.".to_owned())
         }
     }
 }

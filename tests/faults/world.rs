@@ -96,12 +96,13 @@ impl World {
             Err(kube::Error::Api(status)) if status.message.contains("denied the request") => true,
             Err(error) => return Came::Failed(error.to_string()),
         };
-        match is_denied == (strategy == "RollingUpdate") {
-            true => Came::Right,
-            false => Came::Wrong(format!(
+        if is_denied == (strategy == "RollingUpdate") {
+            Came::Right
+        } else {
+            Came::Wrong(format!(
                 "{name} with {strategy} was {}.",
                 if is_denied { "denied" } else { "let through" }
-            )),
+            ))
         }
     }
 }

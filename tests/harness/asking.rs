@@ -161,9 +161,10 @@ impl Status {
         Self {
             code,
             reason: text("reason"),
-            message: match said.is_null() {
-                true => String::from_utf8_lossy(body).into_owned(),
-                false => text("message"),
+            message: if said.is_null() {
+                String::from_utf8_lossy(body).into_owned()
+            } else {
+                text("message")
             },
         }
     }

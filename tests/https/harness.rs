@@ -286,18 +286,20 @@ impl Body for Sent {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.left.is_empty() {
-            return match self.ends {
-                true => Poll::Ready(None),
-                false => Poll::Pending,
+            return if self.ends {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
             };
         }
         Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.left)))))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.ends {
-            true => SizeHint::with_exact(self.left.len() as u64),
-            false => SizeHint::default(),
+        if self.ends {
+            SizeHint::with_exact(self.left.len() as u64)
+        } else {
+            SizeHint::default()
         }
     }
 }

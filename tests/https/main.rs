@@ -220,9 +220,12 @@ async fn ready_when_every_condition_is() {
     let synced = Arc::new(AtomicBool::new(false));
     let view = {
         let synced = Arc::clone(&synced);
-        move || match synced.load(Ordering::Relaxed) {
-            true => vec![Readiness::degraded("view", "The connection is lost.")],
-            false => vec![Readiness::not_ready("view", "The cache is not full yet.")],
+        move || {
+            if synced.load(Ordering::Relaxed) {
+                vec![Readiness::degraded("view", "The connection is lost.")]
+            } else {
+                vec![Readiness::not_ready("view", "The cache is not full yet.")]
+            }
         }
     };
     let policy = || vec![Readiness::ready("policy", "The policy is in force.")];

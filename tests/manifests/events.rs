@@ -36,9 +36,10 @@ fn guard(plane: &ControlPlane) -> Guard {
 }
 
 fn deployment(name: &str, strategy: &Value, volumes: &Value) -> String {
-    let mounts = match volumes.as_array().is_some_and(|it| !it.is_empty()) {
-        true => json!([{"name": "data", "mountPath": "/data"}]),
-        false => json!([]),
+    let mounts = if volumes.as_array().is_some_and(|it| !it.is_empty()) {
+        json!([{"name": "data", "mountPath": "/data"}])
+    } else {
+        json!([])
     };
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",

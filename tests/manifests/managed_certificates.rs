@@ -188,9 +188,10 @@ impl Snapshot<'_> {
                 return Err(format!("{:?}", self.failures()));
             };
             let new = before.is_none_or(|it| it.not_after() != one.not_after());
-            match one.not_after() == two.not_after() && new {
-                true => Ok(one),
-                false => Err(format!("{one:?} {two:?} {:?}", self.failures())),
+            if one.not_after() == two.not_after() && new {
+                Ok(one)
+            } else {
+                Err(format!("{one:?} {two:?} {:?}", self.failures()))
             }
         })
         .unwrap()

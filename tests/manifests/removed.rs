@@ -40,9 +40,10 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     wait_until("what the guard makes", DEADLINE, || {
         let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];
         let made = plane.kubectl(&get, None).stdout;
-        match made.contains("volumefacts") && made.contains("secret/") {
-            true => Ok(()),
-            false => Err(made),
+        if made.contains("volumefacts") && made.contains("secret/") {
+            Ok(())
+        } else {
+            Err(made)
         }
     })
     .unwrap();
@@ -82,9 +83,10 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
             "-o=jsonpath={.metadata.deletionTimestamp}",
         ];
         let namespace = plane.kubectl(&namespace, None);
-        match left.is_empty() && (namespace.status != 0 || !namespace.stdout.is_empty()) {
-            true => Ok(()),
-            false => Err(format!("{left:?}, {namespace:?}")),
+        if left.is_empty() && (namespace.status != 0 || !namespace.stdout.is_empty()) {
+            Ok(())
+        } else {
+            Err(format!("{left:?}, {namespace:?}"))
         }
     })
     .unwrap();

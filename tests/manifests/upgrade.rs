@@ -78,9 +78,10 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     plane.kubectl(&apply, Some(&strict)).success();
     harness::wait_until("workloads to wait for the guard", DEADLINE, || {
         let said = try_a_workload(&plane);
-        match said.stderr.contains("failed calling webhook") {
-            true => Ok(()),
-            false => Err(format!("{said:?}")),
+        if said.stderr.contains("failed calling webhook") {
+            Ok(())
+        } else {
+            Err(format!("{said:?}"))
         }
     })
     .unwrap();

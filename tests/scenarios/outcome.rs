@@ -165,9 +165,10 @@ impl Seen {
                 // What was said before the volumes came is not why the pod still waits. A kubelet
                 // looks for them less and less often, up to every two minutes
                 // (`maxDurationBeforeRetry` in `pkg/util/goroutinemap/exponentialbackoff`).
-                let multi_attach = match has_its_volumes(pod, &claims, &attachments) {
-                    true => &[][..],
-                    false => &multi_attach,
+                let multi_attach = if has_its_volumes(pod, &claims, &attachments) {
+                    &[][..]
+                } else {
+                    &multi_attach
                 };
                 let why = why(pod, &pods, multi_attach, &refusals);
                 undecided |= why.is_none();

@@ -71,9 +71,10 @@ const LIVE: Case = Case {
 impl Case {
     fn cluster(&self) -> Snapshot {
         let now: Timestamp = NOW.parse().unwrap();
-        let mut cluster = match self.facts {
-            true => Snapshot::complete(),
-            false => return Snapshot::new(),
+        let mut cluster = if self.facts {
+            Snapshot::complete()
+        } else {
+            return Snapshot::new();
         };
         let mut put =
             |kind: ObjectKind, json: Value| cluster.apply(kind.deserialize(json).unwrap());

@@ -75,9 +75,10 @@ pub(super) fn place(
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
         lines: Lines::of(&text),
-        parts: match shows_fixes(format) && !origin.is_rendered() {
-            true => parts(&text),
-            false => Vec::new(),
+        parts: if shows_fixes(format) && !origin.is_rendered() {
+            parts(&text)
+        } else {
+            Vec::new()
         },
         text: &text,
     };

@@ -51,9 +51,10 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
         left = left.saturating_sub(text.len());
         scalar.text = Cow::Owned(text);
         // `${{NAME}}` alone stands for a value of any type, `${NAME}` for text.
-        (scalar.style, scalar.tag) = match is_whole {
-            true => (ScalarStyle::Plain, Tag::None),
-            false => (ScalarStyle::DoubleQuoted, Tag::None),
+        (scalar.style, scalar.tag) = if is_whole {
+            (ScalarStyle::Plain, Tag::None)
+        } else {
+            (ScalarStyle::DoubleQuoted, Tag::None)
         };
     }
 }

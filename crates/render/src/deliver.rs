@@ -130,9 +130,12 @@ impl Delivering<'_> {
     fn place(&mut self, placed: &Placed) {
         let takes = |text: &Text| {
             let folder = text.file().and_then(Path::parent);
-            folder.is_some_and(|it| match placed.is_recursive {
-                true => it.starts_with(&placed.folder),
-                false => it == placed.folder,
+            folder.is_some_and(|it| {
+                if placed.is_recursive {
+                    it.starts_with(&placed.folder)
+                } else {
+                    it == placed.folder
+                }
             })
         };
         let mut more = Vec::new();
@@ -190,9 +193,10 @@ impl Delivering<'_> {
     }
 
     fn wish(&self) -> Render {
-        match self.options.fetcher.is_required() {
-            true => Render::Require,
-            false => self.options.render.render,
+        if self.options.fetcher.is_required() {
+            Render::Require
+        } else {
+            self.options.render.render
         }
     }
 

@@ -488,9 +488,10 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     let Some((before, _)) = message.split_once(SETTLE) else {
         return message;
     };
-    match std::mem::replace(settled, true) {
-        true => before.trim_end(),
-        false => message,
+    if std::mem::replace(settled, true) {
+        before.trim_end()
+    } else {
+        message
     }
 }
 

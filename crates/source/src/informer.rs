@@ -396,9 +396,10 @@ fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> 
     let mut kinds = statuses.iter().filter(|status| selected(status));
     let first = kinds.next()?.to_string();
     let others: Vec<&str> = kinds.map(|status| status.resource).collect();
-    Some(match others.is_empty() {
-        true => first,
-        false => format!("{first} Also not current: {}.", others.join(", ")),
+    Some(if others.is_empty() {
+        first
+    } else {
+        format!("{first} Also not current: {}.", others.join(", "))
     })
 }
 

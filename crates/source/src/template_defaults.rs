@@ -63,9 +63,10 @@ fn container(container: &mut Map<String, Value>, is_on_the_host: bool) {
     set(container, "terminationMessagePolicy", "File");
     set(container, "resources", json!({}));
     let image = container.get("image").and_then(Value::as_str);
-    let policy = match image.is_some_and(is_latest) {
-        true => "Always",
-        false => "IfNotPresent",
+    let policy = if image.is_some_and(is_latest) {
+        "Always"
+    } else {
+        "IfNotPresent"
     };
     set(container, "imagePullPolicy", policy);
     for port in each(container, "ports") {

@@ -91,9 +91,10 @@ impl PemFiles {
 
 fn unreadable(ReadError { path, source }: ReadError, certificate: &PathBuf) -> CertError {
     CertError::Read {
-        flag: match path == *certificate {
-            true => "--tls-cert",
-            false => "--tls-key",
+        flag: if path == *certificate {
+            "--tls-cert"
+        } else {
+            "--tls-key"
         },
         path,
         source,

@@ -80,9 +80,10 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
-        match self.health.never_good.load(Ordering::Relaxed) {
-            true => metrics.policy.reloaded(false, Timestamp::now()),
-            false => metrics.policy.set_read(Timestamp::now()),
+        if self.health.never_good.load(Ordering::Relaxed) {
+            metrics.policy.reloaded(false, Timestamp::now());
+        } else {
+            metrics.policy.set_read(Timestamp::now());
         }
         let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
             metrics.policy.reloaded(attempt.is_ok(), Timestamp::now());

@@ -41,9 +41,10 @@ pub(super) enum Rollbacks {
 
 impl Rollbacks {
     pub(super) fn open(options: &ServeOptions) -> Self {
-        match options.facts.is_empty() {
-            true => Self::Live(LiveRevisions::default()),
-            false => Self::Files(FileRevisions::read(&options.facts)),
+        if options.facts.is_empty() {
+            Self::Live(LiveRevisions::default())
+        } else {
+            Self::Files(FileRevisions::read(&options.facts))
         }
     }
 
@@ -289,9 +290,10 @@ impl<'a> TemplateUpdate<'a> {
             _ => deployment,
         };
         let newest = || all.iter().map(|it| it.number).max().unwrap_or_default();
-        let current = match current.is_empty() {
-            true => Ok(newest()),
-            false => current.parse(),
+        let current = if current.is_empty() {
+            Ok(newest())
+        } else {
+            current.parse()
         };
         let mut conditions = self.old.status.conditions.iter();
         // The controller makes a revision and notes it there, or that it waits for it.

@@ -70,9 +70,10 @@ impl<'a> WaitingPod<'a> {
         let all = claims.map(|claim| Self::of(index, pod, claim));
         let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
         let others = others.into_iter().filter(|it| !it.stranded);
-        match certain.is_empty() {
-            true => others.take(1).collect(),
-            false => certain,
+        if certain.is_empty() {
+            others.take(1).collect()
+        } else {
+            certain
         }
     }
 
@@ -394,12 +395,11 @@ impl<'a> WaitingPod<'a> {
     /// the pods that use it where no VolumeAttachment says anything. A driver that has yet to
     /// attach it to a node has not brought it there.
     pub(super) fn holding_nodes(&self) -> Vec<Text> {
-        let mut nodes = match self.attachments.iter().any(|it| it.attached) {
-            true => {
-                let attached = self.foreign_attachments().filter(|it| it.attached);
-                attached.map(|it| it.node.clone()).collect()
-            }
-            false => self.nodes_of_holders(),
+        let mut nodes = if self.attachments.iter().any(|it| it.attached) {
+            let attached = self.foreign_attachments().filter(|it| it.attached);
+            attached.map(|it| it.node.clone()).collect()
+        } else {
+            self.nodes_of_holders()
         };
         nodes.extend(self.pod.node.clone().filter(|_| self.stranded));
         nodes.sort_unstable();

@@ -117,9 +117,10 @@ fn common_node(
     if is_elastic(facts) {
         return None;
     }
-    Some(Obstacle::Nodes(match tainted {
-        true => NoNode::Taints,
-        false => NoNode::Unknown,
+    Some(Obstacle::Nodes(if tainted {
+        NoNode::Taints
+    } else {
+        NoNode::Unknown
     }))
 }
 

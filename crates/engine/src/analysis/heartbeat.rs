@@ -161,9 +161,10 @@ mod tests {
     const NOW: &str = "2026-01-01T01:00:00Z";
 
     fn of(ready: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
-        let mut cluster = match everything_known {
-            true => Snapshot::complete(),
-            false => Snapshot::new(),
+        let mut cluster = if everything_known {
+            Snapshot::complete()
+        } else {
+            Snapshot::new()
         };
         let read = |kind: ObjectKind, json: Value| kind.deserialize(json).unwrap();
         if let Some(spec) = lease {
@@ -179,9 +180,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         });
-        let missing = match everything_known {
-            true => Lookup::Absent,
-            false => Lookup::NotSynced,
+        let missing = if everything_known {
+            Lookup::Absent
+        } else {
+            Lookup::NotSynced
         };
         let node = node.as_ref().map_or(missing, Lookup::Found);
         Heartbeat::of("n1", node, cluster.view(), NOW.parse().unwrap())

@@ -36,9 +36,10 @@ pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<B
     let class = class_of(claim, facts).ok();
     let class = class.filter(|class| csi_driver_of(class.driver()) == driver);
     match support(driver, class, mode, promised, facts) {
-        Support::Refused { modes } => Some(match facts.catalog.attach_checks_modes(driver) {
-            true => ByDriver::RefusesModes(modes),
-            false => ByDriver::CannotShare(modes),
+        Support::Refused { modes } => Some(if facts.catalog.attach_checks_modes(driver) {
+            ByDriver::RefusesModes(modes)
+        } else {
+            ByDriver::CannotShare(modes)
         }),
         _ => None,
     }

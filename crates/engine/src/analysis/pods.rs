@@ -74,9 +74,10 @@ impl Analysis<'_> {
     /// the new one must be there too, one that makes room for it is enough.
     #[must_use]
     pub(crate) fn rolling_update_deadlocks(&self, room: Room) -> bool {
-        let holders = match self.pins_rollouts() {
-            true => 1,
-            false => self.workload.replicas.max(1),
+        let holders = if self.pins_rollouts() {
+            1
+        } else {
+            self.workload.replicas.max(1)
         };
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
     }

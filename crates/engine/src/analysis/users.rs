@@ -286,9 +286,10 @@ pub(crate) fn stays_together(situation: &Analysis<'_>, workload: &Workload) -> b
     let facts = situation.facts;
     let placement = || Placement::of(workload, None, &volumes::of(workload, facts), facts);
     workload.replicas <= 1
-        || match same(workload, situation.workload) {
-            true => situation.placement.pins_replicas(),
-            false => placement().pins_replicas(),
+        || if same(workload, situation.workload) {
+            situation.placement.pins_replicas()
+        } else {
+            placement().pins_replicas()
         }
 }
 

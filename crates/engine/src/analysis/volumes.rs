@@ -104,9 +104,10 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
         })
         .map(|volume| {
             let used = used(volume, &workload.metadata.namespace, facts);
-            match volume.mounted {
-                true => used,
-                false => unmounted(used),
+            if volume.mounted {
+                used
+            } else {
+                unmounted(used)
             }
         })
         .collect()
@@ -362,9 +363,10 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> 
     };
     if !others.iter().all(agrees) {
         let is_free = |volume: &UsedVolume| volume.attach_constraint == AttachConstraint::Free;
-        return match meanings.iter().any(is_free) {
-            true => Likely::Either,
-            false => Likely::Anything,
+        return if meanings.iter().any(is_free) {
+            Likely::Either
+        } else {
+            Likely::Anything
         };
     }
     let attach_constraint = match &first.attach_constraint {
@@ -563,9 +565,10 @@ fn unguarded_disk(
         && is_used_once
         && facts.catalog.second_use(driver, parameters()).is_none()
         && facts.catalog.is_disk(driver, parameters());
-    match is_open {
-        true => AttachConstraint::Unknown(Missing::SecondNode(driver.into())),
-        false => AttachConstraint::Free,
+    if is_open {
+        AttachConstraint::Unknown(Missing::SecondNode(driver.into()))
+    } else {
+        AttachConstraint::Free
     }
 }
 

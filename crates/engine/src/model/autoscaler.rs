@@ -118,9 +118,10 @@ impl Autoscaler {
         if replicas <= 0 && !self.scaled_to_zero {
             return replicas;
         }
-        match never_adds {
-            true => replicas.max(self.fewest()).min(most),
-            false => most,
+        if never_adds {
+            replicas.max(self.fewest()).min(most)
+        } else {
+            most
         }
     }
 

@@ -99,9 +99,10 @@ pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 /// At most `bytes` of the text, without cutting a character.
 fn first(text: &str, bytes: usize) -> Text {
     let ends = text.char_indices().map(|(at, char)| at + char.len_utf8());
-    let end = match text.len() <= bytes {
-        true => text.len(),
-        false => ends.take_while(|end| *end <= bytes).last().unwrap_or(0),
+    let end = if text.len() <= bytes {
+        text.len()
+    } else {
+        ends.take_while(|end| *end <= bytes).last().unwrap_or(0)
     };
     text[..end].into()
 }

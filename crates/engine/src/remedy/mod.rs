@@ -80,9 +80,10 @@ impl Remedy {
         self.patch_subject(&Subject {
             workload,
             raw,
-            pods_there: match workload.metadata.uid == Uid::default() {
-                true => 0,
-                false => workload.replicas,
+            pods_there: if workload.metadata.uid == Uid::default() {
+                0
+            } else {
+                workload.replicas
             },
         })
     }
@@ -122,10 +123,13 @@ pub(crate) fn automatic(
 ) -> Option<&'static Remedy> {
     let name = match rule {
         codes::LEFTOVER_ROLLING_UPDATE => drop_leftover::REMEDY.name,
-        _ if pods <= 1 && kind == WorkloadKind::Deployment => match applied.may_refuse_recreate() {
-            true => zero_surge::REMEDY.name,
-            false => recreate::REMEDY.name,
-        },
+        _ if pods <= 1 && kind == WorkloadKind::Deployment => {
+            if applied.may_refuse_recreate() {
+                zero_surge::REMEDY.name
+            } else {
+                recreate::REMEDY.name
+            }
+        }
         _ if pods <= 1 && kind == WorkloadKind::DeploymentConfig => recreate::REMEDY.name,
         _ if pods <= 1 && kind == WorkloadKind::Rollout => zero_surge::REMEDY.name,
         _ => colocate::REMEDY.name,

@@ -91,14 +91,16 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         Life::Unknown => false,
         Life::Silent => return,
     };
-    let (outcome, certainty) = match is_known {
-        true => (Outcome::DataLoss, Certainty::Verified),
-        false => (Outcome::Unknown, Certainty::Assumed),
+    let (outcome, certainty) = if is_known {
+        (Outcome::DataLoss, Certainty::Verified)
+    } else {
+        (Outcome::Unknown, Certainty::Assumed)
     };
     let number = count(volumes.len());
-    let signs = match is_known {
-        true => format!("is alive ({heartbeat})"),
-        false => format!("may be alive, and there is no way to tell ({heartbeat})"),
+    let signs = if is_known {
+        format!("is alive ({heartbeat})")
+    } else {
+        format!("may be alive, and there is no way to tell ({heartbeat})")
     };
     let what = what(review, &volumes, &signs);
     let instead = instead(review);
@@ -119,16 +121,13 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
              (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),
-        brief: match is_known {
-            true => format!(
+        brief: if is_known { format!(
                 "node {node} is alive and has {} attached: two writers damage data",
                 match volumes.len() {
                     1 => "1 volume".to_owned(),
                     more => format!("{more} volumes"),
                 }
-            ),
-            false => format!("it is not known whether node {node} is off; {number} attached to it"),
-        },
+            ) } else { format!("it is not known whether node {node} is off; {number} attached to it") },
         volumes,
     });
 }

@@ -285,11 +285,10 @@ pub(super) fn excess_pods(analysis: &Analysis<'_>) -> i64 {
 /// What required affinity can do for several pods, as a part of a sentence; an empty text
 /// where it can do nothing.
 pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
-    match affinity_would_hold(analysis) {
-        true => {
-            ", or keep the pods on one node with required pod affinity on kubernetes.io/hostname"
-        }
-        false => "",
+    if affinity_would_hold(analysis) {
+        ", or keep the pods on one node with required pod affinity on kubernetes.io/hostname"
+    } else {
+        ""
     }
 }
 
@@ -320,12 +319,7 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
         | WorkloadKind::DeploymentConfig
         | WorkloadKind::CloneSet
         | WorkloadKind::Pod => {
-            let set = match affinity_would_hold(analysis) {
-                true => {
-                    "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set"
-                }
-                false => "Set",
-            };
+            let set = if affinity_would_hold(analysis) { "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set" } else { "Set" };
             let and_recreate = match (analysis.rolling_update(), analysis.workload.kind) {
                 (None, _) => "",
                 (Some(_), WorkloadKind::Rollout | WorkloadKind::CloneSet) => {
@@ -354,9 +348,10 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
 pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
-    let whose = match facts.view.is_partial() {
-        true => "",
-        false => " of this cluster",
+    let whose = if facts.view.is_partial() {
+        ""
+    } else {
+        " of this cluster"
     };
     let classes = facts.view.storage_classes();
     let names = classes

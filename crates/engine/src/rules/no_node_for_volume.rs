@@ -222,10 +222,11 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         return None;
     }
     let host = only_host(reach);
-    let certainty = match host.is_some() || is_ruled_out(workload, reach) {
-        true => Certainty::Verified,
+    let certainty = if host.is_some() || is_ruled_out(workload, reach) {
+        Certainty::Verified
+    } else {
         // A node of the right kind in the volume's zone may still join.
-        false => Certainty::Assumed,
+        Certainty::Assumed
     };
     Some(Hazard {
         field_path: workload.kind.pod_spec_path().to_owned(),
@@ -295,9 +296,10 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         what: format!(
             "the volumes of claims \"{}\" and \"{claim}\" can be used on {} only, and the required anti-affinity of the pods lets no two of them be there, so {}-{pod} stays Pending.",
             other.1,
-            match is_host {
-                true => messages::some(names),
-                false => format!("{} {}", term.topology_key, messages::some(names)),
+            if is_host {
+                messages::some(names)
+            } else {
+                format!("{} {}", term.topology_key, messages::some(names))
             },
             workload.metadata.name,
         ),
@@ -309,10 +311,11 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
             "the volumes of \"{}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart",
             other.1
         ),
-        ..blank(match is_host && places.len() == 1 {
-            true => Certainty::Verified,
+        ..blank(if is_host && places.len() == 1 {
+            Certainty::Verified
+        } else {
             // Another node may join.
-            false => Certainty::Assumed,
+            Certainty::Assumed
         })
     })
 }

@@ -158,9 +158,10 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
             // What helps one pod through a rollout leaves several stuck.
             messages::advice_for_several_pods(analysis)
         } else {
-            let or_together = match affinity_would_hold(analysis) {
-                true => ", or keep the pods on one node with required pod affinity",
-                false => "",
+            let or_together = if affinity_would_hold(analysis) {
+                ", or keep the pods on one node with required pod affinity"
+            } else {
+                ""
             };
             format!(
                 "{}{or_together}.",
@@ -259,10 +260,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
             "{} and {}; a new pod on another node waits for the volume until the old pod {}.",
             messages::volumes(analysis.exclusive()),
             analysis.placement.eligible,
-            match is_shared {
-                true => "and every other user of the claim on another node is gone",
-                false => "is gone, then the rollout goes on",
-            }
+            if is_shared { "and every other user of the claim on another node is gone" } else { "is gone, then the rollout goes on" }
         ),
         advice: match affinity_would_hold(analysis) {
             true if is_shared => "Keep all users of the claim on one node with required pod affinity, or give each a claim of its own.",

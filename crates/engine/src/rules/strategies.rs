@@ -84,10 +84,13 @@ pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) ->
     let shares = workload.replicas > 1 && analysis.replicas_share_exclusive();
     match (workload.kind, shares) {
         (WorkloadKind::StatefulSet, _) => "scale to 0 first",
-        (WorkloadKind::Rollout | WorkloadKind::CloneSet, true) => match or_together {
-            true => "use one replica and maxSurge 0, or keep the pods on one node",
-            false => "use one replica and maxSurge 0",
-        },
+        (WorkloadKind::Rollout | WorkloadKind::CloneSet, true) => {
+            if or_together {
+                "use one replica and maxSurge 0, or keep the pods on one node"
+            } else {
+                "use one replica and maxSurge 0"
+            }
+        }
         (WorkloadKind::Rollout | WorkloadKind::CloneSet, false) if workload.replicas > 1 => {
             "scale to 0 first"
         }
@@ -96,10 +99,13 @@ pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) ->
             _ => "use maxSurge 0",
         },
         (WorkloadKind::CloneSet, false) => "use maxSurge 0",
-        (_, true) => match or_together {
-            true => "use one replica and Recreate, or keep the pods on one node",
-            false => "use one replica and Recreate",
-        },
+        (_, true) => {
+            if or_together {
+                "use one replica and Recreate, or keep the pods on one node"
+            } else {
+                "use one replica and Recreate"
+            }
+        }
         (WorkloadKind::DeploymentConfig, false) => "use Recreate",
         (_, false) if workload.replicas > 1 => "use Recreate",
         _ => "use Recreate or maxSurge 0",

@@ -164,9 +164,10 @@ fn replicas<'a>(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash<'a>> 
 
 fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash<'a>> {
     let claim = volume.claim.as_deref()?;
-    let others = match is_refused_on_one_node(driver) {
-        true => users::others(analysis, claim),
-        false => users::apart(analysis, claim, volume),
+    let others = if is_refused_on_one_node(driver) {
+        users::others(analysis, claim)
+    } else {
+        users::apart(analysis, claim, volume)
     };
     (!others.is_empty()).then_some(Clash::Others(others))
 }
@@ -284,9 +285,10 @@ impl Scene {
                 field: messages::pods_field(workload.kind).to_owned(),
                 excess: messages::excess_pods(analysis),
                 seen: format!("{pods} pods are wanted"),
-                refused: match workload.ends() {
-                    true => "the others wait until the first has ended",
-                    false => "all but the first stay in ContainerCreating",
+                refused: if workload.ends() {
+                    "the others wait until the first has ended"
+                } else {
+                    "all but the first stay in ContainerCreating"
                 },
                 advice: "Use one pod, or a volume of its own for each",
                 brief: "use one pod",
@@ -310,9 +312,10 @@ impl Scene {
             field: analysis.volume_path(volume),
             excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
             seen: format!("{} uses it too", messages::some(names)),
-            refused: match passing {
-                true => "the later one waits until the first has ended",
-                false => "the later one stays in ContainerCreating",
+            refused: if passing {
+                "the later one waits until the first has ended"
+            } else {
+                "the later one stays in ContainerCreating"
             },
             advice: "Give each workload a claim of its own",
             brief: "others use it too",

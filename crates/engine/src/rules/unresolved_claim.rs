@@ -129,9 +129,10 @@ fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscal
     let reasons: Vec<String> = new
         .filter_map(|hazard| reason(hazard, analysis, autoscaler))
         .collect();
-    match reasons.is_empty() {
-        true => String::new(),
-        false => format!(", as {}", messages::list(&reasons)),
+    if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(", as {}", messages::list(&reasons))
     }
 }
 
@@ -273,10 +274,13 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
     };
     let seen = match missing {
         Missing::Claim(absence) => fate(absence).to_owned(),
-        Missing::Class(name, absence) => match messages::is_placeholder(name) {
-            true => "names a StorageClass that is still to be filled in".to_owned(),
-            false => format!("names StorageClass \"{name}\", which {}", fate(absence)),
-        },
+        Missing::Class(name, absence) => {
+            if messages::is_placeholder(name) {
+                "names a StorageClass that is still to be filled in".to_owned()
+            } else {
+                format!("names StorageClass \"{name}\", which {}", fate(absence))
+            }
+        }
         Missing::DefaultClass(Absence::Absent) => {
             "names no StorageClass, and there is no default".to_owned()
         }

@@ -190,9 +190,10 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
     let other = other.shown();
     Some(Hazard {
         rule: RULE.code,
-        outcome: match passing {
-            true => Outcome::Delay,
-            false => Outcome::Stuck,
+        outcome: if passing {
+            Outcome::Delay
+        } else {
+            Outcome::Stuck
         },
         certainty: Certainty::Verified,
         field_path: analysis.volume_path(volume),
@@ -205,10 +206,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
             twin.metadata.name,
             own.spec.handle,
             volume.driver,
-            match passing {
-                true => WAITS_FOR_THE_END,
-                false => WAITS,
-            }
+            if passing { WAITS_FOR_THE_END } else { WAITS }
         ),
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
@@ -341,9 +339,10 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
     let others = others.into_iter().take(MOST_COMPARED);
     let mut others = others.filter(|other| !(workload.ends() && other.ends()));
     let (leader, follower, obstacle) = others.find_map(|other| {
-        let (follower, leader) = match users::comes_and_goes(workload) {
-            true => (workload, other),
-            false => (other, workload),
+        let (follower, leader) = if users::comes_and_goes(workload) {
+            (workload, other)
+        } else {
+            (other, workload)
         };
         let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
         let follows = || affinity::strays(follower, leader, facts).is_some();
@@ -357,9 +356,10 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
             "Let one of them use another host port or none".to_owned(),
         ),
         Obstacle::AntiAffinity { of_first } => {
-            let (owner, off) = match of_first {
-                true => (&leads, &follows),
-                false => (&follows, &leads),
+            let (owner, off) = if *of_first {
+                (&leads, &follows)
+            } else {
+                (&follows, &leads)
             };
             (
                 format!("the required anti-affinity of {owner} keeps {off} off its nodes"),
@@ -387,9 +387,10 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
             ),
         ),
     };
-    let other = match users::comes_and_goes(workload) {
-        true => leads,
-        false => follows,
+    let other = if users::comes_and_goes(workload) {
+        leads
+    } else {
+        follows
     };
     Some(Hazard {
         rule: RULE.code,
@@ -418,9 +419,10 @@ fn visiting(
     (visit, visitor, host): &(Visit, &Workload, &Workload),
 ) -> Hazard {
     let (visitor_name, host_name) = (visitor.shown(), host.shown());
-    let other = match affinity::same(visitor, analysis.workload) {
-        true => &host_name,
-        false => &visitor_name,
+    let other = if affinity::same(visitor, analysis.workload) {
+        &host_name
+    } else {
+        &visitor_name
     };
     let meanwhile = format!("while it runs, {host_name} can restart");
     let (outcome, certainty, seen, advice, brief) = match visit {
@@ -435,9 +437,10 @@ fn visiting(
                     "on that node only".to_owned(),
                 ),
             };
-            let advice = match visitor.ends() {
-                true => "Nothing breaks.",
-                false => "Delete it when it is no longer needed.",
+            let advice = if visitor.ends() {
+                "Nothing breaks."
+            } else {
+                "Delete it when it is no longer needed."
             };
             (
                 Outcome::Delay,
@@ -630,13 +633,15 @@ fn keep_beside(
     if few && found_too.is_empty() && is_pod {
         let terms = marks.iter().map(|(key, value)| format!("{key}: {value}"));
         let terms = terms.collect::<Vec<_>>().join(", ");
-        let how = match affinity::same(follower, analysis.workload) {
-            true => "Give it".to_owned(),
-            false => format!("Delete {they}, or make it again with"),
+        let how = if affinity::same(follower, analysis.workload) {
+            "Give it".to_owned()
+        } else {
+            format!("Delete {they}, or make it again with")
         };
-        let ends = match follower.ends() {
-            true => "",
-            false => "`restartPolicy: Never` and ",
+        let ends = if follower.ends() {
+            ""
+        } else {
+            "`restartPolicy: Never` and "
         };
         return format!(
             "{how} {ends}`affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchLabels: {{{terms}}}}}, topologyKey: {HOSTNAME}}}]}}}}`{more}; or let it wait until {} has stopped",
@@ -647,9 +652,10 @@ fn keep_beside(
     if few && found_too.is_empty() {
         format!("Give {to} {labels}{more}, so that {run} where the volume is")
     } else {
-        let why = match few {
-            true => format!(" ({labels} is also on {})", messages::some(found_too)),
-            false => String::new(),
+        let why = if few {
+            format!(" ({labels} is also on {})", messages::some(found_too))
+        } else {
+            String::new()
         };
         format!(
             "Give {leading} a label that no other pods have{why}, and {to} that label{more}, so that {run} where the volume is"
@@ -675,9 +681,10 @@ fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String 
     };
     let parts = nodes.into_iter().chain(tolerations_of(follower, leader));
     let parts: Vec<String> = parts.collect();
-    match parts.is_empty() {
-        true => format!(" what {} has to get to its nodes", leader.shown()),
-        false => format!(" {}", messages::list(&parts)),
+    if parts.is_empty() {
+        format!(" what {} has to get to its nodes", leader.shown())
+    } else {
+        format!(" {}", messages::list(&parts))
     }
 }
 

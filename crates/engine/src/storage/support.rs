@@ -127,9 +127,10 @@ impl Capability<'_> {
             })
             .map(|(condition, _)| {
                 let effect = condition.effect(self.volume_mode());
-                match is_set {
-                    true => effect.set.unwrap_or_default(),
-                    false => effect.grants(),
+                if is_set {
+                    effect.set.unwrap_or_default()
+                } else {
+                    effect.grants()
                 }
             })
             .fold(AccessModes::EMPTY, AccessModes::union)

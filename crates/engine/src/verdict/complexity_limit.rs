@@ -29,9 +29,10 @@ impl Evaluation<'_> {
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
             let (rule, outcome, certainty) = (hazard.rule, hazard.outcome, hazard.certainty);
-            let decision = match is_oversized {
-                true => resolved.decide_oversized(rule, outcome, certainty),
-                false => resolved.decide(rule, outcome, certainty),
+            let decision = if is_oversized {
+                resolved.decide_oversized(rule, outcome, certainty)
+            } else {
+                resolved.decide(rule, outcome, certainty)
             };
             let action = decision.without_remedy;
             Verdict {
@@ -81,12 +82,11 @@ fn hazard(is_cut: bool, size: usize) -> Hazard {
              than {WORK_BUDGET} steps, which is where the guard stops"
         ),
     };
-    let advice = match is_cut || size > HONEST_SIZE {
-        true => {
-            "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
+    let advice = if is_cut || size > HONEST_SIZE {
+        "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
              policy."
-        }
-        false => "Give each workload claims of its own, or simpler affinity.",
+    } else {
+        "Give each workload claims of its own, or simpler affinity."
     };
     Hazard {
         rule: codes::UNRESOLVED_CLAIM,

@@ -257,9 +257,10 @@ impl Evaluation<'_> {
     /// How the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
-        match old.is_none() && document.requester().is_some() {
-            true => Applied::Unsaid,
-            false => Applied::of(document.object(), old.is_some()),
+        if old.is_none() && document.requester().is_some() {
+            Applied::Unsaid
+        } else {
+            Applied::of(document.object(), old.is_some())
         }
     }
 
@@ -281,17 +282,18 @@ impl Evaluation<'_> {
             return Cow::Borrowed(hazard);
         }
         let once = recreate_once(self.review.reference, RECREATE_ONCE);
-        let advice = match hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
-            true => hazard.advice.replace(
+        let advice = if hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
+            hazard.advice.replace(
                 RECREATE_OR_ZERO_SURGE,
                 &format!(
                     "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)",
                 ),
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{} If it is live and server-side apply refuses Recreate, run {once} once.",
                 hazard.advice,
-            ),
+            )
         };
         Cow::Owned(Hazard {
             advice,

@@ -158,9 +158,10 @@ impl Reconciler<'_, '_> {
                 None => gone[at] = true,
                 Some(after) if after != before => {
                     self.field.clone_from(&name);
-                    let slot = match flow {
-                        true => Slot::Inside,
-                        false => self.behind_key(key)?,
+                    let slot = if flow {
+                        Slot::Inside
+                    } else {
+                        self.behind_key(key)?
                     };
                     self.node(&slot, value, before, after)?;
                 }
@@ -364,9 +365,10 @@ impl Reconciler<'_, '_> {
         }
         // An anchor stays in front of the new value; the check after the edit
         // sees whether somebody else depends on it.
-        let start = match node.anchored {
-            true => node.start as usize,
-            false => node.properties as usize,
+        let start = if node.anchored {
+            node.start as usize
+        } else {
+            node.properties as usize
         };
         let absent = node.start == node.end;
         let block = is_block(&node.shape);

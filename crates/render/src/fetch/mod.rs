@@ -143,12 +143,13 @@ impl Remote {
             version => version.to_owned(),
         };
         let (name, url) = (name.clone(), repo.trim_end_matches('/').to_owned());
-        match url.starts_with("oci://") {
-            true => Self::Oci {
+        if url.starts_with("oci://") {
+            Self::Oci {
                 url: format!("{url}/{name}"),
                 version,
-            },
-            false => Self::Repository { url, name, version },
+            }
+        } else {
+            Self::Repository { url, name, version }
         }
     }
 
@@ -167,9 +168,10 @@ impl Remote {
     fn path(&self) -> PathBuf {
         let name = self.to_string();
         let (_, name) = name.split_once("://").unwrap_or(("", &name));
-        let name = match cfg!(windows) {
-            true => name.replace(['<', '>', ':', '"', '|', '?', '*'], "_"),
-            false => name.to_owned(),
+        let name = if cfg!(windows) {
+            name.replace(['<', '>', ':', '"', '|', '?', '*'], "_")
+        } else {
+            name.to_owned()
         };
         let parts = name.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
         parts.collect()

@@ -163,9 +163,10 @@ struct Ended {
 async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
     // Once one of the pipes is full, the rest is not waited for.
     let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
-    let status = match text.len() as u64 > MAX_BYTES {
-        true => None,
-        false => Some(child.wait().await?),
+    let status = if text.len() as u64 > MAX_BYTES {
+        None
+    } else {
+        Some(child.wait().await?)
     };
     Ok(Ended {
         text,

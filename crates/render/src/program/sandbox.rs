@@ -302,9 +302,10 @@ impl Copy {
         let folder = self.of_original(folder);
         fs::create_dir_all(&folder)?;
         let at = folder.join(name);
-        match chart.is_dir() {
-            true => link(&self.of_original(chart), &at),
-            false => fs::copy(chart, at).map(drop),
+        if chart.is_dir() {
+            link(&self.of_original(chart), &at)
+        } else {
+            fs::copy(chart, at).map(drop)
         }
     }
 

@@ -103,9 +103,10 @@ impl Application<'_> {
         let version = text(source, &["targetRevision"]);
         if let Some(name) = text(source, &["chart"]) {
             // A registry is named without a scheme.
-            return Ok(Found::Chart(match url.contains("://") {
-                true => repository(url, name, version),
-                false => oci(&format!("oci://{url}/{name}"), version),
+            return Ok(Found::Chart(if url.contains("://") {
+                repository(url, name, version)
+            } else {
+                oci(&format!("oci://{url}/{name}"), version)
             }));
         }
         if url.starts_with("oci://") {
@@ -116,9 +117,10 @@ impl Application<'_> {
         }
         let path = text(source, &["path"]).unwrap_or(".");
         let is_here = self.context.is_here(url);
-        let folder = match is_here {
-            true => self.context.folder(path)?,
-            false => self.context.folder_of_other(url, version, path)?,
+        let folder = if is_here {
+            self.context.folder(path)?
+        } else {
+            self.context.folder_of_other(url, version, path)?
         };
         if holds(&folder, RootKind::Chart) {
             return Ok(Found::Chart(Chart::Folder(folder)));
@@ -127,9 +129,10 @@ impl Application<'_> {
             let fields = self.fields(source);
             return Ok(Found::Chart(Chart::Kustomization(folder, fields)));
         }
-        Ok(match is_here {
-            true => Found::Files(folder),
-            false => Found::Chart(Chart::Manifests(folder, is_recursive(source))),
+        Ok(if is_here {
+            Found::Files(folder)
+        } else {
+            Found::Chart(Chart::Manifests(folder, is_recursive(source)))
         })
     }
 

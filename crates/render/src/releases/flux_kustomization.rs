@@ -21,9 +21,10 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         return Ok(folder.ok().map(Delivers::Folder).into_iter().collect());
     }
     let folder = folder?;
-    let chart = match holds(&folder, RootKind::Kustomization) {
-        true => Chart::Kustomization(folder, fields),
-        false => Chart::Generated(folder, fields),
+    let chart = if holds(&folder, RootKind::Kustomization) {
+        Chart::Kustomization(folder, fields)
+    } else {
+        Chart::Generated(folder, fields)
     };
     let (owner, name) = (Owner::of(delivery, context), &delivery.reference.name);
     let target = text(document, &["spec", "targetNamespace"]);

@@ -42,9 +42,10 @@ pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
 /// The name under which a file is put beside a kustomization, which may hold one of that name.
 fn name_of(root: &Root, number: usize, target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    match target.starts_with(&root.top) {
-        true => format!("outside-{number}-{name}"),
-        false => name.into_owned(),
+    if target.starts_with(&root.top) {
+        format!("outside-{number}-{name}")
+    } else {
+        name.into_owned()
     }
 }
 

@@ -54,9 +54,10 @@ impl Variables {
         }
         let mut out = String::with_capacity(text.len());
         for document in text.split_inclusive("\n---\n") {
-            match is_left_alone(document) {
-                true => out += document,
-                false => self.fill(document, 0, &mut out),
+            if is_left_alone(document) {
+                out += document;
+            } else {
+                self.fill(document, 0, &mut out);
             }
             if out.len() > MAX_TEXT {
                 let limit = MAX_TEXT >> 20;

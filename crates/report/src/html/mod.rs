@@ -43,9 +43,10 @@ fn extent(report: &Report) -> String {
 /// How many findings there are, by rule and, in a cluster, by namespace.
 fn counts(report: &Report) -> Markup {
     let rules = words::by_rule(report);
-    let namespaces = match report.summary.cluster {
-        true => words::by_namespace(report),
-        false => Vec::new(),
+    let namespaces = if report.summary.cluster {
+        words::by_namespace(report)
+    } else {
+        Vec::new()
     };
     html! {
         @if !rules.is_empty() || !namespaces.is_empty() {

@@ -160,9 +160,10 @@ impl<'a> Seen<'a> {
             return None;
         }
         let is_accepted = serving.is_current(self.now) && self.trust(serving);
-        Some(match is_accepted {
-            true => spread.settled.saturating_sub(trusted_for),
-            false => Duration::ZERO,
+        Some(if is_accepted {
+            spread.settled.saturating_sub(trusted_for)
+        } else {
+            Duration::ZERO
         })
     }
 

@@ -28,9 +28,10 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         .take(NAMED)
         .map(|(node, count)| format!("{node} has {count}"))
         .collect();
-    let shown = match shown.is_empty() {
-        true => String::new(),
-        false => format!(" Attached are: {}.", shown.join(", ")),
+    let shown = if shown.is_empty() {
+        String::new()
+    } else {
+        format!(" Attached are: {}.", shown.join(", "))
     };
     Some(format!(
         "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{shown}",

@@ -36,10 +36,10 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         "{attached}{who} could not {} node {}: \"{said}\". Kubernetes keeps retrying; it will fail until this is fixed.{}",
         fault.verb,
         fault.node,
-        match is_back(stuck, &fault) {
-            true =>
-                " The pod is on that node again, and the volume is attached to it once this old attachment is gone.",
-            false => "",
+        if is_back(stuck, &fault) {
+            " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
+        } else {
+            ""
         }
     ))
 }

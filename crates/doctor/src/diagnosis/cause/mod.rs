@@ -263,9 +263,10 @@ fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
 
 /// Waiting until the pod is ready, or until the one that cannot end is gone.
 fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> SuggestedAction {
-    let until = match stuck.cannot_end() {
-        true => "--for=delete",
-        false => "--for=condition=Ready",
+    let until = if stuck.cannot_end() {
+        "--for=delete"
+    } else {
+        "--for=condition=Ready"
     };
     SuggestedAction::new(
         purpose,

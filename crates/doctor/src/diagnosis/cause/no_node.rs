@@ -48,10 +48,10 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             } else {
                 "none of them takes"
             },
-            match shut_out(stuck) {
-                true =>
-                    " Its own template keeps it off: nodeSelector, node affinity or missing tolerations.",
-                false => "",
+            if shut_out(stuck) {
+                " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
+            } else {
+                ""
             }
         ),
     };

@@ -101,11 +101,10 @@ fn unheard(node: &Examined, renewed: Option<String>) -> String {
 /// What somebody has to look at before [`taint`] is run.
 fn power(node: &Examined) -> String {
     let name = &node.name;
-    let known = match node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
-        true => {
-            "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
-        }
-        false => "Neither Kubernetes nor this program can see that.",
+    let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
+        "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
+    } else {
+        "Neither Kubernetes nor this program can see that."
     };
     format!(
         "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. {known}"

@@ -44,9 +44,10 @@ enum Stalled<'a> {
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     Some(match stalled(stuck)? {
         Stalled::Pod(pod, late) => {
-            let next = match stuck.cannot_end() {
-                true => " The next pod is not created until it is gone.",
-                false => "",
+            let next = if stuck.cannot_end() {
+                " The next pod is not created until it is gone."
+            } else {
+                ""
             };
             format!(
                 "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
@@ -64,9 +65,10 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         } => format!(
             "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
             span(for_seconds),
-            match attaches {
-                true => "attach the volume to",
-                false => "detach the volume from",
+            if attaches {
+                "attach the volume to"
+            } else {
+                "detach the volume from"
             },
             attachment.node
         ),

@@ -57,9 +57,10 @@ fn lack<'a>(stuck: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
         let was_bound = stuck
             .found_claim()
             .is_some_and(|it| !it.status.access_modes.is_empty());
-        return Some(match was_bound {
-            true => Lack::Lost(volume),
-            false => Lack::NoVolume(volume),
+        return Some(if was_bound {
+            Lack::Lost(volume)
+        } else {
+            Lack::NoVolume(volume)
         });
     }
     if let Some(said) = stuck.claim_warning() {
@@ -90,12 +91,13 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
         ),
         Lack::Taken(volume) => {
-            let owner = match former_owner(stuck, volume) {
-                true => "an earlier claim of the same name".to_owned(),
-                false => match &volume.spec.claim_ref {
+            let owner = if former_owner(stuck, volume) {
+                "an earlier claim of the same name".to_owned()
+            } else {
+                match &volume.spec.claim_ref {
                     Some(it) => format!("claim {}/{}", it.namespace, it.name),
                     None => "another claim".to_owned(),
-                },
+                }
             };
             format!(
                 "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",

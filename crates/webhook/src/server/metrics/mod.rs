@@ -178,9 +178,10 @@ impl Time {
 
 impl EncodeMetric for Time {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
-        match self.0.get().is_nan() {
-            true => Ok(()),
-            false => self.0.encode(encoder),
+        if self.0.get().is_nan() {
+            Ok(())
+        } else {
+            self.0.encode(encoder)
         }
     }
 
