@@ -61,11 +61,20 @@ pub(crate) fn with_the_guard(stage: &Stage) {
         |command: String| command.replace("-n shop", &format!("-n {}", stage.namespace));
     denials::at_fault(stage);
     let annotate = printed("policy", |it| it.contains("annotate deployment"));
-    stage.run(&in_its_namespace(annotate).replace("DAY", "2999-12-31"));
+    let annotate = in_its_namespace(annotate).replace("DAY", "2999-12-31");
+    let end_override = || {
+        let keys = ["action-", "until-", "reason-"];
+        let keys = keys.map(|it| format!("multi-attach-guard.dev/{it}"));
+        let remove = ["annotate", "deployment/web"];
+        stage.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
+    };
+    // As printed, the reason is still the example, which is refused.
+    stage.shell(&annotate);
+    denials::at_fault(stage);
+    end_override();
+    stage.run(&annotate.replace("why it cannot wait", "the disk moves tonight"));
     denials::until_warned(stage);
-    let keys = ["action-", "until-", "reason-"].map(|it| format!("multi-attach-guard.dev/{it}"));
-    let remove = ["annotate", "deployment/web"];
-    stage.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
+    end_override();
     denials::at_fault(stage);
     let label = printed("policy", |it| it.contains("label namespace"));
     stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
