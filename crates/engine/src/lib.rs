@@ -70,7 +70,7 @@
 //!
 //! The engine has no input and output: it reads no files, sends no requests, does not look at
 //! the clock, and knows neither command-line flags nor admission reviews. Callers supply the
-//! facts. It judges no running pods either: those are in [`observed`], for diagnoses.
+//! facts. It judges no running pods either: those are in [`model::observed`], for diagnoses.
 
 pub mod analysis;
 pub mod model;
