@@ -183,18 +183,20 @@ pub(crate) fn apart_of<'a>(
         ours.get_or_init(|| sole_leaders(own, situation.facts))
             .as_slice()
     };
-    let of_maker = OnceCell::new();
-    let makers = || {
-        of_maker
-            .get_or_init(|| {
-                let users = volume.claim.as_deref().map(|it| all_others(situation, it));
-                let mut users = users.unwrap_or_default();
-                users.retain(|set| follows_maker(own, set, volume, situation.facts));
-                users
-            })
+    let of_claim = OnceCell::new();
+    let users = || {
+        let find = || volume.claim.as_deref().map(|it| all_others(situation, it));
+        of_claim
+            .get_or_init(|| find().unwrap_or_default())
             .as_slice()
     };
-    others.retain(|other| !one_follows(situation, other, volume, &leaders, &makers));
+    let of_maker = OnceCell::new();
+    let makers = || {
+        let is_maker = |set: &&Workload| follows_maker(own, set, volume, situation.facts);
+        let find = || users().iter().copied().filter(is_maker).collect::<Vec<_>>();
+        of_maker.get_or_init(find).as_slice()
+    };
+    others.retain(|other| !one_follows(situation, other, volume, &leaders, &users, &makers));
     others
 }
 
@@ -215,13 +217,14 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
 
 /// Whether one of the two runs to an end, and does so where the other one is: with
 /// the pod that has the volume, or with all pods, which are in one place.
-/// `leaders` are the sole leaders of the workload itself, and `makers` the sets whose pod for
-/// the claim it follows; both are looked up once.
+/// `leaders` are the sole leaders of the workload itself, `users` the others that use the claim,
+/// and `makers` those of them whose pod for the claim it follows; each is looked up once.
 fn one_follows<'l>(
     situation: &Analysis<'_>,
     other: &Workload,
     volume: &UsedVolume,
     leaders: &dyn Fn() -> &'l [&'l Workload],
+    users: &dyn Fn() -> &'l [&'l Workload],
     makers: &dyn Fn() -> &'l [&'l Workload],
 ) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
@@ -234,23 +237,20 @@ fn one_follows<'l>(
         || (own.ends() && (follows(situation, own, other) || are_led(situation, leaders(), other)))
         || (other.ends() && is_beside(situation, other, own))
         || (own.ends() && other.ends() && (wait_alike(own, other, facts) || have_one_maker()))
-        || (own.ends() && is_between(situation, leaders(), other, volume))
-        || (other.ends() && is_between(situation, &sole_leaders(other, facts), own, volume))
+        || (own.ends() && is_placed(other) && leads_a_user(situation, leaders(), users()))
+        || (other.ends()
+            && is_placed(own)
+            && leads_a_user(situation, &sole_leaders(other, facts), users()))
 }
 
-/// Whether the workloads that a follower goes to use the volume too, and `placed` is a pod that has
-/// its node: which of those has the volume is between them, and the follower goes where it is.
-fn is_between(
-    situation: &Analysis<'_>,
-    leaders: &[&Workload],
-    placed: &Workload,
-    volume: &UsedVolume,
-) -> bool {
-    if placed.kind != WorkloadKind::Pod || placed.template.node_name.is_none() {
-        return false;
-    }
-    let users = volume.claim.as_deref().map(|it| all_others(situation, it));
-    let users = users.unwrap_or_default();
+/// Whether it is a pod that has its node.
+fn is_placed(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::Pod && workload.template.node_name.is_some()
+}
+
+/// Whether one of the `leaders` that a follower goes to uses the volume too. Beside a pod that has
+/// its node, which of those two has the volume is between them, and the follower goes where it is.
+fn leads_a_user(situation: &Analysis<'_>, leaders: &[&Workload], users: &[&Workload]) -> bool {
     leaders.iter().any(|leader| {
         stays_together(situation, leader) && users.iter().any(|user| same(user, leader))
     })
