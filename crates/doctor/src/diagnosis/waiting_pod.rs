@@ -16,7 +16,7 @@ use engine::model::event::Event;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
 use engine::model::storage_class::StorageClass;
-use engine::model::volume::{Volume, VolumeSource};
+use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::Attach;
@@ -339,7 +339,7 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn is_csi(&self) -> bool {
         let volume = self.volume.as_deref();
         let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
-        found.is_some_and(|volume| matches!(volume.spec.source, VolumeSource::Csi(_)))
+        found.is_some_and(|volume| volume.csi_driver().is_some())
     }
 
     /// What sentences call the driver.

@@ -63,13 +63,21 @@ impl Volume {
         shared.into_iter().any(|mode| modes.contains(mode))
     }
 
+    /// The CSI driver that serves it; `None` for an in-tree or unknown type.
+    #[must_use]
+    pub fn csi_driver(&self) -> Option<&str> {
+        match &self.spec.source {
+            VolumeSource::Csi(driver) => Some(driver),
+            VolumeSource::InTree(_) | VolumeSource::Unknown => None,
+        }
+    }
+
     /// Whether it is the same volume as `other` to the attach-detach controller, which goes by
     /// the driver and what that calls it (`GetUniqueVolumeNameFromSpec` in
     /// `pkg/volume/util/util.go`).
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
-        let is_csi = matches!(self.spec.source, VolumeSource::Csi(_));
-        is_csi
+        self.csi_driver().is_some()
             && !self.spec.handle.is_empty()
             && self.spec.source == other.spec.source
             && self.spec.handle == other.spec.handle

@@ -7,7 +7,7 @@ use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
-use engine::model::volume::{Volume, VolumeSource};
+use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -25,15 +25,6 @@ struct Twin<'a> {
     claim: Option<String>,
     pod: Option<&'a Pod>,
     attachment: Option<&'a VolumeAttachment>,
-}
-
-impl Twin<'_> {
-    fn driver(&self) -> &str {
-        match &self.volume.spec.source {
-            VolumeSource::Csi(driver) => driver,
-            _ => "no driver",
-        }
-    }
 }
 
 fn twin<'a>(stuck: &WaitingPod<'a>) -> Option<Twin<'a>> {
@@ -88,7 +79,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
         twin.volume.metadata.name,
         claim.unwrap_or_default(),
-        twin.driver(),
+        twin.volume.csi_driver().unwrap_or_default(),
         twin.volume.spec.handle,
         node.unwrap_or("that is not known"),
     ))
