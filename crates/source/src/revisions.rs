@@ -90,6 +90,15 @@ pub struct Revision {
     pub has_template: bool,
 }
 
+impl Revision {
+    /// The hash by which its pods are told, the end of its name (`newRevision` in
+    /// `pkg/controller/history/controller_history.go`).
+    #[must_use]
+    pub fn hash(&self, owner: &str) -> Option<&str> {
+        self.name.strip_prefix(owner)?.strip_prefix('-')
+    }
+}
+
 /// Why the revisions could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -164,7 +173,7 @@ impl LiveRevisions {
             let is_wanted = |template: &RawValue| compared.is(template);
             let mut revisions = resource.list(client, owner, is_wanted).await?;
             if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
-                revision.pods = PODS.count(client, owner, &revision.name).await?;
+                revision.pods = PODS.count(client, owner, revision).await?;
             }
             Ok(revisions)
         };
@@ -223,7 +232,10 @@ impl FileRevisions {
         let mut revisions: Vec<Revision> = revisions.collect();
         if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
             let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
-            let its = pods.filter(|(_, json)| is_running(json, owner, &revision.name));
+            let its = pods.filter(|(_, json)| {
+                let pod = StoredPod::of(json, owner, revision);
+                pod.is_some_and(|it| it.status.phase == "Running")
+            });
             revision.pods = i64::try_from(its.count()).ok();
         }
         revisions
@@ -389,9 +401,9 @@ impl Resource {
         &self,
         client: &Client,
         owner: &Owner<'_>,
-        revision: &str,
+        revision: &Revision,
     ) -> Result<Option<i64>, RevisionsError> {
-        let Some(hash) = hash_of(owner, revision) else {
+        let Some(hash) = revision.hash(owner.name) else {
             return Ok(None);
         };
         let running = ListParams::default().limit(PAGE);
@@ -404,8 +416,8 @@ impl Resource {
         };
         let list: List<'_> = self.parsed(&body)?;
         let pods = list.items.iter();
-        let count = pods.filter(|it| is_pod_of(it.get(), owner, hash)).count();
-        Ok(i64::try_from(count).ok())
+        let its = pods.filter_map(|it| StoredPod::of(it.get(), owner, revision));
+        Ok(i64::try_from(its.count()).ok())
     }
 
     async fn page(
@@ -489,34 +501,23 @@ impl Resource {
     }
 }
 
-/// The hash by which the pods of a revision are told, the end of its name (`newRevision` in
-/// `pkg/controller/history/controller_history.go`).
-fn hash_of<'n>(owner: &Owner<'_>, revision: &'n str) -> Option<&'n str> {
-    revision.strip_prefix(owner.name)?.strip_prefix('-')
-}
-
-/// Whether the pod is one of the revision of `owner` with that hash, and stays.
-fn is_pod_of(json: &str, owner: &Owner<'_>, hash: &str) -> bool {
-    let pod = serde_json::from_str(json);
-    pod.is_ok_and(|pod: StoredPod| {
-        pod.metadata.is_of(owner)
-            && pod.metadata.deletion_timestamp.is_none()
-            && pod.metadata.labels.revision.as_deref() == Some(hash)
-    })
-}
-
-/// The same of a pod in a file, which says whether it runs.
-fn is_running(json: &str, owner: &Owner<'_>, revision: &str) -> bool {
-    let phase = serde_json::from_str(json).map(|pod: StoredPod| pod.status.phase);
-    phase.is_ok_and(|phase| phase == "Running")
-        && hash_of(owner, revision).is_some_and(|hash| is_pod_of(json, owner, hash))
-}
-
 #[derive(Deserialize)]
 struct StoredPod {
     metadata: Metadata,
     #[serde(default)]
     status: PodStatus,
+}
+
+impl StoredPod {
+    /// The pod, if it is one of that revision of `owner`, and stays.
+    fn of(json: &str, owner: &Owner<'_>, revision: &Revision) -> Option<Self> {
+        let pod: Self = serde_json::from_str(json).ok()?;
+        let hash = pod.metadata.labels.revision.as_deref()?;
+        (pod.metadata.is_of(owner)
+            && pod.metadata.deletion_timestamp.is_none()
+            && revision.hash(owner.name) == Some(hash))
+        .then_some(pod)
+    }
 }
 
 #[derive(Default, Deserialize)]

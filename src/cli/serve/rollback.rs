@@ -306,10 +306,8 @@ impl<'a> TemplateUpdate<'a> {
     /// Whether a Rollout returns to that revision at once, as to the stable one alone: any other
     /// would be a new canary.
     fn is_stable(&self, revision: &Revision) -> bool {
-        let hash = revision.name.strip_prefix(self.name);
-        let hash = hash.and_then(|it| it.strip_prefix('-'));
         let stable = self.old.status.stable.as_deref();
-        stable.is_none_or(|stable| hash == Some(stable))
+        stable.is_none_or(|stable| revision.hash(self.name) == Some(stable))
     }
 }
 
