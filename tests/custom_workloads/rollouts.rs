@@ -15,7 +15,7 @@ struct Case {
     strategy: Value,
     /// Merged into the pods' spec.
     pod: Value,
-    /// Whether it has no pods when the update comes, which brings one.
+    /// Whether it has no pods when the update comes, and gets one afterwards.
     is_scaled_to_0: bool,
     /// Whether its rollouts hang where there are pods.
     hangs: bool,
@@ -68,6 +68,14 @@ fn cases() -> Vec<Case> {
             ..case("scaled-to-0", blue_green, true)
         },
     ]
+}
+
+/// Where the rollout of the last change stands.
+enum State {
+    Over,
+    Hangs,
+    /// With what is seen of it.
+    Goes(String),
 }
 
 struct Rollout<'w>(Stage<'w>);
@@ -128,45 +136,54 @@ impl<'w> Rollout<'w> {
 
     /// Waits until the rollout is over or hangs; whether it hangs.
     fn ended(&self) -> Result<bool, String> {
-        self.0.until("the rollout to end", || {
-            let rollout = self.0.list("rollouts")?.pop().unwrap_or_default();
-            let status = &rollout["status"];
-            let generation = rollout["metadata"]["generation"].to_string();
-            let is_seen = status["observedGeneration"].as_str() == Some(&*generation);
-            let multi_attach = multi_attach(&self.0.list("events")?);
-            let pods = self.0.list("pods")?;
-            let ready = pods.iter().filter(|pod| crate::is_ready(pod)).count();
-            let is_leaving = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
-            let leaves = pods.iter().any(is_leaving);
-            let is_over = status["phase"] == "Healthy"
-                && status["stableRS"] == status["currentPodHash"]
-                && pods.len() == ready
-                && !leaves;
-            // The old pod serves on while the new one waits for its volume.
-            let hangs = status["phase"] == "Degraded"
-                && status["message"]
-                    .as_str()
-                    .is_some_and(|it| it.contains("ProgressDeadlineExceeded"))
-                && multi_attach
-                && !leaves
-                && (pods.len(), ready) == (2, 1);
-            match (is_seen, is_over, hangs) {
-                (true, true, _) => Ok(false),
-                (true, _, true) => Ok(true),
-                _ => Err(format!(
-                    "{status}, Multi-Attach {multi_attach}, {ready} of {} pods",
-                    pods.len()
-                )),
-            }
+        self.0.until("the rollout to end", || match self.state()? {
+            State::Over => Ok(false),
+            State::Hangs => Ok(true),
+            State::Goes(how) => Err(how),
         })
     }
 
+    /// Waits until the rollout is over. One that has hung says so still when its controller has
+    /// seen the change that helps.
     fn until_over(&self) -> Result<(), String> {
-        if self.ended()? {
-            Err("it hangs too early".to_owned())
-        } else {
-            Ok(())
-        }
+        self.0
+            .until("the rollout to be over", || match self.state()? {
+                State::Over => Ok(()),
+                State::Hangs => Err("it hangs".to_owned()),
+                State::Goes(how) => Err(how),
+            })
+    }
+
+    fn state(&self) -> Result<State, String> {
+        let rollout = self.0.list("rollouts")?.pop().unwrap_or_default();
+        let status = &rollout["status"];
+        let generation = rollout["metadata"]["generation"].to_string();
+        let is_seen = status["observedGeneration"].as_str() == Some(&*generation);
+        let multi_attach = multi_attach(&self.0.list("events")?);
+        let pods = self.0.list("pods")?;
+        let ready = pods.iter().filter(|pod| crate::is_ready(pod)).count();
+        let is_leaving = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
+        let leaves = pods.iter().any(is_leaving);
+        let is_over = status["phase"] == "Healthy"
+            && status["stableRS"] == status["currentPodHash"]
+            && pods.len() == ready
+            && !leaves;
+        // The old pod serves on while the new one waits for its volume.
+        let hangs = status["phase"] == "Degraded"
+            && status["message"]
+                .as_str()
+                .is_some_and(|it| it.contains("ProgressDeadlineExceeded"))
+            && multi_attach
+            && !leaves
+            && (pods.len(), ready) == (2, 1);
+        Ok(match (is_seen, is_over, hangs) {
+            (true, true, _) => State::Over,
+            (true, _, true) => State::Hangs,
+            _ => State::Goes(format!(
+                "{status}, Multi-Attach {multi_attach}, {ready} of {} pods",
+                pods.len()
+            )),
+        })
     }
 
     /// Ships an image. Without affinity the new pod has to go to the other node.
@@ -177,13 +194,16 @@ impl<'w> Rollout<'w> {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
             self.0.kubectl(&["cordon", node])?;
         }
-        self.patch(
-            "json",
-            &json!([
-                {"op": "replace", "path": "/spec/replicas", "value": 1},
-                {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "example.com/app:2"},
-            ]),
-        )?;
+        let image = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "example.com/app:2"}]);
+        self.patch("json", &image)?;
+        let hangs = self.ended()?;
+        if rollout["spec"]["replicas"] != 0 {
+            return Ok(hangs);
+        }
+        // Only now: a controller that sees both at once starts a pod of each template
+        // (`reconcileBlueGreenReplicaSets`), and which of them gets the volume is luck.
+        self.patch("merge", &json!({"spec": {"replicas": 1}}))?;
+        self.0.until_pods(1, 1)?;
         self.ended()
     }
 }
