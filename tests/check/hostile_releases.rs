@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::attacks::both;
+use super::attacks::{NAMED, both, named};
 use super::releases::{gitops, reported};
 use super::rendering::{check, report, tools};
 use super::{err, out};
@@ -32,26 +32,6 @@ fn other_reports(files: &[(&str, &str)]) -> Option<Vec<String>> {
     let at = reported.iter().position(|it| it == FOUND);
     reported.remove(at.unwrap_or_else(|| panic!("{reported:?} {output:?}")));
     Some(reported)
-}
-
-#[test]
-fn circles_of_applications_end() {
-    let chart = "apiVersion: v2\nname: apps\nversion: 1.0.0\n";
-    let both = |path: &str| {
-        format!(
-            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: {path}}}\nspec:\n  destination: {{namespace: prod}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: {path}}}\n"
-        )
-    };
-    let Some(reported) = other_reports(&[
-        ("one/Chart.yaml", chart),
-        ("one/templates/two.yaml", &both("two")),
-        ("two/Chart.yaml", chart),
-        ("two/templates/one.yaml", &both("one")),
-        ("two/templates/self.yaml", &both("two")),
-    ]) else {
-        return;
-    };
-    assert_eq!(reported, [""; 0]);
 }
 
 #[test]
@@ -96,46 +76,6 @@ fn charts_that_ask_a_cluster_are_rendered_without_one() {
     assert_eq!(reported(&report(&output)), [FOUND], "{output:?}");
 }
 
-/// What refers to itself, and what is no chart.
-#[test]
-fn releases_that_lead_nowhere_are_named() {
-    let release = |name: &str, spec: &str| {
-        format!(
-            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: {name}, namespace: prod}}\nspec: {{{spec}}}\n"
-        )
-    };
-    let chart = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmChart\nmetadata: {name: circle, namespace: prod}\nspec: {chart: web, sourceRef: {kind: HelmChart, name: circle}}\n";
-    let git =
-        "chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}";
-    let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own, namespace: argocd}\nspec:\n  destination: {namespace: prod}\n  sources:\n  - {repoURL: 'https://example.com/org/gitops', path: charts/web, ref: own, helm: {valueFiles: [$own/charts/web/values.yaml, $none/values.yaml]}}\n";
-    let Some(reported) = other_reports(&[
-        ("chart.yaml", chart),
-        (
-            "circle.yaml",
-            &release("circle", "chartRef: {kind: HelmChart, name: circle}"),
-        ),
-        (
-            "program.yaml",
-            &release(
-                "program",
-                &format!("{git}, postRenderers: [{{exec: {{command: ./run}}}}]"),
-            ),
-        ),
-        ("run", "#!/bin/sh\ntouch ran\n"),
-        ("own.yaml", application),
-    ]) else {
-        return;
-    };
-    assert_eq!(
-        reported,
-        [
-            "HelmRelease prod/circle: its chart is in a HelmChart",
-            "Application argocd/own: none of its sources is called none",
-            "HelmRelease prod/program: it has a post-renderer that is not kustomize",
-        ]
-    );
-}
-
 /// Names that a program takes for an option, where it does not run them, read this file of
 /// the machine or write into this folder.
 fn hostile_names(machine: &Path, server: &str) -> Vec<String> {
@@ -168,61 +108,11 @@ const OPTIONS: [&str; 7] = [
     "--show-only=templates/none.yaml",
 ];
 
-/// The fields of a release, and of a kustomization's charts, that a program is told.
-fn with_name_in(field: &str, number: usize, name: &str) -> (String, String) {
-    let name = Value::from(name).to_string();
-    let helm_release = |spec: &str| {
-        format!(
-            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: r{number}, namespace: prod}}\nspec:\n  chart: {{spec: {{chart: charts/web, sourceRef: {{kind: GitRepository, name: flux-system}}}}}}\n  {spec}\n"
-        )
-    };
-    let application = |destination: &str, helm: &str| {
-        format!(
-            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: r{number}, namespace: argocd}}\nspec:\n  destination: {{namespace: {destination}}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {{{helm}}}}}\n"
-        )
-    };
-    let text = match field {
-        "HelmRelease releaseName" => helm_release(&format!("releaseName: {name}")),
-        "HelmRelease targetNamespace" => helm_release(&format!("targetNamespace: {name}")),
-        "Application releaseName" => application("prod", &format!("releaseName: {name}")),
-        "Application namespace" => application(&name, "releaseName: shop"),
-        "Application valueFiles" => application("prod", &format!("valueFiles: [{name}]")),
-        "Application parameter" => {
-            application("prod", &format!("parameters: [{{name: {name}, value: x}}]"))
-        }
-        "Application kubeVersion" => application("prod", &format!("kubeVersion: {name}")),
-        "Application apiVersions" => application("prod", &format!("apiVersions: [{name}]")),
-        "helmCharts name" => {
-            format!("helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: {name}}}]\n")
-        }
-        "helmCharts releaseName" => format!(
-            "helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: web, releaseName: {name}}}]\n"
-        ),
-        "helmCharts namespace" => format!(
-            "helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{name: web, releaseName: shop, namespace: {name}}}]\n"
-        ),
-        _ => panic!("{field} is no field"),
-    };
-    let file = if field.starts_with("helmCharts") {
-        format!("k{number}/kustomization.yaml")
-    } else {
-        format!("r{number}.yaml")
-    };
-    (file, text)
-}
-
-const FIELDS: [&str; 11] = [
-    "HelmRelease releaseName",
-    "HelmRelease targetNamespace",
-    "Application releaseName",
-    "Application namespace",
-    "Application valueFiles",
-    "Application parameter",
-    "Application kubeVersion",
-    "Application apiVersions",
-    "helmCharts name",
-    "helmCharts releaseName",
-    "helmCharts namespace",
+/// More fields that a program is told.
+const MORE: [(&str, &str); 3] = [
+    ("application", "valueFiles: [WORD]"),
+    ("application", "kubeVersion: WORD"),
+    ("application", "apiVersions: [WORD]"),
 ];
 
 /// Helm 3 runs a post-renderer that its command line names; Helm 4 reads and writes files by such
@@ -245,9 +135,10 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             let address = server.local_addr().unwrap().to_string();
             let names = hostile_names(machine.path(), &address);
             let mut files = vec![("shop.yaml".to_owned(), SHOP.to_owned())];
-            for field in FIELDS {
+            for (shape, field) in NAMED.into_iter().chain(MORE) {
                 for name in &names {
-                    files.push(with_name_in(field, files.len(), name));
+                    let name = Value::from(name.as_str()).to_string();
+                    files.push(named(shape, &field.replace("WORD", &name), files.len()));
                 }
             }
             // A folder can have any name that has no slash.

@@ -6,10 +6,8 @@
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+mod cases;
 mod compare;
-mod custom_kinds;
-#[cfg(unix)]
-mod deliveries;
 #[cfg(unix)]
 mod fetching;
 mod findings;
@@ -18,8 +16,6 @@ mod git;
 mod hostile_releases;
 #[cfg(unix)]
 mod museum;
-#[cfg(unix)]
-mod neighbours;
 mod others;
 #[cfg(unix)]
 mod page;
@@ -36,7 +32,9 @@ mod releases;
 #[cfg(unix)]
 mod rendering;
 mod repair;
-mod scopes;
+#[path = "../harness/shorthand.rs"]
+#[allow(dead_code, reason = "cases write claims as any other object")]
+mod shorthand;
 #[path = "../written/mod.rs"]
 mod written;
 
@@ -105,12 +103,17 @@ fn shop() -> TempDir {
 }
 
 fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    // What this machine could render with is for the tests in `rendering`.
+    run_on(Path::new(""), folder, arguments, input)
+}
+
+/// The same with the programs of this PATH.
+fn run_on(path: &Path, folder: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
         .args(arguments)
         .current_dir(folder)
         .env_remove("KUBECONFIG")
-        // What this machine could render with is for the tests in `rendering`.
-        .env("PATH", "")
+        .env("PATH", path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

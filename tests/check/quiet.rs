@@ -58,25 +58,6 @@ fn what_would_settle_an_assumption_is_said_once() {
 }
 
 #[test]
-fn a_class_that_is_still_to_be_filled_in_is_not_quoted() {
-    let claim = CLAIM.replace("gp3", "${STORAGE_CLASS}");
-    let text = text_of(&[("all.yaml", &format!("{claim}---\n{DEPLOYMENT}"))]);
-    assert!(!text.contains("\"${STORAGE_CLASS}\""), "{text}");
-    assert!(text.contains("still to be filled in"), "{text}");
-}
-
-/// It can be any claim, so nothing is asked of whoever wrote it.
-#[test]
-fn a_claim_that_is_still_to_be_filled_in_is_not_missed() {
-    let named = DEPLOYMENT.replace("claimName: data", "claimName: ${APP}");
-    let text = text_of(&[("web.yaml", &named)]);
-    assert!(!text.contains("${APP}"), "{text}");
-    let other = DEPLOYMENT.replace("claimName: data", "claimName: other");
-    let text = text_of(&[("web.yaml", &other)]);
-    assert!(text.contains("claim \"other\" is not among"), "{text}");
-}
-
-#[test]
 fn volumes_that_two_workloads_share_are_one_finding() {
     let more = CLAIM.replace("name: data", "name: more");
     let shares = |name: &str| {
@@ -126,32 +107,6 @@ fn many_reasons_are_counted() {
     assert!(text.contains(rest), "{text}");
 }
 
-#[test]
-fn what_is_unknown_is_not_verified() {
-    let output = run(
-        &repository(&[("web.yaml", DEPLOYMENT)]),
-        &["check", ".", "--format", "json"],
-    );
-    let finding = &findings(&output)[0];
-    assert_eq!(finding["outcome"], "unknown");
-    assert_eq!(finding["certainty"], "assumed");
-    assert_eq!(finding["action"], "warn");
-}
-
-#[test]
-fn templates_of_jinja_are_counted() {
-    let output = run(
-        &repository(&[
-            ("web.yaml.j2", "kind: {{ kind }}\n"),
-            ("motd.j2", "{{ text }}\n"),
-            ("claim.yaml", CLAIM),
-        ]),
-        &["check", ".", "--format", "json"],
-    );
-    let report: Value = serde_json::from_str(out(&output)).unwrap();
-    assert_eq!(report["summary"]["templates"], 1, "{report}");
-}
-
 /// kubectl reads all documents of such a file, too.
 #[test]
 fn utf_16_is_read_and_not_rewritten() {
@@ -179,39 +134,6 @@ fn utf_16_is_read_and_not_rewritten() {
     }
 }
 
-#[cfg(unix)]
-#[test]
-fn one_line_of_several_overlays_is_one_finding() {
-    use super::rendering::{check, class_and_claim, tools};
-    let Some(bin) = tools(&["kustomize"]) else {
-        return;
-    };
-    let base = "resources: [web.yaml, claim.yaml]\n";
-    let overlay = |namespace: &str| format!("namespace: {namespace}\nresources: [../base]\n");
-    let folder = repository(&[
-        ("base/kustomization.yaml", base),
-        ("base/web.yaml", DEPLOYMENT),
-        ("base/claim.yaml", &class_and_claim()),
-        ("dev/kustomization.yaml", &overlay("dev")),
-        ("prod/kustomization.yaml", &overlay("prod")),
-        ("test/kustomization.yaml", &overlay("test")),
-    ]);
-    let json = check(&folder, bin.path(), &[".", "--format", "json"]);
-    let found = findings(&json);
-    assert_eq!(found.len(), 1, "{found:?}");
-    let places = found[0]["places"].as_array().unwrap();
-    let templates: Vec<&Value> = places.iter().map(|it| &it["template"]).collect();
-    assert_eq!(templates, ["dev", "prod", "test"]);
-    let report: Value = serde_json::from_str(out(&json)).unwrap();
-    assert_eq!(report["summary"]["deny"], 1, "{}", report["summary"]);
-    let text = check(&folder, bin.path(), &["."]);
-    assert!(
-        out(&text).contains("the same in what is rendered from prod and test"),
-        "{}",
-        out(&text)
-    );
-}
-
 /// kubectl has a kustomize of its own, which may take what another version refuses.
 #[cfg(unix)]
 #[test]
@@ -235,31 +157,4 @@ fn what_kustomize_refuses_is_tried_with_kubectl() {
     ]);
     let output = check(&folder, bin.path(), &[".", "--format", "json"]);
     assert_eq!(findings(&output).len(), 1, "{}", err(&output));
-}
-
-/// As in a plain file, a strategy that is not there is missed in `spec:`.
-#[cfg(unix)]
-#[test]
-fn a_chart_is_shown_at_the_spec_that_lacks_a_strategy() {
-    use super::rendering::{check, class_and_claim, tools};
-    let Some(bin) = tools(&["helm"]) else { return };
-    let rolling = DEPLOYMENT.replace(
-        "  strategy:   # we like it rolling\n    type: RollingUpdate\n",
-        "",
-    );
-    let folder = repository(&[
-        (
-            "shop/Chart.yaml",
-            "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
-        ),
-        ("shop/templates/web.yaml", &rolling),
-        ("shop/templates/claim.yaml", &class_and_claim()),
-    ]);
-    let plain = repository(&[("web.yaml", &rolling), ("claim.yaml", &class_and_claim())]);
-    let line_in = |folder: &TempDir| {
-        let output = check(folder, bin.path(), &[".", "--format", "json"]);
-        let finding = findings(&output)[0].clone();
-        (finding["line"].clone(), finding["column"].clone())
-    };
-    assert_eq!(line_in(&folder), line_in(&plain));
 }
