@@ -96,6 +96,16 @@ fn away(
     if softened == 0 {
         return Err("No denial became a warning: nobody noticed.".to_owned());
     }
+    for (guard, (result, least)) in guards.iter().zip([("warned", softened), ("denied", 1)]) {
+        let series =
+            format!("multi_attach_guard_view_unconfirmed_denials_total{{result=\"{result}\"}}");
+        let counted = guard.count(plane, &series);
+        if counted < least as u64 || !guard.program.log().contains("A denial was not confirmed.") {
+            return Err(format!(
+                "{least} unconfirmed denials: {result} {counted} times, or not logged."
+            ));
+        }
+    }
     Ok(Played {
         tally,
         unanswerable: 0,

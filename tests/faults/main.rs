@@ -48,7 +48,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 14] = [
     fault("SIGTERM of one of two replicas", replicas::one_is_ended),
     fault("SIGKILL of one of two replicas", replicas::one_is_killed),
     fault(
@@ -73,6 +73,10 @@ const FAULTS: [Fault; 13] = [
         strangers::they_stall,
     ),
     fault("a tenant of 4,000 ReplicaSets", tenants::one_has_many),
+    fault(
+        "4,000 ReplicaSets named by two strangers",
+        tenants::strangers_name_them,
+    ),
     Fault {
         can_be_played: refusals::has_curl,
         ..fault("refused while the body is coming", refusals::early)

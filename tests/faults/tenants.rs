@@ -1,6 +1,9 @@
-//! A tenant has very many objects, and asks about them all the time.
+//! A tenant has very many objects, and he or strangers ask about them all the time.
 
-use std::sync::Arc;
+use std::fmt::{self, Display, Formatter};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use axum::http::Request;
 use reqwest::Client;
@@ -8,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::Played;
-use crate::harness::GuardOptions;
+use crate::harness::{GuardOptions, WebhookOptions};
 use crate::load::{Came, Load};
 use crate::world::{self, STRAIGHT, Said, World};
 
@@ -21,36 +24,36 @@ const AT_ONCE: usize = 16;
 /// Denied updates of another namespace.
 const SOME: usize = 200;
 
+/// The same by way of the API server, which sends two reviews of each.
+const SOME_STORED: usize = 50;
+
+/// Loopback addresses of two clients that are not the API server.
+const STRANGERS: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)];
+
 /// Denials of another namespace stand, also with `--stale warn`.
 pub(crate) fn one_has_many(world: &'static World) -> Result<Played, String> {
     let plane = world.plane;
-    let tenant = plane.namespace("tenant");
-    plane.apply(&tenant, &world::claim("data", "disk").to_string());
-    let object = world::deployment("kept", "data", "Recreate");
-    plane.apply(&tenant, &object.to_string());
-    let own = Arc::new(stored(world, &tenant));
-    plane.block_on(make_replica_sets(world, &tenant, &own))?;
-
+    let own = tenants(world)?;
     let guard = plane.guard("tenant", &GuardOptions::default());
     let other = Arc::new(stored(world, &world.namespace));
-    let mut tenants = JoinSet::new();
+    let taken = [Latencies::default(), Latencies::default()];
+    let [of_the_tenant, of_the_other] = taken.clone();
+    let mut asking = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (url, own) = (guard.url.clone(), Arc::clone(&own));
-        let ask = async move {
-            let client = plane.http();
-            for number in 0.. {
-                // What becomes of it is no question here.
-                let _ = update(world, client, &url, &own, number, 30).await;
-            }
-        };
-        tenants.spawn_on(ask, plane.runtime().handle());
+        let ask = asking_forever(world, plane.http(), &guard.url, &[&own], &of_the_tenant);
+        asking.spawn_on(ask, plane.runtime().handle());
     }
     let url = guard.url.clone();
     let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
         let (url, other) = (url.clone(), Arc::clone(&other));
+        let taken = of_the_other.clone();
         async move {
+            let began = Instant::now();
             match update(world, plane.http(), &url, &other, number, 10).await {
-                Ok(Said::No) => Came::Right,
+                Ok(Said::No) => {
+                    taken.add(began);
+                    Came::Right
+                }
                 Ok(said) => Came::Wrong(format!("{said:?} to an update of another namespace.")),
                 Err(error) => Came::Failed(error),
             }
@@ -58,12 +61,128 @@ pub(crate) fn one_has_many(world: &'static World) -> Result<Played, String> {
     });
     load.until_more(SOME)?;
     let tally = load.end();
-    tenants.abort_all();
+    asking.abort_all();
+    let [tenant, other] = taken;
     Ok(Played {
         tally,
         unanswerable: 0,
-        remark: format!("{REPLICA_SETS} ReplicaSets, {AT_ONCE} updates of theirs at once"),
+        remark: format!(
+            "{REPLICA_SETS} ReplicaSets, {AT_ONCE} updates of theirs at once; a denial of another \
+             namespace took {other}, one of the tenant's {tenant}"
+        ),
     })
+}
+
+/// Two addresses name the tenant's objects, and those of the other namespace, in reviews that may
+/// take half a minute; the API server sends the denied updates.
+pub(crate) fn strangers_name_them(world: &'static World) -> Result<Played, String> {
+    let plane = world.plane;
+    let own = tenants(world)?;
+    let namespace = plane.namespace("other");
+    plane.apply(&namespace, &world::claim("data", "disk").to_string());
+    let object = world::deployment("kept", "data", "RollingUpdate");
+    plane.apply(&namespace, &object.to_string());
+    let other = Arc::new(stored(world, &namespace));
+    let guard = plane.guard("named", &GuardOptions::default());
+    let mut webhooks = WebhookOptions::new(&guard.url, &[&namespace]);
+    webhooks.timeout_seconds = 10;
+    let _registration = plane.register_webhooks("named", &webhooks);
+
+    let answered = Latencies::default();
+    let mut asking = JoinSet::new();
+    for address in STRANGERS {
+        let builder = plane.pki.http_client_builder();
+        let client = builder.local_address(Some(address.into())).build().unwrap();
+        for _ in 0..AT_ONCE {
+            let ask = asking_forever(world, &client, &guard.url, &[&own, &other], &answered);
+            asking.spawn_on(ask, plane.runtime().handle());
+        }
+    }
+    let taken = Latencies::default();
+    let all = taken.clone();
+    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
+        let (namespace, taken) = (namespace.clone(), all.clone());
+        async move {
+            let began = Instant::now();
+            let came = world.roll_out(&namespace, number).await;
+            taken.add(began);
+            came
+        }
+    });
+    load.until_more(SOME_STORED)?;
+    let tally = load.end();
+    asking.abort_all();
+    Ok(Played {
+        tally,
+        unanswerable: 0,
+        remark: format!(
+            "{} addresses with {AT_ONCE} reviews each at once, `timeout=30s`; a denied update took \
+             {taken}, a stranger's review {answered}",
+            STRANGERS.len()
+        ),
+    })
+}
+
+/// How long requests took that were answered.
+#[derive(Clone, Default)]
+struct Latencies(Arc<Mutex<Vec<Duration>>>);
+
+impl Latencies {
+    fn add(&self, began: Instant) {
+        self.0.lock().unwrap().push(began.elapsed());
+    }
+}
+
+impl Display for Latencies {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let mut taken = self.0.lock().unwrap().clone();
+        taken.sort_unstable();
+        let [p50, p99] = [50, 99].map(|percent| {
+            let at = taken.len().saturating_sub(1) * percent / 100;
+            taken.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3)
+        });
+        write!(out, "{p50:.0} ms (p99 {p99:.0} ms)")
+    }
+}
+
+/// The tenant's Deployment, which is made with all its ReplicaSets for the first row that asks.
+fn tenants(world: &'static World) -> Result<Arc<Value>, String> {
+    static OWN: OnceLock<Result<Arc<Value>, String>> = OnceLock::new();
+    let make = || {
+        let plane = world.plane;
+        let tenant = plane.namespace("tenant");
+        plane.apply(&tenant, &world::claim("data", "disk").to_string());
+        let object = world::deployment("kept", "data", "Recreate");
+        plane.apply(&tenant, &object.to_string());
+        let own = Arc::new(stored(world, &tenant));
+        plane.block_on(make_replica_sets(world, &tenant, &own))?;
+        Ok(own)
+    };
+    OWN.get_or_init(make).clone()
+}
+
+/// Sends reviews of updates of these objects in turn, each of which may take half a minute.
+fn asking_forever(
+    world: &'static World,
+    client: &Client,
+    guard: &str,
+    objects: &[&Arc<Value>],
+    answered: &Latencies,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (client, guard, answered) = (client.clone(), guard.to_owned(), answered.clone());
+    let objects: Vec<Arc<Value>> = objects.iter().map(|it| Arc::clone(it)).collect();
+    async move {
+        for (number, object) in objects.iter().cycle().enumerate() {
+            let began = Instant::now();
+            // What is said is no question here.
+            if update(world, &client, &guard, object, number, 30)
+                .await
+                .is_ok()
+            {
+                answered.add(began);
+            }
+        }
+    }
 }
 
 /// The Deployment `kept` of a namespace.

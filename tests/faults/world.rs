@@ -91,19 +91,34 @@ impl World {
             .header("content-type", "application/json")
             .body(deployment(name, claim, strategy).to_string().into_bytes())
             .unwrap();
+        let what = format!("{name} with {strategy}");
+        self.expect(request, strategy == "RollingUpdate", &what)
+            .await
+    }
+
+    /// Asks it to roll a new template of the Deployment `kept` out, which is to be denied.
+    pub(crate) async fn roll_out(&self, namespace: &str, number: usize) -> Came {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/kept?dryRun=All");
+        let labels = json!({ "rollout": number.to_string() });
+        let change = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
+        let request = Request::patch(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(change.to_string().into_bytes())
+            .unwrap();
+        self.expect(request, true, "a rollout").await
+    }
+
+    async fn expect(&self, request: Request<Vec<u8>>, denial: bool, what: &str) -> Came {
         let is_denied = match self.plane.client().request_text(request).await {
             Ok(_) => false,
             Err(kube::Error::Api(status)) if status.message.contains("denied the request") => true,
             Err(error) => return Came::Failed(error.to_string()),
         };
-        if is_denied == (strategy == "RollingUpdate") {
-            Came::Right
-        } else {
-            Came::Wrong(format!(
-                "{name} with {strategy} was {}.",
-                if is_denied { "denied" } else { "let through" }
-            ))
+        if is_denied == denial {
+            return Came::Right;
         }
+        let said = if is_denied { "denied" } else { "let through" };
+        Came::Wrong(format!("{what} was {said}."))
     }
 }
 
