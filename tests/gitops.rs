@@ -9,8 +9,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 use clap::Parser;
 use engine::remedy::REMEDIES;
@@ -328,6 +331,33 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
         command.env(variable, given.map_or(default, |(_, value)| value));
     }
     command.output().unwrap()
+}
+
+/// A download is not led away to where anybody on the way can change it.
+#[cfg(unix)]
+#[test]
+fn a_download_follows_no_redirect_to_http() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let downloads = format!("http://{}", server.local_addr().unwrap());
+    let elsewhere = format!("{downloads}/elsewhere");
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        // The request is one small packet.
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        let answer = format!(
+            "HTTP/1.1 302 Found\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(answer.as_bytes()).unwrap();
+        server.set_nonblocking(true).unwrap();
+        server
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
+    let said = String::from_utf8_lossy(&fetched.stderr);
+    assert!(!fetched.status.success(), "{fetched:?}");
+    assert!(said.contains("could not be downloaded"), "{said}");
+    let again = asked.join().unwrap().accept();
+    assert!(again.is_err(), "It asked there: {again:?}");
 }
 
 #[cfg(unix)]

@@ -249,5 +249,9 @@ mod tests {
         for (uri, expected) in cases {
             assert_eq!(client_timeout(&uri.parse().unwrap()), expected, "{uri}");
         }
+        // The operator's limit holds whatever the client says.
+        let longest = Duration::from_secs(5);
+        let deadline = Deadline::new(&"/mutate?timeout=30s".parse().unwrap(), longest);
+        assert_eq!(deadline.timeout, longest);
     }
 }
