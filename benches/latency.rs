@@ -2,7 +2,9 @@
 //! under the same load. Prints percentiles as the client sees them and as the API server's
 //! own histogram `apiserver_admission_webhook_admission_duration_seconds` has them.
 //!
-//! `CLAIMS`, `RATE` (writes a second), `SECONDS` (of a round) and `ROUNDS` change the load.
+//! `CLAIMS`, `RATE` (writes a second), `SECONDS` (of a round) and `ROUNDS` change the load;
+//! `ROUNDS=0` measures nothing but the guard's start. With `WORKLOADS` there are so many
+//! Deployments with a claim and a ReplicaSet each.
 //! `WEBHOOKS` names a file with webhook configurations to measure in place of the guard's,
 //! so that any other webhook can be measured by the same load.
 
@@ -18,6 +20,8 @@
 mod harness;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -25,7 +29,7 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use futures_util::stream::{self, StreamExt};
 use harness::webhooks::{Registration, WebhookOptions};
-use harness::{ControlPlane, GuardOptions, Needs};
+use harness::{ControlPlane, Guard, GuardOptions, Needs};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -59,13 +63,26 @@ fn main() {
     let writes = rate as usize * setting("SECONDS", 10_usize);
     let namespace = plane.namespace("latency");
     let began = Instant::now();
-    plane.block_on(populate(&plane, &namespace, claims));
-    println!("{claims} claims after {} s", began.elapsed().as_secs());
+    let workloads = setting("WORKLOADS", 0);
+    plane.block_on(populate(&plane, &namespace, claims, workloads));
+    println!(
+        "{claims} claims and {workloads} Deployments with a ReplicaSet each after {} s",
+        began.elapsed().as_secs()
+    );
     let guard = std::env::var_os("WEBHOOKS").is_none().then(|| {
+        let began = Instant::now();
         let guard = plane.guard("latency", &GuardOptions::default());
+        println!(
+            "the guard is ready after {:.1} s, with {:.0} MiB in use",
+            began.elapsed().as_secs_f64(),
+            resident_mib(&guard)
+        );
         guard.until_heard(&plane);
         guard
     });
+    if setting("ROUNDS", 3) == 0 {
+        return;
+    }
 
     let mut rounds: [Round; 2] = Default::default();
     for _ in 0..setting("ROUNDS", 3) {
@@ -101,6 +118,22 @@ fn main() {
     }
     let [p50, p99] = [0.5, 0.99].map(|part| with.server_at(part));
     println!("  of that one webhook, by the API server's histogram: p50 {p50:.2}, p99 {p99:.2}");
+}
+
+/// The memory that the process has in use (`VmRSS` of `proc_pid_status(5)`).
+fn resident_mib(guard: &Guard) -> f64 {
+    let listen = guard.url.replace("https://", "--listen=");
+    let is_it = |folder: &Path| {
+        let words = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
+        let program = words.split('\0').next().unwrap_or_default();
+        program.ends_with("multi-attach-guard") && words.split('\0').any(|word| word == listen)
+    };
+    let mut folders = fs::read_dir("/proc").unwrap().flatten();
+    let folder = folders.find(|it| is_it(&it.path())).unwrap();
+    let status = fs::read_to_string(folder.path().join("status")).unwrap();
+    let mut lines = status.lines();
+    let kib = lines.find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    kib.unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
 /// Registered webhooks: the guard's, or those of a file.
@@ -210,13 +243,15 @@ fn api(
     }
 }
 
-async fn create(api: &Api<DynamicObject>, object: Value) {
+/// Makes it; returns its uid.
+async fn create(api: &Api<DynamicObject>, object: Value) -> String {
     let object = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
+    let made = api.create(&PostParams::default(), &object).await.unwrap();
+    made.metadata.uid.unwrap()
 }
 
 /// Two nodes, a class, claims, of which those of the Deployments are bound.
-async fn populate(plane: &ControlPlane, namespace: &str, claims: usize) {
+async fn populate(plane: &ControlPlane, namespace: &str, claims: usize, workloads: usize) {
     let nodes = api(plane, None, "", "Node");
     for name in ["node-a", "node-b"] {
         create(
@@ -238,14 +273,22 @@ async fn populate(plane: &ControlPlane, namespace: &str, claims: usize) {
     let volumes = api(plane, None, "", "PersistentVolume");
     let all = api(plane, Some(namespace), "", "PersistentVolumeClaim");
     let deployments = api(plane, Some(namespace), "apps", "Deployment");
-    stream::iter(0..claims.max(DEPLOYMENTS))
+    let replica_sets = api(plane, Some(namespace), "apps", "ReplicaSet");
+    stream::iter(0..claims.max(DEPLOYMENTS).max(workloads))
         .for_each_concurrent(32, |number| {
             let (volumes, all, deployments) = (&volumes, &all, &deployments);
+            let replica_sets = &replica_sets;
             async move {
                 create(all, claim(namespace, number)).await;
                 if number < DEPLOYMENTS {
                     create(volumes, volume(namespace, number)).await;
-                    create(deployments, deployment(number, "Recreate")).await;
+                }
+                if number >= DEPLOYMENTS.max(workloads) {
+                    return;
+                }
+                let owner = create(deployments, deployment(number, "Recreate")).await;
+                if number < workloads {
+                    create(replica_sets, replica_set(number, &owner)).await;
                 }
             }
         })
@@ -299,6 +342,27 @@ fn deployment(number: usize, strategy: &str) -> Value {
                     }],
                 },
             },
+        },
+    })
+}
+
+/// As the Deployment's controller would make it.
+fn replica_set(number: usize, uid: &str) -> Value {
+    let owner = deployment(number, "Recreate");
+    let labels = json!({ "app": format!("app-{number}"), "pod-template-hash": "6d4cf56db6" });
+    let mut template = owner["spec"]["template"].clone();
+    template["metadata"]["labels"] = labels.clone();
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "name": format!("app-{number}-recreate-6d4cf56db6"), "labels": labels,
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "Deployment", "controller": true,
+                "name": owner["metadata"]["name"], "uid": uid,
+            }],
+        },
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": labels }, "template": template,
         },
     })
 }
