@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use super::releases::{gitops, reported};
-use super::rendering::{CHART, WEB, check, class_and_claim, report, tools};
+use super::releases::gitops;
+use super::rendering::{CHART, WEB, check, class_and_claim, report, reported, tools};
 use super::*;
 
 /// What nobody may see.
@@ -110,7 +110,7 @@ fn links_inside_are_followed_and_the_folder_of_git_is_not_there() {
             (".git/config", SECRET),
         ]);
         symlink("files/name", folder.path().join("link")).unwrap();
-        let output = check(&folder, bin.path(), &["."]);
+        let output = check(&folder, bin.path(), ".");
         contains(&output, &["Deployment linked: ", "templates/web.yaml:7:3"]);
     }
 }
@@ -135,7 +135,7 @@ fn a_source_that_a_template_makes_up_is_not_shown() {
                 ("token", SECRET),
                 ("apps/.git/config", SECRET),
             ]);
-            let output = check(&folder, bin.path(), &["."]);
+            let output = check(&folder, bin.path(), ".");
             contains(&output, &["error[rolling-update-overlap]"]);
             assert!(!said(&output).contains("root:"), "{output:?}");
         }
@@ -194,7 +194,7 @@ fn nothing_is_fetched_whatever_the_field() {
         .collect();
     for bin in both(&["helm", "kustomize"]) {
         let folder = repository(&files);
-        let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+        let output = check(&folder, bin.path(), ". --format json");
         for (number, field) in fields.iter().enumerate() {
             let line = format!("\"path\": \"k{number:02}\"");
             assert!(out(&output).contains(&line), "{field}: {}", out(&output));
@@ -241,7 +241,7 @@ fn a_kustomization_reads_nothing_outside_of_the_repository() {
         }
     }
     for bin in both(&["kustomize"]) {
-        let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+        let output = check(&folder, bin.path(), ". --format json");
         for number in 0..count {
             contains(&output, &[&format!("\"path\": \"app{number:02}\"")]);
         }
@@ -297,7 +297,7 @@ fn files_that_make_roots_are_small_regular_files_of_the_repository() {
         "piped/values.yaml",
         "large/Chart.yaml",
     ] {
-        let output = check(&folder, bin.path(), &[".", "--values", values]);
+        let output = check(&folder, bin.path(), &format!(". --values {values}"));
         assert_eq!(code(&output), 2);
         contains(&output, &[&format!("--values {values}: it is ")]);
     }
@@ -371,7 +371,7 @@ fn a_chart_takes_no_more_than_its_share() {
         .unwrap()
         .set_len(65 << 20)
         .unwrap();
-    let output = check(&folder, bin.path(), &["."]);
+    let output = check(&folder, bin.path(), ".");
     contains(
         &output,
         &[
@@ -523,7 +523,7 @@ fn what_a_manifest_names_is_never_an_option() {
     for name in ["helm", "kustomize"] {
         telling(bin.path(), name);
     }
-    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let output = check(&folder, bin.path(), ". --format json");
     let reasons = reported(&report(&output));
     assert!(reasons.len() >= 200, "{reasons:#?}");
     let refusals = [
@@ -583,7 +583,7 @@ fn what_renders_reads_writes_and_starts_nothing_else() {
     curious(bin.path(), outside.path());
     let folder = repository(&[("shop/Chart.yaml", CHART), ("shop/templates/web.yaml", WEB)]);
     let path = format!("{}:/usr/bin:/bin", bin.path().display());
-    let output = check(&folder, Path::new(&path), &["--verbose", "."]);
+    let output = check(&folder, Path::new(&path), "--verbose .");
     let (text, said) = (out(&output), err(&output));
     assert!(text.contains("helm says: done:"), "{output:?}");
     assert!(said.contains("Rendering is "), "{output:?}");

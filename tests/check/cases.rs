@@ -132,7 +132,7 @@ fn list(report: &Value, key: &str) -> Vec<Value> {
 }
 
 /// These fields of what the report lists there, as `kind path: reason`.
-fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
+pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     let text = |it: &Value| {
         let texts: Vec<&str> = fields
             .iter()

@@ -5,14 +5,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
-
-use super::releases::{gitops, reported};
-use super::rendering::{check, report, tools};
+use super::releases::gitops;
+use super::rendering::{check, report, reported, tools};
 use super::{err, out};
 
 /// What a server answers with.
@@ -156,17 +154,12 @@ fn release(url: &str, version: &str) -> String {
     )
 }
 
-const FOUND: [&str; 1] = ["prod/shop shop.yaml CHART"];
+/// To where fetching is allowed, and what is kept.
+pub(super) const FETCH: &str = "--fetch --fetch-cache cache --fetch-from 127.0.0.1";
 
-/// What was found, with any URL of a chart left out.
-fn found(report: &Value) -> Vec<String> {
-    let reported = reported(report).into_iter();
-    reported
-        .map(|it| match it.split_once(" shop.yaml:") {
-            Some((object, _)) => format!("{object} shop.yaml CHART"),
-            None => it,
-        })
-        .collect()
+/// Whether the release is found, and nothing else said.
+fn is_found(output: &Output) -> bool {
+    matches!(&reported(&report(output))[..], [one] if one.starts_with("prod/shop shop.yaml "))
 }
 
 #[test]
@@ -180,34 +173,26 @@ fn a_chart_is_fetched_once_and_listed_with_its_digest() {
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
     server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
     server.answer("/web-1.2.3.tgz", Answer::Bytes(chart.clone()));
-    let run = |more: &[&str]| {
-        let mut arguments = vec!["shop.yaml", "class.yaml", "--format", "json"];
-        arguments.extend(more);
-        check(&folder, tools.path(), &arguments)
+    let run = |more: &str| {
+        let arguments = format!("shop.yaml class.yaml --format json {more}");
+        check(&folder, tools.path(), arguments.trim_end())
     };
-    let fetch = [
-        "--fetch",
-        "--fetch-cache",
-        "cache",
-        "--fetch-from",
-        "127.0.0.1",
-    ];
 
-    let offline = run(&[]);
+    let offline = run("");
     assert_eq!(
-        found(&report(&offline)),
+        reported(&report(&offline)),
         [format!("HelmRelease prod/shop: its chart is at {url}")]
     );
     assert_eq!(server.asked(), 0, "nothing is fetched unless it is said");
 
-    let first = run(&fetch);
-    assert_eq!(found(&report(&first)), FOUND, "{first:?}");
+    let first = run(FETCH);
+    assert!(is_found(&first), "{first:?}");
     assert_eq!(server.asked(), 2);
     let line = format!("Fetched {url}/web-1.2.3.tgz, sha256:{}.\n", digest(&chart));
     assert!(err(&first).contains(&line), "{first:?}");
 
-    let second = run(&fetch);
-    assert_eq!(found(&report(&second)), FOUND, "{second:?}");
+    let second = run(FETCH);
+    assert!(is_found(&second), "{second:?}");
     assert_eq!(server.asked(), 0, "the cache has it");
 
     // What was changed in the cache is not what was fetched.
@@ -217,8 +202,8 @@ fn a_chart_is_fetched_once_and_listed_with_its_digest() {
         .unwrap()
         .unwrap();
     fs::write(kept.path(), "something else").unwrap();
-    let third = run(&fetch);
-    assert_eq!(found(&report(&third)), FOUND, "{third:?}");
+    let third = run(FETCH);
+    assert!(is_found(&third), "{third:?}");
     assert_eq!(server.asked(), 2);
 }
 
@@ -289,20 +274,8 @@ fn what_lies_redirects_hangs_or_does_not_end_is_named() {
     for (what, index, chart, expected) in table {
         server.answer("/index.yaml", index);
         server.answer("/web-1.2.3.tgz", chart);
-        let run = |fetch: &str| {
-            let arguments = [
-                "shop.yaml",
-                fetch,
-                "--fetch-cache",
-                "cache",
-                "--fetch-from",
-                "127.0.0.1",
-                "--render-timeout",
-                "2",
-            ];
-            check(&folder, tools.path(), &arguments)
-        };
-        let auto = run("--fetch");
+        let arguments = format!("shop.yaml {FETCH} --render-timeout 2");
+        let auto = check(&folder, tools.path(), &arguments);
         assert!(out(&auto).contains(expected), "{what}: {auto:?}");
         assert_eq!(auto.status.code(), Some(0), "{what}: {auto:?}");
         assert_eq!(
@@ -314,7 +287,7 @@ fn what_lies_redirects_hangs_or_does_not_end_is_named() {
     let required = check(
         &folder,
         tools.path(),
-        &["shop.yaml", "--fetch=require", "--fetch-cache", "cache"],
+        "shop.yaml --fetch=require --fetch-cache cache",
     );
     assert!(
         err(&required)
@@ -347,19 +320,9 @@ fn a_registry_is_asked_with_the_token_that_it_wants() {
     );
     let token = Answer::Bytes(b"{\"token\": \"secret\"}".to_vec());
     server.answer("/token?service=charts", token);
-    let arguments = [
-        "shop.yaml",
-        "class.yaml",
-        "--format",
-        "json",
-        "--fetch",
-        "--fetch-cache",
-        "cache",
-        "--fetch-from",
-        "127.0.0.1",
-    ];
+    let arguments = format!("shop.yaml class.yaml --format json {FETCH}");
     let output = check(&folder, tools.path(), &arguments);
-    assert_eq!(found(&report(&output)), FOUND, "{output:?}");
+    assert!(is_found(&output), "{output:?}");
 
     fs::remove_dir_all(folder.path().join("cache")).unwrap();
     server.answer(
@@ -396,16 +359,7 @@ fn dependencies_are_fetched_by_their_lock() {
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
     server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
     server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
-    let arguments = [
-        ".",
-        "--format",
-        "json",
-        "--fetch",
-        "--fetch-cache",
-        "cache",
-        "--fetch-from",
-        "127.0.0.1",
-    ];
+    let arguments = format!(". --format json {FETCH}");
     let output = check(&folder, tools.path(), &arguments);
     let found = reported(&report(&output));
     assert_eq!(found.len(), 2, "{found:?} {output:?}");
@@ -455,9 +409,7 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
     server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
     server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
-    let arguments = [".", "--format", "json", "--fetch-cache", "cache"];
-    let fetch = ["--fetch", "--fetch-from", "127.0.0.1"];
-    let output = check(&folder, tools.path(), &[&arguments[..], &fetch].concat());
+    let output = check(&folder, tools.path(), &format!(". --format json {FETCH}"));
     assert_eq!(
         reported(&report(&output)),
         [
@@ -469,7 +421,7 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
         "{output:?}"
     );
 
-    let offline = check(&folder, tools.path(), &["inline"]);
+    let offline = check(&folder, tools.path(), "inline");
     assert!(
         out(&offline).contains(
             "it inflates the chart \"web\", which is not in its charts folder; `--fetch` gets what is missing"
@@ -491,17 +443,8 @@ fn a_password_in_a_url_is_not_printed() {
         ("shop.yaml", &release(&with_password, "1.2.3")),
         ("base/kustomization.yaml", &base),
     ]);
-    let fetch = ["--fetch", "--fetch-cache", "cache"];
-    for more in [
-        &[][..],
-        &fetch,
-        &[&fetch[..], &["--fetch-from", "127.0.0.1"]].concat(),
-    ] {
-        let output = check(
-            &folder,
-            tools.path(),
-            &[&[".", "--format", "json"][..], more].concat(),
-        );
+    for more in ["", " --fetch --fetch-cache cache", &format!(" {FETCH}")] {
+        let output = check(&folder, tools.path(), &format!(". --format json{more}"));
         let said = format!("{}{}", out(&output), err(&output));
         assert!(said.contains("127.0.0.1"), "{said}");
         assert!(
@@ -530,18 +473,7 @@ fn one_limit_of_time_holds_for_all_hosts() {
         .collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
     let folder = gitops(&files);
-    let arguments = [
-        ".",
-        "--format",
-        "json",
-        "--fetch",
-        "--fetch-cache",
-        "cache",
-        "--fetch-from",
-        "127.0.0.1",
-        "--render-timeout",
-        "1",
-    ];
+    let arguments = format!(". --format json {FETCH} --render-timeout 1");
     let output = check(&folder, tools.path(), &arguments);
     let reasons = reported(&report(&output));
     let slow = reasons

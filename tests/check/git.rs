@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 
-use super::releases::{self, gitops};
-use super::rendering::{WEB, check, report, tools};
+use super::releases::gitops;
+use super::rendering::{self, WEB, check, report, tools};
 use super::{CLAIM, err, out};
 
 /// Git repositories behind HTTP, by git's own program for web servers.
@@ -161,38 +161,20 @@ fn link_git(tools: &TempDir) {
     std::os::unix::fs::symlink(git, tools.path().join("git")).unwrap();
 }
 
-const FETCH: [&str; 9] = [
-    ".",
-    "--format",
-    "json",
-    "--fetch",
-    "--fetch-cache",
-    "../cache",
-    "--fetch-from",
-    "127.0.0.1",
-    "--exclude=cache",
-];
-
-fn run(folder: &TempDir, tools: &TempDir, more: &[&str]) -> Output {
+fn run(folder: &TempDir, tools: &TempDir, more: &str) -> Output {
     let cache = folder.path().with_extension("cache");
-    let cache = cache.to_str().unwrap();
-    let mut arguments = FETCH.to_vec();
-    arguments[5] = cache;
-    arguments.extend(more);
-    check(folder, tools.path(), &arguments)
+    let cache = cache.display();
+    let fetch = format!("--fetch --fetch-cache {cache} --fetch-from 127.0.0.1 --exclude=cache");
+    check(
+        folder,
+        tools.path(),
+        format!(". --format json {fetch} {more}").trim_end(),
+    )
 }
 
-/// What was found, without lines, and what was not opened.
+/// What was found, and what was not opened.
 fn reported(output: &Output) -> Vec<String> {
-    let reported = releases::reported(&report(output)).into_iter();
-    let without_line = |it: String| match it.split_once(".yaml:") {
-        Some((start, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
-            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            format!("{start}.yaml{rest}")
-        }
-        _ => it,
-    };
-    reported.map(without_line).collect()
+    rendering::reported(&report(output))
 }
 
 /// A kustomization that names this.
@@ -229,18 +211,18 @@ fn a_base_at_a_commit_is_fetched_once() {
     ] {
         let named = names(&format!("{url}//deploy?ref={reference}"));
         let folder = gitops(&[("web/kustomization.yaml", &named)]);
-        let offline = check(&folder, tools.path(), &[".", "--format", "json"]);
+        let offline = check(&folder, tools.path(), ". --format json");
         let expected = format!("kustomization web: it names {url}//deploy?ref={reference}");
         assert_eq!(reported(&offline), [expected]);
         assert_eq!(server.asked(), 0, "nothing is fetched unless it is said");
 
-        let once = run(&folder, &tools, &[]);
+        let once = run(&folder, &tools, "");
         assert_eq!(reported(&once), [FOUND], "{once:?}");
         let line = format!("Fetched {url} at the commit {first}{note}, sha256:");
         assert!(err(&once).contains(&line), "{once:?}");
         assert!(server.asked() > 0);
 
-        let again = run(&folder, &tools, &[]);
+        let again = run(&folder, &tools, "");
         assert_eq!(reported(&again), [FOUND], "{again:?}");
         assert_eq!(server.asked(), 0, "the cache has it");
     }
@@ -250,7 +232,7 @@ fn a_base_at_a_commit_is_fetched_once() {
     server.git("base", "tag --force v1");
     let named = names(&format!("{url}//deploy?ref=v1"));
     let folder = gitops(&[("web/kustomization.yaml", &named)]);
-    let moved = run(&folder, &tools, &[]);
+    let moved = run(&folder, &tools, "");
     assert_eq!(reported(&moved), [""; 0], "{moved:?}");
     assert!(err(&moved).contains(&second), "{moved:?}");
 }
@@ -274,7 +256,7 @@ fn bases_name_others_and_circles_end() {
         ("circle/kustomization.yaml", &circle),
         ("file/kustomization.yaml", &names(&file)),
     ]);
-    let output = run(&folder, &tools, &["--render-timeout", "3"]);
+    let output = run(&folder, &tools, "--render-timeout 3");
     let reported = reported(&output);
     assert_eq!(reported[0], FOUND, "{output:?}");
     assert!(reported[1].contains("cycle detected"), "{reported:?}");
@@ -323,7 +305,7 @@ fn nothing_of_a_repository_runs_and_nothing_leads_out_of_it() {
         ("module/kustomization.yaml", &named("m/deploy")),
         ("above/kustomization.yaml", &named("../../etc")),
     ]);
-    let output = run(&folder, &tools, &[]);
+    let output = run(&folder, &tools, "");
     let reported = reported(&output);
     assert_eq!(reported[0], FOUND, "{output:?}");
     assert!(
@@ -394,7 +376,7 @@ fn what_hangs_redirects_or_is_too_large_is_named() {
     ] {
         let folder = gitops(&[("web/kustomization.yaml", &names(&name))]);
         let limit = if name.contains("hang") { "5" } else { "60" };
-        let output = run(&folder, &tools, &["--render-timeout", limit]);
+        let output = run(&folder, &tools, &format!("--render-timeout {limit}"));
         let reported = reported(&output);
         assert!(
             reported.len() == 1 && reported[0].contains(expected),
@@ -454,7 +436,7 @@ fn charts_and_manifests_of_other_repositories_are_fetched() {
         ("plain.yaml", &application("plain", &plain)),
     ]);
     let shown = format!("127.0.0.1:{}/org/charts", server.port);
-    let output = run(&folder, &tools, &[]);
+    let output = run(&folder, &tools, "");
     assert_eq!(
         reported(&output),
         [
@@ -468,7 +450,7 @@ fn charts_and_manifests_of_other_repositories_are_fetched() {
         ],
         "{output:?}"
     );
-    let offline = check(&folder, tools.path(), &["."]);
+    let offline = check(&folder, tools.path(), ".");
     assert!(
         out(&offline).contains("`--fetch` gets what is missing"),
         "{offline:?}"

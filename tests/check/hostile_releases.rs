@@ -11,8 +11,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::attacks::{NAMED, both, named};
-use super::releases::{gitops, reported};
-use super::rendering::{check, report, tools};
+use super::releases::gitops;
+use super::rendering::{check, report, reported, tools};
 use super::{err, out};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
@@ -26,7 +26,7 @@ fn other_reports(files: &[(&str, &str)]) -> Option<Vec<String>> {
     let mut all = vec![("shop.yaml", SHOP)];
     all.extend(files);
     let folder = gitops(&all);
-    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    let output = check(&folder, tools.path(), ". --format json");
     let mut reported = reported(&report(&output));
     assert!(!folder.path().join("ran").exists(), "{output:?}");
     let at = reported.iter().position(|it| it == FOUND);
@@ -72,7 +72,7 @@ fn charts_that_ask_a_cluster_are_rendered_without_one() {
     fs::write(&template, format!("{asks}{text}")).unwrap();
     let hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {helm.sh/hook: pre-upgrade}}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n";
     fs::write(template.with_file_name("hook.yaml"), hook).unwrap();
-    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    let output = check(&folder, tools.path(), ". --format json");
     assert_eq!(reported(&report(&output)), [FOUND], "{output:?}");
 }
 

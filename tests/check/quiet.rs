@@ -99,7 +99,7 @@ fn many_reasons_are_counted() {
         })
         .collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
-    let output = super::rendering::check(&repository(&files), tools.path(), &["."]);
+    let output = super::rendering::check(&repository(&files), tools.path(), ".");
     let text = out(&output);
     assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");
     let rest =
@@ -155,6 +155,6 @@ fn what_kustomize_refuses_is_tried_with_kubectl() {
         ("web.yaml", DEPLOYMENT),
         ("claim.yaml", &class_and_claim()),
     ]);
-    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let output = check(&folder, bin.path(), ". --format json");
     assert_eq!(findings(&output).len(), 1, "{}", err(&output));
 }

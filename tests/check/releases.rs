@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::rendering::{check, found, report, tools};
+use super::rendering::{check, report, reported, tools};
 use super::{CLASS, out, repository};
 
 /// A chart whose strategy and access mode hang on its values.
@@ -66,7 +66,7 @@ pub(super) fn gitops(files: &[(&str, &str)]) -> TempDir {
 fn run(files: &[(&str, &str)]) -> Option<Value> {
     let tools = tools(&["helm", "kustomize"])?;
     let folder = gitops(files);
-    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    let output = check(&folder, tools.path(), ". --format json");
     Some(report(&output))
 }
 
@@ -74,29 +74,6 @@ fn release(spec: &str) -> String {
     format!(
         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: prod\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: ./charts/web\n      sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}\n{spec}"
     )
-}
-
-/// What was found, then what was not opened, with the reason.
-pub(super) fn reported(report: &Value) -> Vec<String> {
-    // The line of a value is not what these tests are about.
-    let place = |it: String| match it.split(':').collect::<Vec<_>>()[..] {
-        [start, end] => {
-            let end = end.trim_start_matches(|c: char| c.is_ascii_digit());
-            format!("{start}{end}")
-        }
-        _ => it,
-    };
-    let mut reported: Vec<String> = found(report).into_iter().map(place).collect();
-    for unopened in report["unopened"].as_array().into_iter().flatten() {
-        let text = |key: &str| unopened[key].as_str().unwrap().to_owned();
-        reported.push(format!(
-            "{} {}: {}",
-            text("kind"),
-            text("path"),
-            text("reason")
-        ));
-    }
-    reported
 }
 
 #[test]
@@ -136,7 +113,7 @@ fn a_post_renderer_is_printed_for_a_release() {
         ("shop.yaml", &text),
     ];
     let folder = gitops(&files);
-    let fixed = check(&folder, tools.path(), &["shop.yaml", "class.yaml", "--fix"]);
+    let fixed = check(&folder, tools.path(), "shop.yaml class.yaml --fix");
     let renderer = out(&fixed)
         .split_once("spec:\n")
         .expect("a post-renderer")
@@ -145,7 +122,7 @@ fn a_post_renderer_is_printed_for_a_release() {
     let after = report(&check(
         &folder,
         tools.path(),
-        &["shop.yaml", "class.yaml", "--format", "json"],
+        "shop.yaml class.yaml --format json",
     ));
     assert_eq!(reported(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);
@@ -165,7 +142,7 @@ fn a_notice_on_what_a_chart_makes_stands_at_the_release() {
         ("shop.yaml", &release),
         ("charts/web/templates/web.yaml", &template),
     ]);
-    let text = check(&folder, tools.path(), &["."]);
+    let text = check(&folder, tools.path(), ".");
     let (_, place) = out(&text)
         .split_once("lists \"none\", and there is no such rule.\n")
         .expect("a notice");

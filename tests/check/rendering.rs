@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::cases::texts;
 use super::{CLAIM, CLASS, err, out, repository, run_on};
 use crate::programs::{Located, locate, quick};
 
@@ -41,30 +42,35 @@ pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
     Some(folder)
 }
 
-pub(super) fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output {
-    run_on(path, folder.path(), &[&["check"], arguments].concat(), "")
+/// Runs `check` with these arguments.
+pub(super) fn check(folder: &TempDir, path: &Path, arguments: &str) -> Output {
+    let arguments: Vec<&str> = std::iter::once("check")
+        .chain(arguments.split(' '))
+        .collect();
+    run_on(path, folder.path(), &arguments, "")
 }
 
 pub(super) fn report(output: &Output) -> Value {
     serde_json::from_str(out(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A finding in short: its object, file and line.
-pub(super) fn found(report: &Value) -> Vec<String> {
-    let mut found: Vec<String> = report["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
+/// What was found, without its line, then what was not opened, with the reason.
+pub(super) fn reported(report: &Value) -> Vec<String> {
+    let text = |it: &Value| it.as_str().unwrap_or("-").to_owned();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let mut reported: Vec<String> = findings
         .map(|it| {
-            let namespace = it["object"]["namespace"].as_str().unwrap_or("-");
-            let name = it["object"]["name"].as_str().unwrap();
-            let (file, line) = (it["file"].as_str().unwrap(), &it["line"]);
-            let from = it["template"].as_str().unwrap_or("-");
-            format!("{namespace}/{name} {file}:{line} {from}")
+            let [namespace, name] = ["namespace", "name"].map(|key| text(&it["object"][key]));
+            format!(
+                "{namespace}/{name} {} {}",
+                text(&it["file"]),
+                text(&it["template"])
+            )
         })
         .collect();
-    found.sort();
-    found
+    reported.sort();
+    reported.extend(texts(report, "unopened", &["kind", "path", "reason"]));
+    reported
 }
 
 pub(super) const WEB: &str = "\
@@ -127,8 +133,8 @@ fn kubectl_renders_where_there_is_no_kustomize() {
         ("web.yaml", WEB),
         ("claim.yaml", &class_and_claim()),
     ]);
-    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
-    assert_eq!(found(&report(&output)), ["shop/web web.yaml:7 ."]);
+    let output = check(&folder, bin.path(), ". --format json");
+    assert_eq!(reported(&report(&output)), ["shop/web web.yaml ."]);
 }
 
 /// Where a file stands for itself it is edited; what a chart makes is not.
@@ -150,9 +156,9 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
         ("chart/templates/claim.yaml", &class_and_claim()),
     ];
     let folder = repository(&files);
-    let before = check(&folder, bin.path(), &["."]);
+    let before = check(&folder, bin.path(), ".");
     assert!(out(&before).contains("`check --fix` does it"), "{before:?}");
-    let sarif = report(&check(&folder, bin.path(), &[".", "--format", "sarif"]));
+    let sarif = report(&check(&folder, bin.path(), ". --format sarif"));
     let fixes: Vec<&Value> = sarif["runs"][0]["results"]
         .as_array()
         .unwrap()
@@ -167,7 +173,7 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
     );
     assert_eq!(fixes.len(), 1, "{sarif:#}");
 
-    let output = check(&folder, bin.path(), &[".", "--fix"]);
+    let output = check(&folder, bin.path(), ". --fix");
     let web = fs::read_to_string(folder.path().join("app/web.yaml")).unwrap();
     assert!(web.contains("strategy:\n    type: Recreate\n"), "{web}");
     let template = fs::read_to_string(folder.path().join("chart/templates/web.yaml")).unwrap();
@@ -204,7 +210,7 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     let mark = format!("100000.{}", std::process::id());
     script("helm", &format!("#!/bin/sh\n/bin/sleep {mark} &\nwait\n"));
     script("kustomize", "#!/bin/sh\nexec /usr/bin/yes\n");
-    let output = check(&folder, bin.path(), &[".", "--render-timeout", "1"]);
+    let output = check(&folder, bin.path(), ". --render-timeout 1");
     // What it started ends with it.
     while is_running(&mark) {
         std::thread::yield_now();

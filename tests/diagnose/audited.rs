@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ZONAL_DRIVER;
-use crate::stage::{Stage, deployment, merged, workload};
+use crate::stage::{Stage, autoscaler, deployment, merged, workload};
 
 /// The findings of an audit of the namespace: the kind and name of the object, and the command.
 fn audit(stage: &Stage) -> Vec<(String, Option<String>)> {
@@ -50,74 +50,37 @@ fn repair(stage: &Stage, objects: &[Value], finds: &[(&str, bool)]) {
 pub(crate) fn what_lives(stage: &Stage) {
     let replicas = |count: u32| json!({"spec": {"replicas": count}});
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    repair(
-        stage,
-        &[deployment("web", &json!({}))],
-        &[("Deployment web", true)],
-    );
-    repair(
-        stage,
-        &[deployment("web", &replicas(0))],
-        &[("Deployment web", true)],
-    );
+    let cured = &[("Deployment web", true)];
+    repair(stage, &[deployment("web", &json!({}))], cured);
+    repair(stage, &[deployment("web", &replicas(0))], cured);
     // Both findings are cured by one command.
     repair(
         stage,
         &[deployment("web", &replicas(2))],
         &[("Deployment web", true), ("Deployment web", true)],
     );
-    repair(
-        stage,
-        &[merged(deployment("web", &replicas(2)), &recreate)],
-        &[("Deployment web", true)],
-    );
+    let two = merged(deployment("web", &replicas(2)), &recreate);
+    repair(stage, &[two], cured);
     // Its pods may be on several nodes, and each update starts beside one of them.
     let set =
         json!({"spec": {"replicas": 2, "serviceName": "web", "podManagementPolicy": "Parallel"}});
-    repair(
-        stage,
-        &[workload("apps/v1", "StatefulSet", "web", &set)],
-        &[("StatefulSet web", false)],
-    );
+    let set = workload("apps/v1", "StatefulSet", "web", &set);
+    repair(stage, &[set], &[("StatefulSet web", false)]);
     // The template of a Job cannot be changed.
     let job = json!({"spec": {"parallelism": 2, "completions": 2}});
+    let job = workload("batch/v1", "Job", "web", &job);
+    repair(stage, &[job], &[("Job web", false)]);
+    let set = workload("apps/v1", "ReplicaSet", "web", &replicas(2));
+    repair(stage, &[set], &[("ReplicaSet web", true)]);
+    let set = workload("apps/v1", "DaemonSet", "web", &json!({}));
+    repair(stage, &[set], &[("DaemonSet web", false)]);
     repair(
         stage,
-        &[workload("batch/v1", "Job", "web", &job)],
-        &[("Job web", false)],
-    );
-    repair(
-        stage,
-        &[workload("apps/v1", "ReplicaSet", "web", &replicas(2))],
-        &[("ReplicaSet web", true)],
-    );
-    repair(
-        stage,
-        &[workload("apps/v1", "DaemonSet", "web", &json!({}))],
-        &[("DaemonSet web", false)],
-    );
-    let autoscaler = json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
-        "spec": {
-            "maxReplicas": 3,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        },
-    });
-    repair(
-        stage,
-        &[deployment("web", &recreate), autoscaler],
+        &[deployment("web", &recreate), autoscaler(1)],
         &[("HorizontalPodAutoscaler web", false)],
     );
-    repair(
-        stage,
-        &[
-            deployment("web", &recreate),
-            deployment("backup", &recreate),
-        ],
-        &[("Deployment web", false)],
-    );
+    let both = ["web", "backup"].map(|name| deployment(name, &recreate));
+    repair(stage, &both, &[("Deployment web", false)]);
     mislabelled(stage);
 }
 

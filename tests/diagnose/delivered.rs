@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::rollouts::roll_out;
-use crate::sharing::apart;
-use crate::stage::{self, Stage, deployment, merged, workload};
+use crate::stage::{self, Stage, apart, autoscaler, deployment, merged, workload};
 
 /// The kinds of Argo CD, Flux, KEDA and Argo Rollouts, with their plurals and versions.
 const KINDS: [(&str, &str, &str, &str); 5] = [
@@ -55,12 +54,8 @@ pub(crate) fn define(
                     "x-kubernetes-preserve-unknown-fields": true}}}]}}),
     );
     let name = format!("crd/{plural}.{group}");
-    stage.kubectl(&[
-        "wait",
-        "--for=condition=Established",
-        &name,
-        "--timeout=120s",
-    ]);
+    let established = "--for=condition=Established";
+    stage.kubectl(&["wait", established, &name, "--timeout=120s"]);
     drop(turn);
 }
 
@@ -128,16 +123,7 @@ pub(crate) fn by_keda(stage: &Stage) {
     let owner = make(stage, "ScaledObject");
     let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
     let web = merged(deployment("web", &recreate), &apart());
-    let scaler = json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
-        "spec": {
-            "minReplicas": 2,
-            "maxReplicas": 3,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        },
-    });
+    let scaler = autoscaler(2);
     stage.apply(&web);
     stage.apply(&merged(scaler.clone(), &owner));
     for (fewest, written) in [(2, "1-1"), (1, "-1")] {

@@ -83,251 +83,63 @@ impl State {
     }
 }
 
-const STATES: &[State] = &[
-    state(
-        "A volume that stays mounted",
-        "mounted",
-        stalled::a_volume_that_stays_mounted,
-    )
-    .once(),
-    state(
-        "A node to which nobody attaches",
-        "unmanaged",
-        stalled::a_node_to_which_nobody_attaches,
-    )
-    .once(),
-    state(
-        "A pod that does not end",
-        "hangs",
-        stalled::a_pod_that_does_not_end,
-    )
-    .once(),
-    state(
-        "A pod that is too large",
-        "large",
-        stalled::a_pod_that_is_too_large,
-    )
-    .once(),
-    state(
-        "A Job beside a pod on a full node",
-        "full",
-        stalled::a_job_beside_a_pod_on_a_full_node,
-    ),
-    state(
-        "A rollout that overlaps",
-        "overlap",
-        rollouts::a_rollout_that_overlaps,
-    ),
-    state(
-        "A rollout of a ReadWriteOncePod claim",
-        "one-pod",
-        rollouts::a_rollout_of_a_volume_for_one_pod,
-    )
-    .on(Setting::Claim("ReadWriteOncePod")),
-    state(
-        "An update that moves the pod",
-        "moved",
-        rollouts::an_update_that_moves_the_pod,
-    ),
-    state(
-        "A volume that is on its way",
-        "delay",
-        rollouts::a_volume_on_its_way,
-    ),
-    state(
-        "More replicas than the volume can have",
-        "replicas",
-        sharing::more_replicas_than_the_volume_can_have,
-    ),
-    state(
-        "A StatefulSet whose first pod waits",
-        "ordinals",
-        sharing::a_stateful_set_whose_first_pod_waits,
-    ),
-    state(
-        "An autoscaler that asks for more",
-        "autoscaler",
-        sharing::an_autoscaler_that_asks_for_more,
-    ),
-    state(
-        "Two workloads on one claim",
-        "shared",
-        sharing::a_claim_that_two_workloads_share,
-    ),
-    state(
-        "Two workloads whose selectors keep them apart",
-        "selectors",
-        sharing::selectors_that_keep_them_apart,
-    ),
-    state(
-        "A claim that is shared with what keeps its pods",
-        "kept",
-        sharing::a_claim_that_is_shared_with_what_keeps_its_pods,
-    ),
-    state(
-        "A drain that the scheduler does not notice",
-        "drain",
-        nodes::a_drain_that_the_scheduler_does_not_notice,
-    )
-    .on(Setting::Quiet),
-    state("A node that is lost, of a Deployment", "lost", |stage| {
-        nodes::a_node_that_is_lost(stage, &stage::deployment("web", &serde_json::json!({})));
-    }),
-    state(
-        "A node that is lost, of a StatefulSet",
-        "lost-set",
-        |stage| {
-            nodes::a_node_that_is_lost(stage, &stage::stateful_set());
-        },
-    )
-    .once(),
-    state(
-        "A lost node whose object is deleted",
-        "gone",
-        nodes::a_lost_node_whose_object_is_deleted,
-    )
-    .once(),
-    state(
-        "A lost node whose pod stays",
-        "stays",
-        nodes::a_lost_node_whose_pod_stays,
-    )
-    .once(),
-    state(
-        "A disk whose machine is gone",
-        "machine",
-        nodes::a_disk_whose_machine_is_gone,
-    )
-    .once(),
-    state(
-        "A driver that cannot detach",
-        "driver",
-        nodes::a_driver_that_cannot_detach,
-    ),
-    state(
-        "A Job beside a pod on a cordoned node",
-        "follower",
-        unscheduled::a_job_beside_a_pod_on_a_cordoned_node,
-    ),
-    state(
-        "A volume on a cordoned node",
-        "pinned",
-        unscheduled::a_volume_on_a_cordoned_node,
-    ),
-    state(
-        "A claim that nobody provisions",
-        "unbound",
-        unscheduled::a_claim_that_nobody_provisions,
-    ),
-    state(
-        "A claim whose volume was an earlier one's",
-        "earlier",
-        unscheduled::a_volume_of_an_earlier_claim,
-    ),
-    state(
-        "A node without the driver",
-        "plugin",
-        unscheduled::a_node_without_the_driver,
-    ),
-    state(
-        "One disk behind two volumes",
-        "twins",
-        unscheduled::one_disk_behind_two_volumes,
-    ),
-    state(
-        "A pod that names its node",
-        "named",
-        unscheduled::a_pod_that_names_its_node,
-    ),
-    state(
-        "Nodes that attach no more volumes",
-        "full",
-        unscheduled::nodes_that_attach_no_more_volumes,
-    ),
-    state(
-        "A rollout of what Argo CD or Flux delivers",
-        "synced",
-        delivered::by_argo_cd_or_flux,
-    ),
-    state("What an audit repairs", "audit", audited::what_lives),
-    state("What KEDA scales", "keda", delivered::by_keda),
-    state("A Rollout of Argo", "argo", delivered::by_argo_rollouts),
-    state(
-        "A move to shared storage, there and back",
-        "moved",
-        shared_storage::there_and_back,
-    ),
-    state("A move of sets", "sets", shared_storage::of_sets),
-    state(
-        "The role of the runbook",
-        "role",
-        rights::the_role_of_the_runbook_sees_everything,
-    )
-    .once(),
-    state(
-        "Somebody who may read little",
-        "rights",
-        rights::what_may_not_be_seen_is_said_and_the_rest_is_reported,
-    ),
-    state(
-        "Two rollouts that wait for each other",
-        "two",
-        rollbacks::of_two_rollouts,
-    ),
-    state(
-        "A rollout whose Events are gone",
-        "no-events",
-        rollbacks::without_events,
-    )
-    .once(),
-    state(
-        "A rollback of a StatefulSet",
-        "back-set",
-        rollbacks::of_a_stateful_set,
-    )
-    .once(),
-    state(
-        "A rollback of a DaemonSet",
-        "back-daemon",
-        rollbacks::of_a_daemon_set,
-    )
-    .once(),
-    state(
-        "A change to a Deployment that is at fault",
-        "hotfix",
-        denials::a_change_to_what_is_at_fault,
-    ),
-    state(
-        "A change to more pods than the volume can have",
-        "more",
-        denials::a_change_to_more_pods_than_the_volume_can_have,
-    )
-    .once(),
-    state(
-        "Recreate over a live Deployment, by server-side apply",
-        "apply",
-        denials::recreate_by_server_side_apply,
-    ),
-    state(
-        "What is done to a node that is alive",
-        "alive",
-        denials::what_is_done_to_a_node_that_is_alive,
-    )
-    .once(),
-    state(
-        "The pages, with the guard",
-        "pages",
-        documents::with_the_guard,
-    )
-    .once(),
-    state(
-        "The pages, while installing",
-        "install",
-        documents::while_installing,
-    )
-    .on(Setting::Own)
-    .once(),
-];
+/// A line a state: its title, its name, what plays it, and how.
+macro_rules! states {
+    ($($title:literal, $name:literal, $play:path $(, $how:ident $(($setting:expr))?)*;)*) => {
+        &[$(state($title, $name, $play)$(.$how($($setting)?))*),*]
+    };
+}
+
+const STATES: &[State] = states! {
+    "A volume that stays mounted", "mounted", stalled::a_volume_that_stays_mounted, once;
+    "A node to which nobody attaches", "unmanaged", stalled::a_node_to_which_nobody_attaches, once;
+    "A pod that does not end", "hangs", stalled::a_pod_that_does_not_end, once;
+    "A pod that is too large", "large", stalled::a_pod_that_is_too_large, once;
+    "A Job beside a pod on a full node", "full", stalled::a_job_beside_a_pod_on_a_full_node;
+    "A rollout that overlaps", "overlap", rollouts::a_rollout_that_overlaps;
+    "A rollout of a ReadWriteOncePod claim", "one-pod", rollouts::a_rollout_of_a_volume_for_one_pod, on(Setting::Claim("ReadWriteOncePod"));
+    "An update that moves the pod", "moved", rollouts::an_update_that_moves_the_pod;
+    "A volume that is on its way", "delay", rollouts::a_volume_on_its_way;
+    "More replicas than the volume can have", "replicas", sharing::more_replicas_than_the_volume_can_have;
+    "A StatefulSet whose first pod waits", "ordinals", sharing::a_stateful_set_whose_first_pod_waits;
+    "An autoscaler that asks for more", "autoscaler", sharing::an_autoscaler_that_asks_for_more;
+    "Two workloads on one claim", "shared", sharing::a_claim_that_two_workloads_share;
+    "Two workloads whose selectors keep them apart", "selectors", sharing::selectors_that_keep_them_apart;
+    "A claim that is shared with what keeps its pods", "kept", sharing::a_claim_that_is_shared_with_what_keeps_its_pods;
+    "A drain that the scheduler does not notice", "drain", nodes::a_drain_that_the_scheduler_does_not_notice, on(Setting::Quiet);
+    "A node that is lost, of a Deployment", "lost", nodes::a_node_that_is_lost_of_a_deployment;
+    "A node that is lost, of a StatefulSet", "lost-set", nodes::a_node_that_is_lost_of_a_set, once;
+    "A lost node whose object is deleted", "gone", nodes::a_lost_node_whose_object_is_deleted, once;
+    "A lost node whose pod stays", "stays", nodes::a_lost_node_whose_pod_stays, once;
+    "A disk whose machine is gone", "machine", nodes::a_disk_whose_machine_is_gone, once;
+    "A driver that cannot detach", "driver", nodes::a_driver_that_cannot_detach;
+    "A Job beside a pod on a cordoned node", "follower", unscheduled::a_job_beside_a_pod_on_a_cordoned_node;
+    "A volume on a cordoned node", "pinned", unscheduled::a_volume_on_a_cordoned_node;
+    "A claim that nobody provisions", "unbound", unscheduled::a_claim_that_nobody_provisions;
+    "A claim whose volume was an earlier one's", "earlier", unscheduled::a_volume_of_an_earlier_claim;
+    "A node without the driver", "plugin", unscheduled::a_node_without_the_driver;
+    "One disk behind two volumes", "twins", unscheduled::one_disk_behind_two_volumes;
+    "A pod that names its node", "named", unscheduled::a_pod_that_names_its_node;
+    "Nodes that attach no more volumes", "full", unscheduled::nodes_that_attach_no_more_volumes;
+    "A rollout of what Argo CD or Flux delivers", "synced", delivered::by_argo_cd_or_flux;
+    "What an audit repairs", "audit", audited::what_lives;
+    "What KEDA scales", "keda", delivered::by_keda;
+    "A Rollout of Argo", "argo", delivered::by_argo_rollouts;
+    "A move to shared storage, there and back", "moved", shared_storage::there_and_back;
+    "A move of sets", "sets", shared_storage::of_sets;
+    "The role of the runbook", "role", rights::the_role_of_the_runbook_sees_everything, once;
+    "Somebody who may read little", "rights", rights::what_may_not_be_seen_is_said_and_the_rest_is_reported;
+    "Two rollouts that wait for each other", "two", rollbacks::of_two_rollouts;
+    "A rollout whose Events are gone", "no-events", rollbacks::without_events, once;
+    "A rollback of a StatefulSet", "back-set", rollbacks::of_a_stateful_set, once;
+    "A rollback of a DaemonSet", "back-daemon", rollbacks::of_a_daemon_set, once;
+    "A change to a Deployment that is at fault", "hotfix", denials::a_change_to_what_is_at_fault;
+    "A change to more pods than the volume can have", "more", denials::a_change_to_more_pods_than_the_volume_can_have, once;
+    "Recreate over a live Deployment, by server-side apply", "apply", denials::recreate_by_server_side_apply;
+    "What is done to a node that is alive", "alive", denials::what_is_done_to_a_node_that_is_alive, once;
+    "The pages, with the guard", "pages", documents::with_the_guard, once;
+    "The pages, while installing", "install", documents::while_installing, on(Setting::Own), once;
+};
 
 fn main() {
     let mut arguments = Arguments::from_args();

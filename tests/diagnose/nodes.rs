@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness;
 use crate::rollouts::roll_out;
-use crate::stage::{self, Stage, deployment};
+use crate::stage::{self, Stage, beside_web, deployment, merged, stateful_set};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
@@ -15,16 +15,8 @@ static QUIET: Mutex<()> = Mutex::new(());
 
 pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     let turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    let beside_itself = json!({"spec": {
-        "strategy": {"type": "Recreate"},
-        "template": {"spec": {"affinity": {"podAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [{
-                "labelSelector": {"matchLabels": {"app": "web"}},
-                "topologyKey": "kubernetes.io/hostname",
-            }],
-        }}}},
-    }});
-    stage.apply(&deployment("web", &beside_itself));
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&merged(deployment("web", &recreate), &beside_web()));
     stage.until_runs("web");
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
@@ -37,8 +29,16 @@ pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     drop(turn);
 }
 
+pub(crate) fn a_node_that_is_lost_of_a_deployment(stage: &Stage) {
+    a_node_that_is_lost(stage, &deployment("web", &json!({})));
+}
+
 /// A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
-pub(crate) fn a_node_that_is_lost(stage: &Stage, object: &Value) {
+pub(crate) fn a_node_that_is_lost_of_a_set(stage: &Stage) {
+    a_node_that_is_lost(stage, &stateful_set());
+}
+
+fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     stage.apply(object);
     stage.until_runs("web");
     let node = stage.node_of("web");

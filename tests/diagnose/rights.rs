@@ -45,16 +45,7 @@ pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
 /// names that are not there.
 pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
-    stage.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "idle"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "none",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }));
+    stage.apply(&stage::claim("idle", "none"));
     stage.until_runs("web");
     for (name, code, sentence) in [
         ("web", 0, "web waits for no volume"),

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use crate::documents;
 use crate::harness::{Output, wait_until};
 use crate::rollouts::{roll_out, set_image};
-use crate::sharing::apart;
-use crate::stage::{self, PATIENCE, Stage, deployment, merged, stateful_set, workload};
+use crate::stage::{self, PATIENCE, Stage, apart, deployment, merged, stateful_set, workload};
 
 /// Whether the guard says that this is a rollback.
 fn is_known(output: &Output) -> bool {

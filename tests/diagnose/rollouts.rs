@@ -115,11 +115,7 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
 }
 
 pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
-    let on = |node: &str| {
-        let selector = json!({"spec": {"template": {"spec": {
-            "nodeSelector": {"kubernetes.io/hostname": node}}}}});
-        deployment("web", &selector)
-    };
+    let on = |node: &str| deployment("web", &stage::on(node));
     stage.apply(&on(&stage.nodes[0]));
     stage.until_runs("web");
     each_way_out(

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
-use crate::stage::{Stage, deployment, stateful_set, workload};
+use crate::stage::{Stage, deployment, on, stateful_set, workload};
 
 const PAGE: &str = include_str!("../../docs/migrate.md");
 
@@ -189,8 +189,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
 
 /// Kinds whose pods are stopped and started in other ways than a Deployment's.
 pub(crate) fn of_sets(stage: &Stage) {
-    let here = json!({"spec": {"template": {"spec": {
-        "nodeSelector": {"kubernetes.io/hostname": stage.nodes[0]}}}}});
+    let here = on(&stage.nodes[0]);
     let set = workload("apps/v1", "DaemonSet", "web", &here);
     let one = json!({"spec": {"replicas": 1}});
     let bare = workload("apps/v1", "ReplicaSet", "web", &one);

@@ -1,19 +1,9 @@
 //! More pods than the volume can have, of one workload or of several.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness;
-use crate::stage::{self, Stage, deployment, merged, workload};
-
-/// Pods of one workload that keep off each other's nodes.
-pub(crate) fn apart() -> Value {
-    json!({"spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}}}}})
-}
+use crate::stage::{self, Stage, apart, autoscaler, beside_web, deployment, merged, workload};
 
 pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
     let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
@@ -76,16 +66,7 @@ pub(crate) fn an_autoscaler_that_asks_for_more(stage: &Stage) {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     stage.apply(&merged(deployment("web", &recreate), &apart()));
     stage.until_runs("web");
-    stage.apply(&json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
-        "spec": {
-            "minReplicas": 2,
-            "maxReplicas": 3,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        },
-    }));
+    stage.apply(&autoscaler(2));
     // The guard would refuse what the autoscaler asks for.
     stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
     let case = stage.until("autoscaler");
@@ -117,10 +98,8 @@ pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
 
 /// Affinity to the other workload and a selector of another node would keep the pod from every node.
 pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
-    let on = |node: &str| {
-        json!({"spec": {"strategy": {"type": "Recreate"},
-            "template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}})
-    };
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let on = |node: &str| merged(stage::on(node), &recreate);
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
     stage.apply(&deployment("web", &on(first)));
     stage.until_runs("web");
@@ -137,13 +116,7 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
         stage.delete(backup);
     }
     // As somebody left it who had the affinity alone.
-    let beside = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}}}}});
-    stage.apply(&merged(backup, &beside));
+    stage.apply(&merged(backup, &beside_web()));
     let case = stage.until("follower");
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
@@ -188,14 +161,8 @@ pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
         }
         if object["kind"] == "Job" {
             stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
-            stage.kubectl(&[
-                "wait",
-                "--for=delete",
-                "pod",
-                "-l",
-                "app=web",
-                "--timeout=120s",
-            ]);
+            let gone = ["--for=delete", "pod", "-l", "app=web", "--timeout=120s"];
+            stage.kubectl(&[&["wait"], &gone[..]].concat());
             stage.run(&stage::in_texts(&case, "\"suspend\":false"));
             stage.until_runs("backup");
         }

@@ -496,6 +496,45 @@ pub(crate) fn workload(api_version: &str, kind: &str, name: &str, further: &Valu
     merged(object, further)
 }
 
+/// Pods go where those of `web` are.
+pub(crate) fn beside_web() -> Value {
+    web_on_the_node("podAffinity")
+}
+
+/// Pods of `web` keep off each other's nodes.
+pub(crate) fn apart() -> Value {
+    web_on_the_node("podAntiAffinity")
+}
+
+fn web_on_the_node(rule: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"affinity": {rule: {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        }],
+    }}}}}})
+}
+
+/// Pods go to that node.
+pub(crate) fn on(node: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}})
+}
+
+/// A claim of that class.
+pub(crate) fn claim(name: &str, class: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+            "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+/// An autoscaler of `web`.
+pub(crate) fn autoscaler(fewest: u32) -> Value {
+    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"minReplicas": fewest, "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}})
+}
+
 /// The object with another one merged in.
 pub(crate) fn merged(mut object: Value, further: &Value) -> Value {
     json_patch::merge(&mut object, further);

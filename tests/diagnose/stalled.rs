@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::NodeSpec;
 use crate::harness::fake_nodes::HANGS;
 use crate::rollouts::set_image;
-use crate::stage::{self, Stage, deployment, merged, stateful_set};
+use crate::stage::{self, Stage, beside_web, deployment, merged, on, stateful_set};
 
 /// In place of a pod, the next one comes; its strategy never has two.
 fn one_by_one() -> Value {
@@ -14,11 +14,6 @@ fn one_by_one() -> Value {
         "web",
         &json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}),
     )
-}
-
-fn on(node: &str) -> Value {
-    json!({"spec": {"template": {"spec": {
-        "nodeSelector": {"kubernetes.io/hostname": node}}}}})
 }
 
 pub(crate) fn a_pod_that_does_not_end(stage: &Stage) {
@@ -98,13 +93,7 @@ pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     let hog = merged(deployment("hog", &on(&node)), &all_of_it);
     stage.apply(&hog);
     stage.until_runs("hog");
-    let beside_web = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}}}}});
-    let mut job = stage::workload("batch/v1", "Job", "dump", &beside_web);
+    let mut job = stage::workload("batch/v1", "Job", "dump", &beside_web());
     job["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1"}});
     stage.apply(&job);

@@ -3,20 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ZONAL_DRIVER;
-use crate::stage::{self, Stage, deployment, merged, workload};
+use crate::stage::{self, Stage, beside_web, deployment, merged, on, workload};
 
 /// A claim `NAME` of that class, and what makes a pod template use it.
 fn claim(stage: &Stage, name: &str, class: &str) -> Value {
-    stage.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": class,
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }));
+    stage.apply(&stage::claim(name, class));
     let volumes = [json!({"name": "data", "persistentVolumeClaim": {"claimName": name}})];
     json!({"spec": {"template": {"spec": {"volumes": volumes}}}})
 }
@@ -38,13 +29,7 @@ fn volume(stage: &Stage, name: &str, class: &str, handle: &str) {
 
 /// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
 pub(crate) fn a_job_beside_a_pod_on_a_cordoned_node(stage: &Stage) {
-    let beside_web = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}}}}});
-    let job = workload("batch/v1", "Job", "dump", &beside_web);
+    let job = workload("batch/v1", "Job", "dump", &beside_web());
     stage.apply(&deployment("web", &json!({})));
     for way in 0..2 {
         stage.until_runs("web");
@@ -72,13 +57,8 @@ pub(crate) fn a_volume_on_a_cordoned_node(stage: &Stage) {
         ],
     }]}}}});
     let volume = format!("pv/{}", stage.volume);
-    stage.kubectl(&[
-        "patch",
-        &volume,
-        "--type=merge",
-        "-p",
-        &affinity.to_string(),
-    ]);
+    let affinity = affinity.to_string();
+    stage.kubectl(&["patch", &volume, "--type=merge", "-p", &affinity]);
     stage.kubectl(&["cordon", node]);
     stage.apply(&deployment("web", &json!({})));
     let case = stage.until("no-node-for-volume");
@@ -137,17 +117,8 @@ pub(crate) fn a_volume_of_an_earlier_claim(stage: &Stage) {
     let released = "--for=jsonpath={.status.phase}=Released";
     let volume = format!("pv/{}", stage.volume);
     stage.kubectl(&["wait", released, "--timeout=120s", &volume]);
-    stage.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "by-hand",
-            "volumeName": stage.volume,
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }));
+    let named = json!({"spec": {"volumeName": stage.volume}});
+    stage.apply(&merged(stage::claim("data", "by-hand"), &named));
     stage.apply(&deployment("web", &json!({})));
     let case = stage.until("unbound-claim");
     let because = case["because"].as_str().unwrap();
@@ -193,8 +164,7 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     let class = format!("{}-twin", stage.namespace);
     volume(stage, "twin", &class, &stage.volume);
     let uses = claim(stage, "twin", &class);
-    let elsewhere = json!({"spec": {"template": {"spec": {
-        "nodeSelector": {"kubernetes.io/hostname": stage.other_node(&node)}}}}});
+    let elsewhere = on(&stage.other_node(&node));
     stage.apply(&merged(deployment("copy", &uses), &elsewhere));
     let case = stage.until("same-disk");
     let because = case["because"].as_str().unwrap();
@@ -261,8 +231,7 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     let node = stage.node_of("web");
-    let there = json!({"spec": {"template": {"spec": {
-        "nodeSelector": {"kubernetes.io/hostname": node}}}}});
+    let there = on(&node);
     volume(
         stage,
         "more",

@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join_all};
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::CONTENT_TYPE;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
@@ -24,13 +23,7 @@ const API_SERVER: &str = "/validate?timeout=30s";
 const STREAMS: usize = 100;
 
 async fn review(server: &Running, client: &reqwest::Client, length: usize) -> StatusCode {
-    let response = client
-        .post(server.url(API_SERVER))
-        .header(CONTENT_TYPE, "application/json")
-        .body(body(length))
-        .send()
-        .await;
-    response.unwrap().status()
+    server.post(client, API_SERVER, body(length)).await.status()
 }
 
 /// Posts a body that begins with `part` and never ends; where it is shed, again.

@@ -123,6 +123,18 @@ impl Running {
         format!("https://{}{path}", self.webhook)
     }
 
+    /// Posts JSON.
+    pub(crate) async fn post(
+        &self,
+        client: &reqwest::Client,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> reqwest::Response {
+        let request = client.post(self.url(path)).body(body);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        request.send().await.unwrap()
+    }
+
     /// A client that trusts the server and prefers HTTP/2, as ALPN lets it.
     pub(crate) fn client(&self) -> reqwest::Client {
         self.builder().build().unwrap()

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::CONTENT_TYPE;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use webhook::server::{Metrics, Server, ServerError, Stopped};
@@ -39,14 +38,7 @@ async fn readiness_goes_first_and_a_second_request_ends_all() {
     let server = start(options).await;
     server.shutdown.request();
     until_not_ready(&server).await;
-    let response = server
-        .client()
-        .post(server.url("/mutate"))
-        .header(CONTENT_TYPE, "application/json")
-        .body("{}")
-        .send()
-        .await
-        .unwrap();
+    let response = server.post(&server.client(), "/mutate", "{}").await;
     assert_eq!(response.status(), StatusCode::OK, "still serving");
     server.shutdown.request();
     assert_eq!(stopped(server).await, Stopped::Aborted);

@@ -39,13 +39,7 @@ async fn both_protocols_reach_both_webhooks() {
             ("/mutate?timeout=10s", "mutate 100"),
             ("/validate", "validate 100"),
         ] {
-            let response = client
-                .post(server.url(path))
-                .header(CONTENT_TYPE, "application/json")
-                .body(body(100))
-                .send()
-                .await
-                .unwrap();
+            let response = server.post(&client, path, body(100)).await;
             assert_eq!(response.status(), StatusCode::OK, "{version:?} {path}");
             assert_eq!(response.version(), version, "{path}");
             assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
@@ -127,13 +121,7 @@ async fn bodies_up_to_what_an_api_server_can_send_are_read() {
                 0 => Vec::new().into(),
                 length => body(length),
             };
-            let response = client
-                .post(server.url("/mutate"))
-                .header(CONTENT_TYPE, "application/json")
-                .body(body)
-                .send()
-                .await
-                .unwrap();
+            let response = server.post(&client, "/mutate", body).await;
             assert_eq!(response.status().as_u16(), status, "{case}");
             let text = response.text().await.unwrap();
             let expected = match status {
@@ -166,13 +154,7 @@ async fn a_panic_is_answered_and_the_next_review_works() {
     let server = start(options()).await;
     for client in [server.client(), server.http1_client()] {
         for (body, status) in [("\"panic\"", 500), ("\"no review\"", 400), ("{}", 200)] {
-            let response = client
-                .post(server.url("/validate"))
-                .header(CONTENT_TYPE, "application/json")
-                .body(body)
-                .send()
-                .await
-                .unwrap();
+            let response = server.post(&client, "/validate", body).await;
             assert_eq!(response.status().as_u16(), status, "{body}");
             if status == 500 {
                 assert!(response.text().await.unwrap().contains("bug"));
@@ -191,15 +173,7 @@ async fn a_panic_is_answered_and_the_next_review_works() {
 async fn garbage_in_place_of_a_handshake_disturbs_nobody() {
     let server = start(options()).await;
     let client = server.client();
-    let review = async || {
-        let response = client
-            .post(server.url("/mutate"))
-            .header(CONTENT_TYPE, "application/json")
-            .body("{}")
-            .send()
-            .await;
-        response.unwrap().status()
-    };
+    let review = async || server.post(&client, "/mutate", "{}").await.status();
     assert_eq!(review().await, StatusCode::OK);
     let mut garbage = TcpStream::connect(server.webhook).await.unwrap();
     garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
@@ -279,14 +253,7 @@ async fn series_exist_before_the_first_event() {
     }
     view.set_synced(true);
     view.set_objects(7);
-    let response = server
-        .client()
-        .post(server.url("/mutate"))
-        .header(CONTENT_TYPE, "application/json")
-        .body("{}")
-        .send()
-        .await
-        .unwrap();
+    let response = server.post(&server.client(), "/mutate", "{}").await;
     assert_eq!(response.status(), StatusCode::OK);
     let counted = [
         (

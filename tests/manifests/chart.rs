@@ -19,151 +19,43 @@ fn lint_has_nothing_to_say() {
     );
 }
 
+/// The kind of an object, a value of the chart, and what it makes of the object's field.
+const VALUES: &str = r#"Deployment | replicas=3 | /spec/replicas | 3
+Deployment | image.repository=registry.shop/guard | /spec/template/spec/containers/0/image | "registry.shop/guard:0.1.0"
+Deployment | image.digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef | /spec/template/spec/containers/0/image | "multi-attach-guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+Deployment | priorityClassName=high | /spec/template/spec/priorityClassName | "high"
+Deployment | nodeSelector.pool=system | /spec/template/spec/nodeSelector | {"kubernetes.io/os":"linux","pool":"system"}
+Deployment | stale=deny | /spec/template/spec/containers/0/args/6 | "--stale=deny"
+Deployment | extraArgs={--drain-timeout=30s} | /spec/template/spec/containers/0/args/6 | "--drain-timeout=30s"
+ConfigMap | policy.nodes=always | /data/policy.yaml | "nodes: always\n"
+Deployment | certificates.clientCA=PEM | /spec/template/spec/containers/0/args/6 | "--client-ca=/etc/multi-attach-guard/client-ca.crt"
+ConfigMap | certificates.clientCA=PEM | /data/client-ca.crt | "PEM\n"
+NetworkPolicy | networkPolicyFrom={10.0.0.0/28,fd00::/64} | /spec/ingress/0/from | [{"ipBlock":{"cidr":"10.0.0.0/28"}},{"ipBlock":{"cidr":"fd00::/64"}}]
+NetworkPolicy | networkPolicyFrom[0].podSelector.matchLabels.app=konnectivity-agent | /spec/ingress/0/from | [{"podSelector":{"matchLabels":{"app":"konnectivity-agent"}}}]
+NetworkPolicy | webhookPort=9443 | /spec/ingress/0/ports/0/port | 9443
+Deployment | webhookPort=9443 | /spec/template/spec/containers/0/args/6 | "--listen=0.0.0.0:9443"
+Deployment | adminPort=9080 | /spec/template/spec/containers/0/args/6 | "--admin=0.0.0.0:9080"
+Deployment | hostNetwork=true | /spec/strategy/rollingUpdate | {"maxSurge":0,"maxUnavailable":1}
+Deployment | podLabels.team=storage | /spec/template/metadata/labels/team | "storage"
+ValidatingWebhookConfiguration | webhookLabels.admissions\.enforcer/disabled=yes | /metadata/labels | {"admissions.enforcer/disabled":"yes","app.kubernetes.io/name":"multi-attach-guard"}
+ValidatingWebhookConfiguration | webhookAnnotations.team=storage | /metadata/annotations | {"team":"storage"}
+ValidatingWebhookConfiguration | timeoutSeconds=5 | /webhooks/4/timeoutSeconds | 5
+ValidatingWebhookConfiguration | exemptNamespaces={kube-system,istio-system} | /webhooks/0/namespaceSelector/matchExpressions/0/values | ["kube-system","istio-system","multi-attach-guard"]
+ValidatingWebhookConfiguration | exemptNamespaces=null | /webhooks/0/namespaceSelector/matchExpressions/0/values | ["multi-attach-guard"]
+ValidatingWebhookConfiguration | webhookLabels=null | /metadata/labels | {"app.kubernetes.io/name":"multi-attach-guard"}
+ConfigMap | policy=null | /data/policy.yaml | "{}\n""#;
+
 #[test]
 fn values_reach_the_objects() {
     let Some(programs) = harness::require_programs(Needs::ApiServer) else {
         return;
     };
-    let kinds = [
-        "Deployment",
-        "ConfigMap",
-        "ValidatingWebhookConfiguration",
-        "NetworkPolicy",
-    ];
-    let cases = [
-        (0, "replicas=3", "/spec/replicas", "3"),
-        (
-            0,
-            "image.repository=registry.shop/guard",
-            "/spec/template/spec/containers/0/image",
-            "\"registry.shop/guard:0.1.0\"",
-        ),
-        (
-            0,
-            "image.digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-            "/spec/template/spec/containers/0/image",
-            "\"multi-attach-guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
-        ),
-        (
-            0,
-            "priorityClassName=high",
-            "/spec/template/spec/priorityClassName",
-            "\"high\"",
-        ),
-        (
-            0,
-            "nodeSelector.pool=system",
-            "/spec/template/spec/nodeSelector",
-            r#"{"kubernetes.io/os":"linux","pool":"system"}"#,
-        ),
-        (
-            0,
-            "stale=deny",
-            "/spec/template/spec/containers/0/args/6",
-            "\"--stale=deny\"",
-        ),
-        (
-            0,
-            "extraArgs={--drain-timeout=30s}",
-            "/spec/template/spec/containers/0/args/6",
-            "\"--drain-timeout=30s\"",
-        ),
-        (
-            1,
-            "policy.nodes=always",
-            "/data/policy.yaml",
-            r#""nodes: always\n""#,
-        ),
-        (
-            0,
-            "certificates.clientCA=PEM",
-            "/spec/template/spec/containers/0/args/6",
-            "\"--client-ca=/etc/multi-attach-guard/client-ca.crt\"",
-        ),
-        (
-            1,
-            "certificates.clientCA=PEM",
-            "/data/client-ca.crt",
-            r#""PEM\n""#,
-        ),
-        (
-            3,
-            "networkPolicyFrom={10.0.0.0/28,fd00::/64}",
-            "/spec/ingress/0/from",
-            r#"[{"ipBlock":{"cidr":"10.0.0.0/28"}},{"ipBlock":{"cidr":"fd00::/64"}}]"#,
-        ),
-        (
-            3,
-            "networkPolicyFrom[0].podSelector.matchLabels.app=konnectivity-agent",
-            "/spec/ingress/0/from",
-            r#"[{"podSelector":{"matchLabels":{"app":"konnectivity-agent"}}}]"#,
-        ),
-        (
-            3,
-            "webhookPort=9443",
-            "/spec/ingress/0/ports/0/port",
-            "9443",
-        ),
-        (
-            0,
-            "webhookPort=9443",
-            "/spec/template/spec/containers/0/args/6",
-            "\"--listen=0.0.0.0:9443\"",
-        ),
-        (
-            0,
-            "adminPort=9080",
-            "/spec/template/spec/containers/0/args/6",
-            "\"--admin=0.0.0.0:9080\"",
-        ),
-        (
-            0,
-            "hostNetwork=true",
-            "/spec/strategy/rollingUpdate",
-            r#"{"maxSurge":0,"maxUnavailable":1}"#,
-        ),
-        (
-            0,
-            "podLabels.team=storage",
-            "/spec/template/metadata/labels/team",
-            "\"storage\"",
-        ),
-        (
-            2,
-            r"webhookLabels.admissions\.enforcer/disabled=yes",
-            "/metadata/labels",
-            r#"{"admissions.enforcer/disabled":"yes","app.kubernetes.io/name":"multi-attach-guard"}"#,
-        ),
-        (
-            2,
-            "webhookAnnotations.team=storage",
-            "/metadata/annotations",
-            r#"{"team":"storage"}"#,
-        ),
-        (2, "timeoutSeconds=5", "/webhooks/4/timeoutSeconds", "5"),
-        (
-            2,
-            "exemptNamespaces={kube-system,istio-system}",
-            "/webhooks/0/namespaceSelector/matchExpressions/0/values",
-            r#"["kube-system","istio-system","multi-attach-guard"]"#,
-        ),
-        (
-            2,
-            "exemptNamespaces=null",
-            "/webhooks/0/namespaceSelector/matchExpressions/0/values",
-            r#"["multi-attach-guard"]"#,
-        ),
-        (
-            2,
-            "webhookLabels=null",
-            "/metadata/labels",
-            r#"{"app.kubernetes.io/name":"multi-attach-guard"}"#,
-        ),
-        (1, "policy=null", "/data/policy.yaml", r#""{}\n""#),
-    ];
-    for (kind, value, pointer, expected) in cases {
+    for line in VALUES.lines() {
+        let [kind, value, pointer, expected] = line.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
         let objects = objects(&templated(programs, &[value]));
-        let key = (kinds[kind].to_owned(), "multi-attach-guard".to_owned());
+        let key = (kind.to_owned(), "multi-attach-guard".to_owned());
         let found = objects[&key].pointer(pointer).map(ToString::to_string);
         assert_eq!(found.as_deref(), Some(expected), "{value}");
     }

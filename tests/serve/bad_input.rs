@@ -13,81 +13,27 @@ async fn without_a_uid_there_is_a_status_and_a_sentence() {
     let brackets = "[".repeat(DEEP);
     let no_uid = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"operation": "CREATE"}});
-    let cases: [(&str, &str, String, u16, &str); 10] = [
-        (
-            "empty",
-            "application/json",
-            String::new(),
-            400,
-            "not an AdmissionReview",
-        ),
-        (
-            "not JSON",
-            "application/json",
-            "kind: Pod".to_owned(),
-            400,
-            "not an AdmissionReview",
-        ),
-        (
-            "cut off",
-            "application/json",
-            example().to_string()[..80].to_owned(),
-            400,
-            "not an AdmissionReview",
-        ),
-        (
-            "not an object",
-            "application/json",
-            "[1]".to_owned(),
-            400,
-            "not an AdmissionReview",
-        ),
-        (
-            "no request",
-            "application/json",
-            "{}".to_owned(),
-            400,
-            "no request",
-        ),
-        (
-            "a null request",
-            "application/json",
-            r#"{"request":null}"#.to_owned(),
-            400,
-            "no request",
-        ),
-        (
-            "no uid",
-            "application/json",
-            no_uid.to_string(),
-            400,
-            "no uid",
-        ),
-        (
-            "nesting",
-            "application/json",
-            brackets,
-            400,
-            "not an AdmissionReview",
-        ),
-        (
-            "another content type",
-            "application/yaml",
-            "{}".to_owned(),
-            415,
-            "application/json",
-        ),
-        (
-            "too large",
-            "application/json",
-            " ".repeat(40_000_000),
-            413,
-            "larger than",
-        ),
+    let cut = example().to_string()[..80].to_owned();
+    let large = " ".repeat(40_000_000);
+    let (json, yaml) = ("application/json", "application/yaml");
+    let cases: [(&str, &str, u16, &str); 10] = [
+        (json, "", 400, "not an AdmissionReview"),
+        (json, "kind: Pod", 400, "not an AdmissionReview"),
+        (json, &cut, 400, "not an AdmissionReview"),
+        (json, "[1]", 400, "not an AdmissionReview"),
+        (json, "{}", 400, "no request"),
+        (json, r#"{"request":null}"#, 400, "no request"),
+        (json, &no_uid.to_string(), 400, "no uid"),
+        (json, &brackets, 400, "not an AdmissionReview"),
+        (yaml, "{}", 415, "application/json"),
+        (json, &large, 413, "larger than"),
     ];
     let server = serve(&[]).await;
-    for (case, content_type, body, status, sentence) in cases {
-        let response = server.post_as(content_type, "/validate", body).await;
+    for (content_type, body, status, sentence) in cases {
+        let case = format!("{content_type} {body:.100}");
+        let response = server
+            .post_as(content_type, "/validate", body.to_owned())
+            .await;
         assert_eq!(response.status().as_u16(), status, "{case}");
         let text = response.text().await.unwrap();
         assert!(text.contains(sentence), "{case}: {text}");
@@ -97,48 +43,19 @@ async fn without_a_uid_there_is_a_status_and_a_sentence() {
 
 #[tokio::test]
 async fn with_a_uid_the_answer_has_it_and_a_warning() {
-    let spec = "/request/object/spec";
     let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let (only, shape) = ("only an AdmissionReview", "does not have the shape");
     let cases = [
-        (
-            "another kind",
-            "/kind",
-            json!("ConversionReview"),
-            "only an AdmissionReview",
-        ),
-        (
-            "another version",
-            "/apiVersion",
-            json!("admission.k8s.io/v1beta1"),
-            "only an AdmissionReview",
-        ),
-        (
-            "not what its kind says",
-            spec,
-            json!("a sentence"),
-            "does not have the shape",
-        ),
-        (
-            "an object that is a list",
-            "/request/object",
-            json!([1, 2]),
-            "does not have the shape",
-        ),
-        (
-            "replicas that are text",
-            "/request/object/spec/replicas",
-            json!("many"),
-            "does not have the shape",
-        ),
-        (
-            "nesting where a name is due",
-            "/request/object/metadata/name",
-            deep,
-            "does not have the shape",
-        ),
+        ("/kind", json!("ConversionReview"), only),
+        ("/apiVersion", json!("admission.k8s.io/v1beta1"), only),
+        ("/request/object/spec", json!("a sentence"), shape),
+        ("/request/object", json!([1, 2]), shape),
+        ("/request/object/spec/replicas", json!("many"), shape),
+        ("/request/object/metadata/name", deep, shape),
     ];
     let server = serve(&[]).await;
-    for (case, at, value, sentence) in cases {
+    for (at, value, sentence) in cases {
+        let case = format!("{at} {value}");
         let mut review = example();
         *review.pointer_mut(at).unwrap() = value;
         for path in ["/mutate", "/validate"] {
@@ -173,38 +90,20 @@ async fn a_long_list_of_what_is_no_rule_gets_few_warnings() {
 /// fields that decide nothing: an answer with the uid, whatever it says.
 #[tokio::test]
 async fn odd_values_get_an_ordinary_answer() {
-    let strategy = "/request/object/spec/strategy/rollingUpdate";
+    let surge = "/request/object/spec/strategy/rollingUpdate/maxSurge";
+    let replicas = "/request/object/spec/replicas";
     let cases = [
-        (
-            "an unknown percentage",
-            format!("{strategy}/maxSurge"),
-            json!("many%"),
-        ),
-        (
-            "a percentage beyond all bounds",
-            format!("{strategy}/maxSurge"),
-            json!("99999999999999999999%"),
-        ),
-        (
-            "a negative surge",
-            format!("{strategy}/maxSurge"),
-            json!(-3),
-        ),
-        (
-            "negative replicas",
-            "/request/object/spec/replicas".to_owned(),
-            json!(-1),
-        ),
-        (
-            "replicas beyond all bounds",
-            "/request/object/spec/replicas".to_owned(),
-            json!(u64::MAX),
-        ),
+        (surge, json!("many%")),
+        (surge, json!("99999999999999999999%")),
+        (surge, json!(-3)),
+        (replicas, json!(-1)),
+        (replicas, json!(u64::MAX)),
     ];
     let server = serve(&[]).await;
-    for (case, at, value) in cases {
+    for (at, value) in cases {
+        let case = format!("{at} {value}");
         let mut review = example();
-        *review.pointer_mut(&at).unwrap() = value;
+        *review.pointer_mut(at).unwrap() = value;
         for path in ["/mutate", "/validate"] {
             let answer = server.review(path, &review).await;
             assert_eq!(answer["uid"], review["request"]["uid"], "{case} {path}");

@@ -4,122 +4,54 @@
 use std::fs;
 use std::net::TcpListener;
 
-use tempfile::TempDir;
 use tokio::time::timeout;
 
 use crate::machine::patient;
 use crate::running::{DEADLINE, command};
 
-fn file(folder: &TempDir, name: &str, content: &str) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, content).unwrap();
-    path.to_str().unwrap().to_owned()
-}
+/// What is at fault, the arguments, and what is said of it.
+const CASES: &str = "\
+facts that are not YAML | --self-signed --facts=TMP/yaml.yaml | TMP/yaml.yaml:3:11:\x20
+facts of another shape | --self-signed --facts=TMP/class.yaml | TMP/class.yaml:6:14: This StorageClass
+facts without a fact | --self-signed --facts=TMP/nothing.yaml | TMP/nothing.yaml: No facts were found here
+facts that are not there | --self-signed --facts=no/such | no/such:\x20
+an unknown key in the policy | GOOD --config=TMP/key.yaml --policy-required | TMP/key.yaml:2:1: the key \"default\"
+a provisioner named twice | GOOD --config=TMP/twice.yaml --policy-required | TMP/twice.yaml:3:
+no policy there | GOOD --config=no/such --policy-required | The policy file no/such cannot be read
+no certificate there | --facts=examples/facts --tls-cert=no/c --tls-key=no/k | no/c
+no cluster to manage a certificate in | --facts=examples/facts --manage-certs | --manage-certs needs a cluster. No cluster is known
+no cluster to make Events in | --self-signed --events | --events needs a cluster. No cluster is known
+no certificate named | --facts=examples/facts | --self-signed
+a folder to write to that is not there | GOOD --write-ca=no/such/ca.pem | no/such/ca.pem
+an unknown option | GOOD --no-such-option | --no-such-option
+a port in use | GOOD --listen=TAKEN | --listen
+";
 
 #[tokio::test]
 async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let yaml = file(
-        &folder,
-        "yaml.yaml",
-        "apiVersion: v1\nkind: Node\nmetadata: [1\n",
-    );
-    let class = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n";
-    let class = file(&folder, "class.yaml", &format!("# facts\n---\n{class}"));
-    let nothing = file(&folder, "nothing.yaml", "# nothing\n");
-    let key = file(&folder, "key.yaml", "nodes: auto\ndefault: {}\n");
-    let twice = file(
-        &folder,
-        "twice.yaml",
-        "provisioners:\n- {name: a, attachRequired: true}\n- {name: a, attachRequired: true}\n",
-    );
+    let class = "# facts\n---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n";
+    let twice =
+        "provisioners:\n- {name: a, attachRequired: true}\n- {name: a, attachRequired: true}\n";
+    for (name, content) in [
+        ("yaml.yaml", "apiVersion: v1\nkind: Node\nmetadata: [1\n"),
+        ("class.yaml", class),
+        ("nothing.yaml", "# nothing\n"),
+        ("key.yaml", "nodes: auto\ndefault: {}\n"),
+        ("twice.yaml", twice),
+    ] {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = format!("--listen={}", taken.local_addr().unwrap());
-
-    let good = ["--self-signed", "--facts=examples/facts"];
-    let with = |more: &str| [&good[..], &[more]].concat().join(" ");
-    let cases = [
-        (
-            "facts that are not YAML",
-            format!("--self-signed --facts={yaml}"),
-            2,
-            format!("{yaml}:3:11: "),
-        ),
-        (
-            "facts of another shape",
-            format!("--self-signed --facts={class}"),
-            2,
-            format!("{class}:6:14: This StorageClass"),
-        ),
-        (
-            "facts without a fact",
-            format!("--self-signed --facts={nothing}"),
-            2,
-            format!("{nothing}: No facts were found here"),
-        ),
-        (
-            "facts that are not there",
-            "--self-signed --facts=no/such".to_owned(),
-            2,
-            "no/such: ".to_owned(),
-        ),
-        (
-            "an unknown key in the policy",
-            with(&format!("--config={key} --policy-required")),
-            2,
-            format!("{key}:2:1: the key \"default\""),
-        ),
-        (
-            "a provisioner named twice",
-            with(&format!("--config={twice} --policy-required")),
-            2,
-            format!("{twice}:3:"),
-        ),
-        (
-            "no policy there",
-            with("--config=no/such --policy-required"),
-            2,
-            "The policy file no/such cannot be read".to_owned(),
-        ),
-        (
-            "no certificate there",
-            "--facts=examples/facts --tls-cert=no/c --tls-key=no/k".to_owned(),
-            2,
-            "no/c".to_owned(),
-        ),
-        (
-            "no cluster to manage a certificate in",
-            "--facts=examples/facts --manage-certs".to_owned(),
-            2,
-            "--manage-certs needs a cluster. No cluster is known".to_owned(),
-        ),
-        (
-            "no cluster to make Events in",
-            "--self-signed --events".to_owned(),
-            2,
-            "--events needs a cluster. No cluster is known".to_owned(),
-        ),
-        (
-            "no certificate named",
-            "--facts=examples/facts".to_owned(),
-            2,
-            "--self-signed".to_owned(),
-        ),
-        (
-            "a folder to write to that is not there",
-            with("--write-ca=no/such/ca.pem"),
-            2,
-            "no/such/ca.pem".to_owned(),
-        ),
-        (
-            "an unknown option",
-            with("--no-such-option"),
-            2,
-            "--no-such-option".to_owned(),
-        ),
-        ("a port in use", with(&taken), 1, "--listen".to_owned()),
-    ];
-    for (case, arguments, code, expected) in cases {
+    let cases = CASES
+        .replace("TMP", folder.path().to_str().unwrap())
+        .replace("TAKEN", &taken.local_addr().unwrap().to_string())
+        .replace("GOOD", "--self-signed --facts=examples/facts");
+    for line in cases.lines() {
+        let [case, arguments, expected] = line.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let code = if case == "a port in use" { 1 } else { 2 };
         let arguments: Vec<&str> = ["serve", "--admin=127.0.0.1:0"]
             .into_iter()
             .chain(arguments.split(' '))
@@ -135,6 +67,6 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
         let output = output.expect("the process ends").unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{case}: {text}");
-        assert!(text.contains(&expected), "{case}: {text}");
+        assert!(text.contains(expected), "{case}: {text}");
     }
 }

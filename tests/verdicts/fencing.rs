@@ -3,18 +3,19 @@
 use engine::model::object::ObjectKind;
 use engine::snapshot::{Lookup, Snapshot};
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
-use webhook::admission::{Answer, Decision, Endpoint, Received};
+use webhook::admission::{Answer, Endpoint, Received};
 
 use super::in_effect;
 
 const NOW: &str = "2026-01-01T00:10:00Z";
-const ALICE: &str = "alice@example.com";
 const TAINT: &str = "node.kubernetes.io/out-of-service";
 
 /// The request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Request {
     /// The taint is put on the node.
     Taint,
@@ -31,12 +32,14 @@ enum Request {
 use Request::{Cordon, DeleteAttachment, DeleteAttachments, DeleteNode, LabelTainted, Taint};
 
 /// The node, its volume and who asks.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Case {
-    request: Request,
-    user: &'static str,
+    name: String,
+    requests: Vec<Request>,
+    user: String,
     /// The status of the condition Ready.
-    ready: &'static str,
+    ready: String,
     /// How many seconds ago the Lease was renewed; `None`: there is none.
     lease_age: Option<i64>,
     /// Whether anything is known but what the request brings.
@@ -44,29 +47,47 @@ struct Case {
     /// How many volumes are attached.
     attached: usize,
     /// The access modes of the volume.
-    modes: &'static [&'static str],
+    modes: Vec<String>,
     annotations: Value,
-    finalizer: &'static str,
+    finalizer: String,
     deleting: bool,
     dry_run: bool,
-    policy: &'static str,
+    policy: String,
+    expect: String,
 }
 
 /// A live node with two volumes of its own; a user puts the taint on it.
-const LIVE: Case = Case {
-    request: Taint,
-    user: ALICE,
-    ready: "True",
-    lease_age: Some(4),
-    facts: true,
-    attached: 2,
-    modes: &["ReadWriteOnce"],
-    annotations: Value::Null,
-    finalizer: "example.com/inventory",
-    deleting: false,
-    dry_run: false,
-    policy: "",
-};
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            requests: vec![Taint],
+            user: "alice@example.com".to_owned(),
+            ready: "True".to_owned(),
+            lease_age: Some(4),
+            facts: true,
+            attached: 2,
+            modes: vec!["ReadWriteOnce".to_owned()],
+            annotations: Value::Null,
+            finalizer: "example.com/inventory".to_owned(),
+            deleting: false,
+            dry_run: false,
+            policy: String::new(),
+            expect: String::new(),
+        }
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let options = serde_saphyr::options! { budget: None };
+    serde_saphyr::from_str_with_options(include_str!("fencing.yaml"), options).unwrap()
+}
+
+/// The case of that name.
+fn case(name: &str) -> Case {
+    let mut cases = cases().into_iter();
+    cases.find(|case| case.name == name).unwrap()
+}
 
 impl Case {
     fn cluster(&self) -> Snapshot {
@@ -129,9 +150,9 @@ impl Case {
         })
     }
 
-    fn review(&self) -> String {
+    fn review(&self, request: Request) -> String {
         let node = |taints| self.node(taints);
-        let (operation, name, new, old) = match self.request {
+        let (operation, name, new, old) = match request {
             Taint => ("UPDATE", "n1", node(&[TAINT]), node(&[])),
             Cordon => {
                 let cordon = "node.kubernetes.io/unschedulable";
@@ -158,363 +179,81 @@ impl Case {
         .to_string()
     }
 
-    fn answer(&self) -> Answer {
-        let body = self.review();
+    fn answer(&self, request: Request) -> Answer {
+        let body = self.review(request);
         let received = Received::read(body.as_bytes(), NOW.parse().unwrap()).unwrap();
         let cluster = self.cluster();
-        let effective = in_effect(self.policy);
+        let effective = in_effect(&self.policy);
         let verdict = received.judge(Endpoint::Validate, cluster.view(), &effective);
         received.answer(Endpoint::Validate, &verdict)
     }
 }
 
-const TRUSTING: &str =
-    "fencing: {accounts: [\"system:serviceaccount:kube-system:cluster-*\", karpenter]}";
-const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-autoscaler";
-const CONTROLLER: &str = "system:serviceaccount:kube-system:attachdetach-controller";
-
-fn cases() -> Vec<(&'static str, Case, Decision)> {
-    use Decision::{Allowed, Denied, Warned};
-    let with = |request| Case { request, ..LIVE };
-    let silent = |request| Case {
-        ready: "Unknown",
-        lease_age: Some(90),
-        ..with(request)
-    };
-    let override_with = |annotations| Case {
-        annotations,
-        ..LIVE
-    };
-    let reason = "multi-attach-guard.dev/reason";
-    let ignore = "multi-attach-guard.dev/ignore";
-    let ignored = json!({ignore: "fencing-live-node", reason: "pulled the plug"});
-    let mut cases = vec![
-        ("taint, alive", with(Taint), Denied),
-        ("Node deleted, alive", with(DeleteNode), Denied),
-        ("attachment deleted, alive", with(DeleteAttachment), Denied),
-        (
-            "all attachments deleted, alive",
-            with(DeleteAttachments),
-            Denied,
-        ),
-        ("taint, silent", silent(Taint), Allowed),
-        ("Node deleted, silent", silent(DeleteNode), Allowed),
-        (
-            "attachment deleted, silent",
-            silent(DeleteAttachment),
-            Allowed,
-        ),
-        (
-            "Node deleted, which Karpenter drains first",
-            Case {
-                finalizer: "karpenter.sh/termination",
-                ..with(DeleteNode)
-            },
-            Allowed,
-        ),
-        (
-            "taint on a node that Karpenter would drain",
-            Case {
-                finalizer: "karpenter.sh/termination",
-                ..with(Taint)
-            },
-            Denied,
-        ),
-        ("another taint", with(Cordon), Allowed),
-        ("a label on a tainted node", with(LabelTainted), Allowed),
-        (
-            "a dry run",
-            Case {
-                dry_run: true,
-                ..LIVE
-            },
-            Denied,
-        ),
-    ];
-    for request in [Taint, DeleteNode, DeleteAttachment] {
-        let with = |case: Case| Case { request, ..case };
-        cases.extend([
-            (
-                "Ready, Lease old",
-                with(Case {
-                    lease_age: Some(90),
-                    ..LIVE
-                }),
-                Denied,
-            ),
-            (
-                "not Ready, Lease fresh",
-                with(Case {
-                    ready: "False",
-                    ..LIVE
-                }),
-                Denied,
-            ),
-            (
-                "not heard of, Lease fresh",
-                with(Case {
-                    ready: "Unknown",
-                    ..LIVE
-                }),
-                Denied,
-            ),
-            (
-                "not Ready, Lease old",
-                with(Case {
-                    ready: "False",
-                    lease_age: Some(41),
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "not heard of, no Lease",
-                with(Case {
-                    ready: "Unknown",
-                    lease_age: None,
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "not heard of, Lease of the future",
-                with(Case {
-                    ready: "Unknown",
-                    lease_age: Some(-300),
-                    ..LIVE
-                }),
-                Warned,
-            ),
-            (
-                "nothing attached",
-                with(Case {
-                    attached: 0,
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "already being deleted",
-                with(Case {
-                    deleting: true,
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "the attach-detach controller",
-                with(Case {
-                    user: CONTROLLER,
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "a controller manager of one account",
-                with(Case {
-                    user: "system:kube-controller-manager",
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "an autoscaler",
-                with(Case {
-                    user: AUTOSCALER,
-                    ..LIVE
-                }),
-                Denied,
-            ),
-            (
-                "an autoscaler that is named",
-                with(Case {
-                    user: AUTOSCALER,
-                    policy: TRUSTING,
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-            (
-                "somebody else then",
-                with(Case {
-                    policy: TRUSTING,
-                    ..LIVE
-                }),
-                Denied,
-            ),
-            (
-                "with a reason",
-                with(override_with(ignored.clone())),
-                Allowed,
-            ),
-            (
-                "without a reason",
-                with(override_with(json!({ignore: "fencing-live-node"}))),
-                Denied,
-            ),
-            (
-                "with a reason where that is forbidden",
-                with(Case {
-                    policy: "defaults: {overrides: forbid}",
-                    ..override_with(ignored.clone())
-                }),
-                Denied,
-            ),
-            (
-                "where the policy warns",
-                with(Case {
-                    policy: "defaults: {rules: {fencing-live-node: warn}}",
-                    ..LIVE
-                }),
-                Warned,
-            ),
-            (
-                "where the policy exempts it",
-                with(Case {
-                    policy: "exemptions: [{kinds: [Node, VolumeAttachment], reason: spot nodes}]",
-                    ..LIVE
-                }),
-                Allowed,
-            ),
-        ]);
-    }
-    cases.extend([
-        (
-            "an attachment of a shared volume",
-            Case {
-                modes: &["ReadWriteMany"],
-                ..with(DeleteAttachment)
-            },
-            Allowed,
-        ),
-        (
-            "a Node with an unreadable Lease, Ready",
-            Case {
-                facts: false,
-                ..with(DeleteNode)
-            },
-            Denied,
-        ),
-        (
-            "a Node with an unreadable Lease",
-            Case {
-                facts: false,
-                ready: "Unknown",
-                ..with(DeleteNode)
-            },
-            Warned,
-        ),
-        (
-            "an attachment where nothing can be read",
-            Case {
-                facts: false,
-                ..with(DeleteAttachment)
-            },
-            Warned,
-        ),
-        (
-            "the same where the policy denies",
-            Case {
-                facts: false,
-                policy: "defaults: {outcomes: {unknown: deny}, certainty: {assumed: deny}}",
-                ..with(DeleteAttachment)
-            },
-            Denied,
-        ),
-    ]);
-    cases
-}
-
 #[test]
 fn every_request_gets_its_verdict() {
-    let mut table = String::new();
     let mut wrong = Vec::new();
-    for (name, case, expected) in cases() {
-        let found = case.answer();
-        let row = format!("{:?}: {name}: {}\n", case.request, found.decision.name());
-        if found.decision != expected {
-            wrong.push(format!("{row}  instead of {}", expected.name()));
+    for case in cases() {
+        for request in &case.requests {
+            let found = case.answer(*request).decision.name();
+            if found != case.expect {
+                wrong.push(format!("{request:?}: {}: {found}", case.name));
+            }
         }
-        table.push_str(&row);
     }
-    print!("{table}");
-    assert!(wrong.is_empty(), "{}", wrong.concat());
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-fn response(case: &Case) -> Value {
-    let body: Value = serde_json::from_slice(&case.answer().body).unwrap();
+fn response(case: &Case, request: Request) -> Value {
+    let body: Value = serde_json::from_slice(&case.answer(request).body).unwrap();
     body["response"].clone()
 }
 
 #[test]
 fn a_denial_says_what_was_seen_and_what_to_do() {
-    let with = |request| Case { request, ..LIVE };
-    let message = |case: &Case| {
-        let response = response(case);
+    let message = |case: &Case, request| {
+        let response = response(case, request);
         let message = response.pointer("/status/message").and_then(Value::as_str);
         message.unwrap().to_owned()
     };
-    let all: Vec<String> = [Taint, DeleteNode, DeleteAttachments]
-        .map(|request| message(&with(request)))
-        .into();
+    let live = Case::default();
+    let all = [Taint, DeleteNode, DeleteAttachments].map(|request| message(&live, request));
     insta::assert_snapshot!(all.join("\n\n"));
-
-    let no_override = "defaults: {overrides: forbid}";
-    let case = Case {
-        policy: no_override,
-        ..LIVE
+    let forbidden = Case {
+        policy: "defaults: {overrides: forbid}".to_owned(),
+        ..Case::default()
     };
-    assert!(!message(&case).contains("kubectl annotate"));
+    assert!(!message(&forbidden, Taint).contains("kubectl annotate"));
     let many = Case {
         attached: 5,
-        ..LIVE
+        ..live
     };
-    let denied = response(&many)["auditAnnotations"]["denied"].to_string();
+    let denied = response(&many, Taint)["auditAnnotations"]["denied"].to_string();
     assert!(denied.contains("disk^2\\\" and 2 more"), "{denied}");
 }
 
 #[test]
 fn an_override_is_kept_for_the_audit_log() {
-    let annotations = json!({
-        "multi-attach-guard.dev/ignore": "fencing-live-node",
-        "multi-attach-guard.dev/reason": "pulled the plug",
-    });
-    for request in [Taint, DeleteNode, DeleteAttachment] {
-        let response = response(&Case {
-            request,
-            annotations: annotations.clone(),
-            ..LIVE
-        });
-        assert_eq!(
-            response["auditAnnotations"]["suppressed"],
-            "fencing-live-node (pulled the plug)"
-        );
+    let case = case("with a reason");
+    for request in &case.requests {
+        let kept = &response(&case, *request)["auditAnnotations"]["suppressed"];
+        assert_eq!(kept, "fencing-live-node (pulled the plug)");
     }
 }
 
 #[test]
 fn what_is_uncertain_is_said() {
-    let case = Case {
-        facts: false,
-        ready: "Unknown",
-        request: DeleteNode,
-        ..LIVE
-    };
-    let response = response(&case);
-    assert_eq!(
-        response["warnings"],
-        json!([
-            "fencing-live-node: it is not known whether node n1 is off; 2 volumes are attached to it"
-        ])
-    );
+    let response = response(&case("a Node with an unreadable Lease"), DeleteNode);
+    let expected =
+        "fencing-live-node: it is not known whether node n1 is off; 2 volumes are attached to it";
+    assert_eq!(response["warnings"], json!([expected]));
 }
 
 /// The Lease is read where a denial hangs on it, and nowhere else.
 #[test]
 fn nothing_is_asked_where_nothing_hangs_on_it() {
     use engine::snapshot::{LiveLookups, Overlay, View};
-    let questions = |case: &Case| {
-        let body = case.review();
+    let questions = |case: &Case, request| {
+        let body = case.review(request);
         let received = Received::read(body.as_bytes(), NOW.parse().unwrap()).unwrap();
         let mut cluster = Snapshot::new();
         for kind in [ObjectKind::Node, ObjectKind::Volume] {
@@ -530,46 +269,33 @@ fn nothing_is_asked_where_nothing_hangs_on_it() {
         };
         let view = View::new(&cluster, &overlay);
         assert!(!matches!(view.node("n1"), Lookup::NotSynced));
-        let _ = received.judge(Endpoint::Validate, view, &in_effect(case.policy));
-        asked
-            .take_pending()
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
+        let _ = received.judge(Endpoint::Validate, view, &in_effect(&case.policy));
+        let asked = asked.take_pending();
+        asked.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let lease = ["Lease kube-node-lease/n1"];
+    let live = Case::default();
     for request in [Taint, DeleteNode, DeleteAttachment] {
-        let case = Case { request, ..LIVE };
-        assert_eq!(questions(&case), lease, "{request:?}");
-        for case in [
-            Case {
-                attached: 0,
-                ..case.clone()
-            },
-            Case {
-                user: CONTROLLER,
-                ..case.clone()
-            },
-            Case {
-                user: AUTOSCALER,
-                policy: TRUSTING,
-                ..case.clone()
-            },
-            Case {
-                deleting: true,
-                ..case.clone()
-            },
+        assert_eq!(
+            questions(&live, request),
+            ["Lease kube-node-lease/n1"],
+            "{request:?}"
+        );
+        for name in [
+            "nothing attached",
+            "the attach-detach controller",
+            "an autoscaler that is named",
+            "already being deleted",
         ] {
-            assert_eq!(questions(&case), [""; 0], "{request:?}");
+            assert_eq!(
+                questions(&case(name), request),
+                [""; 0],
+                "{name}: {request:?}"
+            );
         }
     }
     for request in [Cordon, LabelTainted] {
-        assert_eq!(questions(&Case { request, ..LIVE }), [""; 0], "{request:?}");
+        assert_eq!(questions(&live, request), [""; 0], "{request:?}");
     }
-    let shared = Case {
-        modes: &["ReadWriteMany"],
-        request: DeleteAttachment,
-        ..LIVE
-    };
-    assert_eq!(questions(&shared), [""; 0]);
+    let shared = case("an attachment of a shared volume");
+    assert_eq!(questions(&shared, DeleteAttachment), [""; 0]);
 }
