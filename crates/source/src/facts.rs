@@ -91,15 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_reported_with_its_position() {
-        let cases: [(&str, &str, &str); 6] = [
-            ("not YAML", "apiVersion: v1\nkind: Node\na: [", "f.yaml:3:"),
-            (
-                "a field of the wrong type",
-                "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n# a class\napiVersion: storage.k8s.io/v1\n\
-                 kind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n",
-                "f.yaml:9:14: This StorageClass cannot be read: expected a string, found a list",
-            ),
+    fn what_is_no_fact_is_reported_with_its_position() {
+        let cases = [
             (
                 "an item of a list",
                 "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {}\n",
@@ -111,12 +104,6 @@ mod tests {
                  metadata: {name: '{{ c }}'}\nprovisioner: p\n",
                 "Placeholders such as ${NAME} or {{ .Values.name }} remain in 1 of the objects;",
             ),
-            (
-                "nothing of use",
-                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
-                "No facts were found here",
-            ),
-            ("nothing at all", "", "No facts were found here"),
         ];
         for (name, text, expected) in cases {
             let error = load_folder(&folder(&[("f.yaml", text)])).unwrap_err();
@@ -127,13 +114,6 @@ mod tests {
         assert!(
             both.contains("a.yaml:") && both.contains("b.yaml:"),
             "{both}"
-        );
-        let missing = load(&["/no/such/folder".into()], &mut std::io::empty());
-        assert!(
-            missing
-                .unwrap_err()
-                .to_string()
-                .starts_with("/no/such/folder: ")
         );
     }
 }

@@ -1,7 +1,7 @@
 //! A snapshot of a live cluster that watches keep up to date.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -14,6 +14,7 @@ use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, Vi
 
 use super::connect::{Access, ConnectError, listening_client};
 use super::list::{Listed, Lists};
+use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
 use super::status::{KindStatus, Statuses};
 use super::store::SnapshotStore;
@@ -119,7 +120,7 @@ impl Informer {
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn start(access: Access, kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        Self::begin(ConnectBy::Access(access), Statuses::of(kinds))
+        Self::begin(ConnectBy::Access(access), Statuses::new(kinds))
     }
 
     /// The same for the cluster behind `config`.
@@ -127,7 +128,7 @@ impl Informer {
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn with_config(config: Config, kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        Self::begin(ConnectBy::Config(Box::new(config)), Statuses::of(kinds))
+        Self::begin(ConnectBy::Config(Box::new(config)), Statuses::new(kinds))
     }
 
     fn begin(origin: ConnectBy, statuses: Statuses) -> Self {
@@ -401,10 +402,6 @@ fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> 
     } else {
         format!("{first} Also not current: {}.", others.join(", "))
     })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Connects to the cluster, then watches its resources until it is dropped.

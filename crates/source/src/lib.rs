@@ -54,4 +54,12 @@ mod template_digest;
 mod turns;
 mod watch;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use resource::api_resource;
 pub use turns::Asker;
+
+/// Locks. What a panic has left is used all the same: it is replaced whole, never half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

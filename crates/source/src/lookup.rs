@@ -5,10 +5,7 @@
 //! wait, so it is made twice: the first one notes the objects it misses, those are looked up
 //! concurrently, and the second one finds them. Most reviews miss nothing and pay nothing.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Api, Client};
@@ -24,25 +21,14 @@ use super::single_flight::SingleFlight;
 /// a flood of reviews does not become a flood of requests.
 const MAX_CONCURRENT: usize = 32;
 
-/// An object that was absent this often within [`MISS_TTL`] counts as absent for the rest of
-/// that time. Twice is what a user needs who creates it between two reviews.
-const MAX_MISSES: u32 = 3;
-
-const MISS_TTL: Duration = Duration::from_secs(1);
-
-/// How many absent objects are remembered.
-const MAX_REMEMBERED: usize = 4096;
-
 type Found = Lookup<StoredObject>;
 
 /// Looks up single objects; concurrent look-ups of the same object share one request.
 ///
-/// No object is remembered: that would be another cache, as outdated as the first. Repeated
-/// absence is remembered for [`MISS_TTL`], but not for callers that need [`Freshness::New`].
+/// No object is remembered: that would be another cache, as outdated as the first.
 pub(super) struct ObjectLookup {
     single_flight: SingleFlight<Found>,
     concurrency: Semaphore,
-    misses: Misses,
     counts: Counts,
 }
 
@@ -68,7 +54,6 @@ impl Default for ObjectLookup {
         Self {
             single_flight: SingleFlight::default(),
             concurrency: Semaphore::new(MAX_CONCURRENT),
-            misses: Misses::default(),
             counts: Counts::default(),
         }
     }
@@ -113,9 +98,6 @@ impl ObjectLookup {
         request: &LookupRequest,
         freshness: Freshness,
     ) -> Found {
-        if freshness == Freshness::Any && self.misses.is_repeated(request) {
-            return Lookup::Absent;
-        }
         // The object may have been created just after another caller's request.
         let may_be_older = |found: &Found| freshness == Freshness::Any && *found != Lookup::Absent;
         let send = || async {
@@ -123,14 +105,9 @@ impl ObjectLookup {
             let _permit = self.concurrency.acquire().await.ok();
             get(client, request).await
         };
-        let found = self
-            .single_flight
+        self.single_flight
             .response(request, may_be_older, send)
-            .await;
-        if found == Lookup::Absent {
-            self.misses.add(request);
-        }
-        found
+            .await
     }
 }
 
@@ -140,42 +117,6 @@ impl Counts {
             Lookup::Found(_) => &self.found,
             Lookup::Absent => &self.absent,
             Lookup::NotSynced => &self.unanswered,
-        }
-    }
-}
-
-/// The objects that were absent a moment ago.
-#[derive(Default)]
-struct Misses(Mutex<HashMap<LookupRequest, Miss>>);
-
-struct Miss {
-    since: Instant,
-    times: u32,
-}
-
-impl Misses {
-    fn is_repeated(&self, request: &LookupRequest) -> bool {
-        let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        misses
-            .get(request)
-            .is_some_and(|miss| miss.times >= MAX_MISSES && miss.since.elapsed() < MISS_TTL)
-    }
-
-    fn add(&self, request: &LookupRequest) {
-        let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if misses.len() >= MAX_REMEMBERED {
-            misses.retain(|_, miss| miss.since.elapsed() < MISS_TTL);
-        }
-        if let Some(miss) = misses.get_mut(request)
-            && miss.since.elapsed() < MISS_TTL
-        {
-            miss.times += 1;
-        } else if misses.len() < MAX_REMEMBERED || misses.contains_key(request) {
-            let miss = Miss {
-                since: Instant::now(),
-                times: 1,
-            };
-            misses.insert(request.clone(), miss);
         }
     }
 }

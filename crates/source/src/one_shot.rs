@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use kube::client::Body;
 use kube::core::ApiResource;
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::{ConnectError, client};
-use super::resource::{RawObject, WATCHED, Watched};
+use super::resource::{RawObject, WATCHED, api_resource};
 use super::watch::root_cause;
 use engine::model::lease::NODE_LEASES;
 use engine::model::object::ObjectKind;
@@ -55,20 +56,24 @@ pub async fn read(
         client: &client,
         deadline,
     };
-    let resources = WATCHED
+    let facts = WATCHED
         .iter()
-        .map(|watched| ListRequest::of(watched, namespace));
-    let events = |fields| ListRequest::new("", "events", "Event", namespace).with_fields(fields);
+        .map(|watched| ListRequest::facts(watched.kind, namespace));
+    let events = |fields| ListRequest {
+        fields: Some(fields),
+        ..ListRequest::new(ApiResource::erase::<Event>(&()), namespace)
+    };
+    let attachments = api_resource(ObjectKind::VolumeAttachment);
     let observed = [
-        ListRequest::attachments(),
-        ListRequest::leases(),
+        ListRequest::new(attachments, None),
+        ListRequest::new(api_resource(ObjectKind::Lease), Some(NODE_LEASES)),
         events("reason=FailedAttachVolume"),
         events("reason=FailedMount"),
         events("reason=FailedMapVolume"),
         events("reason=FailedCreatePodSandBox"),
         events("involvedObject.kind=PersistentVolumeClaim"),
     ];
-    let requests: Vec<ListRequest<'_>> = resources.chain(observed).collect();
+    let requests: Vec<ListRequest<'_>> = facts.chain(observed).collect();
     let mut one_shot = OneShot::default();
     let ((), now) = tokio::join!(reader.read(&requests, &mut one_shot), reader.time());
     one_shot.now = now;
@@ -80,67 +85,43 @@ struct ListRequest<'a> {
     kind: Option<ObjectKind>,
     resource: ApiResource,
     namespace: Option<&'a str>,
-    fields: Option<String>,
+    /// Only objects that this field selector matches.
+    fields: Option<&'static str>,
     /// The only object that is read.
     name: Option<&'a str>,
 }
 
 impl<'a> ListRequest<'a> {
-    fn of(watched: &Watched, namespace: Option<&'a str>) -> Self {
-        Self {
-            kind: Some(watched.kind),
-            resource: watched.api_resource(),
-            namespace: namespace.filter(|_| watched.kind.is_namespaced()),
-            fields: None,
-            name: namespace.filter(|_| watched.kind == ObjectKind::Namespace),
-        }
-    }
-
-    fn new(group: &str, plural: &str, kind: &str, namespace: Option<&'a str>) -> Self {
-        let api_version = match group {
-            "" => "v1".to_owned(),
-            group => format!("{group}/v1"),
-        };
+    fn new(resource: ApiResource, namespace: Option<&'a str>) -> Self {
         Self {
             kind: None,
-            resource: ApiResource {
-                group: group.to_owned(),
-                version: "v1".to_owned(),
-                api_version,
-                kind: kind.to_owned(),
-                plural: plural.to_owned(),
-            },
+            resource,
             namespace,
             fields: None,
             name: None,
         }
     }
 
-    fn attachments() -> Self {
-        let group = "storage.k8s.io";
-        Self::new(group, "volumeattachments", "VolumeAttachment", None)
-    }
-
-    /// The Leases of the nodes.
-    fn leases() -> Self {
-        Self::new("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES))
-    }
-
-    /// Only objects that this field selector matches.
-    fn with_fields(mut self, fields: &str) -> Self {
-        self.fields = Some(fields.to_owned());
-        self
+    fn facts(kind: ObjectKind, namespace: Option<&'a str>) -> Self {
+        Self {
+            kind: Some(kind),
+            name: namespace.filter(|_| kind == ObjectKind::Namespace),
+            ..Self::new(
+                api_resource(kind),
+                namespace.filter(|_| kind.is_namespaced()),
+            )
+        }
     }
 }
 
 struct Reader<'a> {
-    pub(super) client: &'a Client,
-    pub(super) deadline: Instant,
+    client: &'a Client,
+    deadline: Instant,
 }
 
 impl Reader<'_> {
     /// Reads the resources into `one_shot`, and records those that could not be read.
-    pub(super) async fn read(&self, requests: &[ListRequest<'_>], one_shot: &mut OneShot) {
+    async fn read(&self, requests: &[ListRequest<'_>], one_shot: &mut OneShot) {
         let mut lists = iter(requests)
             .map(async |request| (request, self.list(request).await))
             .buffered(MAX_CONCURRENT);
@@ -177,7 +158,7 @@ impl Reader<'_> {
             None => Api::all_with(self.client.clone(), &request.resource),
         };
         let mut parameters = ListParams::default().limit(PAGE);
-        parameters.field_selector = request.fields.clone();
+        parameters.field_selector = request.fields.map(str::to_owned);
         let mut objects = Vec::new();
         if let Some(name) = request.name {
             objects.extend(api.get_opt(name).await?);

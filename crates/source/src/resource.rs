@@ -78,20 +78,26 @@ impl Watched {
 
     /// The resource as the client names it.
     pub(super) fn api_resource(&self) -> ApiResource {
-        let api_version = self.kind.api_version();
-        let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        ApiResource {
-            group: self.kind.group().to_owned(),
-            version: version.to_owned(),
-            api_version: api_version.to_owned(),
-            kind: self.kind.name().to_owned(),
-            plural: self.plural().to_owned(),
-        }
+        api_resource(self.kind)
     }
 
     /// The path of the list of all its objects.
     pub(super) fn path(&self) -> String {
         RawObject::url_path(&self.api_resource(), None)
+    }
+}
+
+/// The resource of a kind as the client names it.
+#[must_use]
+pub fn api_resource(kind: ObjectKind) -> ApiResource {
+    let api_version = kind.api_version();
+    let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    ApiResource {
+        group: kind.group().to_owned(),
+        version: version.to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.name().to_owned(),
+        plural: kind.plural().to_owned(),
     }
 }
 

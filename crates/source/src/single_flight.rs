@@ -1,10 +1,11 @@
 //! Requests in flight, each sent once however many callers wait for its response.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::OnceCell;
 
+use super::lock;
 use engine::snapshot::LookupRequest;
 
 /// The requests in flight, by what they request.
@@ -48,7 +49,7 @@ impl<R: Clone> SingleFlight<R> {
 
     /// Joins the request in flight or a new one; whether it is new.
     fn join<'a>(&'a self, request: &'a LookupRequest) -> (Caller<'a, R>, bool) {
-        let mut flights = self.lock();
+        let mut flights = lock(&self.0);
         let is_new = !flights.contains_key(request);
         let flight = flights.entry(request.clone()).or_insert_with(|| Flight {
             response: Arc::new(OnceCell::new()),
@@ -61,12 +62,6 @@ impl<R: Clone> SingleFlight<R> {
             request,
         };
         (caller, is_new)
-    }
-}
-
-impl<R> SingleFlight<R> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<LookupRequest, Flight<R>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,7 +83,7 @@ impl<R: Clone> Caller<'_, R> {
 
 impl<R> Drop for Caller<'_, R> {
     fn drop(&mut self) {
-        let mut flights = self.flights.lock();
+        let mut flights = lock(&self.flights.0);
         let Some(flight) = flights.get_mut(self.request) else {
             return;
         };
@@ -143,7 +138,7 @@ mod tests {
         }));
         // They are polled in turn, so the first response comes when all of them wait.
         tokio::join!(callers, async { all_wait.notify_one() });
-        assert!(flights.lock().is_empty());
+        assert!(lock(&flights.0).is_empty());
         sent.into_inner()
     }
 
@@ -169,6 +164,6 @@ mod tests {
         };
         let ((), response) = tokio::join!(drops, next);
         assert_eq!(response, 7);
-        assert!(flights.lock().is_empty());
+        assert!(lock(&flights.0).is_empty());
     }
 }

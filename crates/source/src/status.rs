@@ -1,13 +1,14 @@
 //! The status of each kind that an informer watches.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use engine::model::object::ObjectKind;
 
+use super::lock;
 use super::resource::{WATCHED, Watched};
 
 /// The status of one kind of object.
@@ -111,34 +112,24 @@ impl fmt::Display for KindStatus {
 /// The statuses of the kinds that are watched.
 #[derive(Debug)]
 pub(super) struct Statuses {
-    kinds: Vec<(Watched, Mutex<SyncState>)>,
+    kinds: Vec<(Watched, Mutex<KindStatus>)>,
     changed: watch::Sender<()>,
 }
 
-#[derive(Debug)]
-struct SyncState {
-    synced: bool,
-    malformed: u64,
-    last_event: Option<Timestamp>,
-    link: Link,
-}
-
 impl Statuses {
-    pub(super) fn of(kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        let state = || {
-            Mutex::new(SyncState {
-                synced: false,
-                malformed: 0,
-                last_event: None,
-                link: Link::Connecting,
-            })
+    pub(super) fn new(kinds: impl Fn(ObjectKind) -> bool) -> Self {
+        let watched = WATCHED.into_iter().filter(|watched| kinds(watched.kind));
+        let unknown = |watched: Watched| KindStatus {
+            kind: watched.kind,
+            resource: watched.plural(),
+            synced: false,
+            objects: 0,
+            malformed: 0,
+            last_event: None,
+            link: Link::Connecting,
         };
         Self {
-            kinds: WATCHED
-                .into_iter()
-                .filter(|watched| kinds(watched.kind))
-                .map(|watched| (watched, state()))
-                .collect(),
+            kinds: watched.map(|it| (it, Mutex::new(unknown(it)))).collect(),
             changed: watch::Sender::new(()),
         }
     }
@@ -161,17 +152,9 @@ impl Statuses {
     pub(super) fn report(&self, count: impl Fn(ObjectKind) -> usize) -> Vec<KindStatus> {
         self.kinds
             .iter()
-            .map(|(watched, state)| {
-                let state = lock(state);
-                KindStatus {
-                    kind: watched.kind,
-                    resource: watched.plural(),
-                    synced: state.synced,
-                    objects: count(watched.kind),
-                    malformed: state.malformed,
-                    last_event: state.last_event,
-                    link: state.link.clone(),
-                }
+            .map(|(watched, status)| KindStatus {
+                objects: count(watched.kind),
+                ..lock(status).clone()
             })
             .collect()
     }
@@ -232,7 +215,7 @@ impl Statuses {
         });
     }
 
-    fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut SyncState) -> bool) {
+    fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut KindStatus) -> bool) {
         let Some((_, state)) = self.kinds.iter().find(|(watched, _)| watched.kind == kind) else {
             return;
         };
@@ -240,8 +223,4 @@ impl Statuses {
             self.changed.send_replace(());
         }
     }
-}
-
-fn lock(state: &Mutex<SyncState>) -> MutexGuard<'_, SyncState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

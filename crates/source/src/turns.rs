@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use engine::model::Text;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
+
+use super::lock;
 
 /// On whose behalf the API server is asked.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,7 @@ impl<K: Eq + Hash> Shares<K> {
     }
 
     fn of(&self, key: K) -> Arc<Semaphore> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         // Whoever has a turn or waits for one holds the share.
         taken.retain(|_, share| Arc::strong_count(share) > 1);
         let share = taken

@@ -73,7 +73,7 @@ impl Reviewer for AdmissionReviewer {
             .await;
         let verdict = self
             .rollbacks
-            .spared(
+            .allow_rollback(
                 &self.view,
                 endpoint,
                 &received,
