@@ -81,7 +81,7 @@ impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
 }
 
 /// Reads a key as its place among these names.
-pub(super) struct Name<'n>(pub(super) &'n [&'static str], pub(super) Same);
+struct Name<'n>(&'n [&'static str], Same);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<usize>;

@@ -1,14 +1,12 @@
 //! Reading an AdmissionReview.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _};
 use serde_json::value::RawValue;
 
 use super::bounded::{Bounded, Room};
 use super::document;
-use super::fields::{Fields, Found, Name, in_any_case};
+use super::fields::{Fields, Found, in_any_case};
 use engine::model::Text;
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
@@ -23,16 +21,10 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 pub enum MalformedReview {
     /// The bytes are not the JSON of an AdmissionReview.
     #[error(
-        "The body{} is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
-        with_uid(.uid),
-        cause(.error)
+        "The body is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
+        cause(.0)
     )]
-    NotJson {
-        /// What is wrong, and where.
-        error: serde_json::Error,
-        /// The uid of its request, where there is one before the fault; else empty.
-        uid: Text,
-    },
+    NotJson(serde_json::Error),
     /// There is no request in it.
     #[error("The AdmissionReview has no request, so there is nothing to answer.")]
     NoRequest,
@@ -73,13 +65,6 @@ fn cause(error: &serde_json::Error) -> String {
     let begin: String = text.chars().take(LONGEST_CAUSE).collect();
     let (line, column) = (error.line(), error.column());
     format!("{begin}… at line {line} column {column}")
-}
-
-fn with_uid(uid: &str) -> String {
-    match uid.len() {
-        1..=LONGEST_UID => format!(" with the uid {uid:?}"),
-        _ => String::new(),
-    }
 }
 
 /// What is done to the object.
@@ -211,16 +196,15 @@ impl<'a> Request<'a> {
     /// When not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let (api_version, kind, request) = match text.and_then(fields_of) {
-            Ok(found) => found,
-            Err(error) => return Self::unreadable(body, error),
-        };
+        let found = text.and_then(fields_of).map_err(MalformedReview::NotJson)?;
+        let (api_version, kind, request) = found;
         let fields = request.ok_or(MalformedReview::NoRequest)?;
-        let uid = value(fields[0]).map_err(|error| MalformedReview::NotJson {
-            error,
-            uid: Text::default(),
-        })?;
-        let uid = checked(uid)?;
+        let uid: Text = value(fields[0]).map_err(MalformedReview::NotJson)?;
+        match uid.len() {
+            0 => return Err(MalformedReview::NoUid),
+            1..=LONGEST_UID => {}
+            _ => return Err(MalformedReview::LongUid),
+        }
         let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
         let request = match version {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
@@ -284,24 +268,6 @@ impl<'a> Request<'a> {
         // new one is then judged as if it were created.
         self.old_object = old.filter(|_| self.is_cut || !room.is_short());
         Ok(())
-    }
-
-    /// The request of a body that is not UTF-8 or not JSON, with its uid if that can be found.
-    fn unreadable(body: &[u8], error: serde_json::Error) -> Result<Self, MalformedReview> {
-        let mut uid = None;
-        let mut json = serde_json::Deserializer::from_slice(body);
-        let skim = Find(&["request", "uid"], &mut uid);
-        let is_json = skim
-            .deserialize(&mut json)
-            .and_then(|()| json.end())
-            .is_ok();
-        match (is_json, uid) {
-            (true, Some(uid)) => Ok(Self::not_checked(checked(uid)?, "request", &error)),
-            (_, uid) => Err(MalformedReview::NotJson {
-                error,
-                uid: uid.unwrap_or_default(),
-            }),
-        }
     }
 
     fn not_checked(uid: Text, part: &str, error: &serde_json::Error) -> Self {
@@ -394,15 +360,6 @@ fn object(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Res
     Ok(Box::new(object))
 }
 
-/// The uid, if an answer can carry it.
-fn checked(uid: Text) -> Result<Text, MalformedReview> {
-    match uid.len() {
-        0 => Err(MalformedReview::NoUid),
-        1..=LONGEST_UID => Ok(uid),
-        _ => Err(MalformedReview::LongUid),
-    }
-}
-
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
 const REQUEST: [&str; 11] = [
     "uid",
@@ -465,43 +422,6 @@ struct Name253(#[serde(deserialize_with = "name")] Text);
 
 #[derive(Default, Deserialize)]
 struct User(#[serde(deserialize_with = "at_most::<_, LONGEST_USER>")] Text);
-
-/// Looks for the text at a path, and keeps what it found where the JSON ends too early.
-struct Find<'f>(&'f [&'static str], &'f mut Option<Text>);
-
-impl<'de> DeserializeSeed<'de> for Find<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if self.0.is_empty() {
-            *self.1 = Some(nullable(deserializer)?);
-            return Ok(());
-        }
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Find<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self(path, found) = self;
-        let [name, inside @ ..] = path else {
-            return Ok(());
-        };
-        while let Some(at) = map.next_key_seed(Name(&[*name], in_any_case))? {
-            match at {
-                Some(_) => map.next_value_seed(Find(inside, found))?,
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests;

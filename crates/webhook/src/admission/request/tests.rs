@@ -111,19 +111,16 @@ fn what_cannot_be_read_is_said_with_the_uid() {
     let mut bytes = review(r#""name":"HERE","#).into_bytes();
     let at = bytes.windows(4).position(|it| it == b"HERE").unwrap();
     bytes[at] = 0xFF;
-    let request = Request::read(&bytes).unwrap();
-    assert_eq!(request.uid, "u");
-    assert!(request.problem.unwrap().contains("utf-8"));
+    let refused = Request::read(&bytes).unwrap_err().to_string();
+    assert!(refused.contains("utf-8"), "{refused}");
     let whole = review(DEPLOYMENT);
-    for end in [whole.len() - 1, whole.len() - 20, whole.len() - 40] {
-        let said = refusal(&whole[..end]);
+    for end in [1, 20, 40, whole.len() - whole.find("uid").unwrap()] {
+        let said = refusal(&whole[..whole.len() - end]);
         assert!(
-            said.starts_with("The body with the uid \"u\" is not"),
+            said.starts_with("The body is not an AdmissionReview: "),
             "{said}"
         );
     }
-    let said = refusal(&whole[..whole.find("uid").unwrap()]);
-    assert!(said.starts_with("The body is not"), "{said}");
 }
 
 #[test]
@@ -152,7 +149,7 @@ fn what_is_large_is_read_within_bounds() {
     let open = format!(r#"{{"request":{{"uid":"u","x":{}"#, "[".repeat(1_000_000));
     assert!(matches!(
         Request::read(open.as_bytes()),
-        Err(MalformedReview::NotJson { .. })
+        Err(MalformedReview::NotJson(_))
     ));
 }
 
@@ -190,11 +187,6 @@ fn what_is_sent_back_has_bounds() {
     assert_eq!(with_uid(LONGEST_UID), "read");
     let too_long = MalformedReview::LongUid.to_string();
     assert_eq!(with_uid(LONGEST_UID + 1), too_long);
-    let unreadable = format!(
-        r#"{{"request":{{"uid":"{}","object":1}}}}"#,
-        "x".repeat(1000)
-    );
-    assert_eq!(refusal(&unreadable), too_long);
     let quoted = refusal(&format!(r#"{{"request":"{}"}}"#, "ü".repeat(10_000)));
     assert!(quoted.contains("… at line 1 column "), "{quoted}");
     assert!(quoted.chars().count() < 2 * LONGEST_CAUSE, "{quoted}");
