@@ -5,23 +5,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde_json::json;
 
-use super::cluster::{ClusterArgs, ClusterError};
-use super::output::{complain, print};
+use super::cluster::ClusterArgs;
+use super::error::CommandError;
+use super::output::{exit_code, print};
 use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
-use engine::storage::{Catalog, CatalogError, ClassModes, ClassSummary, ModeSummary};
+use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
 use report::products::{self, Product};
 use report::safe;
-use source::facts::{self, FactsError};
-use source::policy_file::{self, PolicyFileError};
+use source::facts;
+use source::policy_file;
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
-pub struct CapabilitiesOptions {
+pub(crate) struct CapabilitiesOptions {
     /// Driver, StorageClass or product, as ebs.csi.aws.com, gp3 or "azure disk"; needs no cluster
     #[arg(value_name = "DRIVER|CLASS|PRODUCT")]
     pub name: Option<String>,
@@ -57,60 +58,21 @@ pub struct CapabilitiesOptions {
 
 /// A format for what is no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TableFormat {
+pub(crate) enum TableFormat {
     /// For people
     Text,
     /// One JSON object
     Json,
 }
 
-/// Why there are no capabilities to print.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-enum CapabilitiesError {
-    /// The policy cannot be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyFileError),
-    /// The facts cannot be used.
-    #[error(transparent)]
-    Facts(#[from] FactsError),
-    /// The cluster cannot be read.
-    #[error(transparent)]
-    Snapshot(#[from] ClusterError),
-    /// Nothing has such a name.
-    #[error(
-        "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
-    )]
-    Unknown(String),
-    /// The catalog cannot be read: a build that went wrong.
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// They cannot be put as JSON.
-    #[error("The capabilities could not be written: {0}.")]
-    Json(#[from] serde_json::Error),
-}
-
-#[derive(Serialize)]
-struct Json {
-    classes: Vec<ClassSummary>,
-}
-
-#[derive(Serialize)]
-struct JsonOfProducts {
-    products: Vec<Product>,
-}
-
 pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
     match capabilities(options) {
         Ok(text) => print("capabilities", text.as_bytes()),
-        Err(error) => {
-            complain(&error);
-            ExitCode::from(2)
-        }
+        Err(error) => exit_code(Err(error)),
     }
 }
 
-fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
+fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     let catalog = effective.catalog();
     if options.markdown {
@@ -140,11 +102,11 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
             products::is_called(name, &[&it.class, &it.provisioner, title])
         });
         if classes.is_empty() {
-            return Err(CapabilitiesError::Unknown(name.clone()));
+            return Err(CommandError::UnknownStorage(name.clone()));
         }
     }
     Ok(match options.format {
-        TableFormat::Json => safe::json(&Json { classes })?,
+        TableFormat::Json => safe::json(&json!({"classes": classes}))?,
         TableFormat::Text if classes.is_empty() => "There is no StorageClass.\n".to_owned(),
         TableFormat::Text => classes.iter().map(|it| text(it, &[])).collect(),
     })
@@ -156,13 +118,13 @@ const MOST_PRODUCTS: usize = 10;
 fn of_products(
     products: Vec<Product>,
     options: &CapabilitiesOptions,
-) -> Result<String, CapabilitiesError> {
+) -> Result<String, CommandError> {
     if products.is_empty() {
         let name = options.name.clone().unwrap_or_default();
-        return Err(CapabilitiesError::Unknown(name));
+        return Err(CommandError::UnknownStorage(name));
     }
     Ok(match options.format {
-        TableFormat::Json => safe::json(&JsonOfProducts { products })?,
+        TableFormat::Json => safe::json(&json!({"products": products}))?,
         TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(&products),
         TableFormat::Text => products
             .iter()

@@ -10,13 +10,14 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
+use super::error::CommandError;
 use super::policies::{self, Installed};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::snapshot::Snapshot;
-use source::connect::{Access, ConnectError, client, reach};
+use source::connect::{Access, client, reach};
 use source::document;
-use source::informer::{Informer, SyncError};
+use source::informer::Informer;
 use source::one_shot::{self, OneShot};
 
 /// How long a cluster may take for its first answer.
@@ -31,7 +32,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 /// Which cluster, and as whom: the options of kubectl. Whichever is given, it is the cluster
 /// that is read, not files.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ClusterArgs {
+pub(crate) struct ClusterArgs {
     /// Kubeconfig file [default: $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -51,7 +52,7 @@ pub struct ClusterArgs {
 
 /// Which part of a cluster: the options of kubectl.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ScopeArgs {
+pub(crate) struct ScopeArgs {
     /// Only this namespace; takes no rights to others
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
@@ -110,24 +111,9 @@ impl ClusterArgs {
     }
 
     /// Connects to the cluster.
-    pub(super) fn connect(&self) -> Result<Connection, ClusterError> {
+    pub(super) fn connect(&self) -> Result<Connection, CommandError> {
         Connection::reach(&self.access())
     }
-}
-
-/// Why a cluster could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClusterError {
-    /// No cluster is configured, or it cannot be reached.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// It did not answer in full.
-    #[error(transparent)]
-    Sync(#[from] SyncError),
-    /// No runtime.
-    #[error("The program could not start its threads: {0}.")]
-    Runtime(#[from] io::Error),
 }
 
 /// A cluster that answered.
@@ -138,14 +124,15 @@ pub(super) struct Connection {
 
 impl Connection {
     /// The cluster that `access` leads to.
-    fn reach(access: &Access) -> Result<Self, ClusterError> {
+    fn reach(access: &Access) -> Result<Self, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build()?;
+            .build()
+            .map_err(CommandError::Runtime)?;
         let config = runtime.block_on(async {
             let config = access.config().await?;
             reach(&config, Instant::now() + ANSWER).await?;
-            Ok::<_, ClusterError>(config)
+            Ok::<_, CommandError>(config)
         })?;
         Ok(Self { runtime, config })
     }
@@ -155,7 +142,7 @@ impl Connection {
     pub(super) fn read(
         &self,
         kinds: impl Fn(ObjectKind) -> bool,
-    ) -> Result<Snapshot, ClusterError> {
+    ) -> Result<Snapshot, CommandError> {
         self.runtime.block_on(async {
             let live = Informer::with_config(self.config.clone(), kinds);
             let synced = async {
@@ -181,7 +168,7 @@ impl Connection {
 
     /// What a diagnosis needs, as far as it may be read; namespaced kinds only in
     /// `namespace` if one is given.
-    pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, ClusterError> {
+    pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, CommandError> {
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
     }
@@ -204,7 +191,7 @@ impl Connection {
     pub(super) fn documents(
         &self,
         wanted: &[(ObjectKind, ObjectRef)],
-    ) -> Result<Vec<Option<Value>>, ClusterError> {
+    ) -> Result<Vec<Option<Value>>, CommandError> {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)
     }

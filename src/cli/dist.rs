@@ -13,7 +13,7 @@ use super::output::{complain, print};
 
 /// The options of `dist`.
 #[derive(Args, Clone, Debug)]
-pub struct DistOptions {
+pub(crate) struct DistOptions {
     /// Directory to write to; it is created
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
@@ -46,7 +46,7 @@ fn write(directory: &Path) -> io::Result<()> {
 
 /// The options of `completion`.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct CompletionOptions {
+pub(crate) struct CompletionOptions {
     /// Shell that the script is for
     #[arg(value_enum)]
     pub shell: Shell,

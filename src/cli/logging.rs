@@ -17,7 +17,7 @@ use report::safe;
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// One line of text an event, for people
     #[default]
     Text,
@@ -27,7 +27,7 @@ pub enum LogFormat {
 
 /// What is logged, and how.
 #[derive(Args, Clone, Debug)]
-pub struct LogOptions {
+pub(crate) struct LogOptions {
     /// Format of the log on standard error
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub log_format: LogFormat,
@@ -40,7 +40,7 @@ pub struct LogOptions {
 impl LogOptions {
     /// Sends the log of the whole process to `log`, on its way to standard error. Call it
     /// once.
-    pub fn install(
+    pub(crate) fn install(
         &self,
         log: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
     ) -> Result<(), TryInitError> {

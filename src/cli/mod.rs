@@ -6,7 +6,7 @@ mod check;
 mod cluster;
 mod diagnose;
 mod dist;
-mod earlier;
+mod error;
 mod format;
 mod log_queue;
 mod logging;
@@ -16,24 +16,22 @@ mod removed;
 mod rules;
 mod serve;
 mod snapshot;
+mod target;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use audit::AuditOptions;
-pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{CheckError, CheckOptions};
-pub use cluster::{ClusterArgs, ScopeArgs};
-pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
-pub use dist::{CompletionOptions, DistOptions};
-pub use logging::{LogFormat, LogOptions};
-pub use output::{FailOn, ReportArgs};
-pub use policies::PoliciesOptions;
-pub use render::{ConfineOptions, Fetch, FetchOptions, Render, RenderOptions};
-pub use rules::RulesOptions;
-pub use serve::{CertificateOptions, ServeError, ServeOptions};
-pub use snapshot::SnapshotOptions;
+use audit::AuditOptions;
+use capabilities::CapabilitiesOptions;
+use check::CheckOptions;
+use diagnose::DiagnoseOptions;
+use dist::{CompletionOptions, DistOptions};
+use policies::PoliciesOptions;
+use render::ConfineOptions;
+use rules::RulesOptions;
+use serve::ServeOptions;
+use snapshot::SnapshotOptions;
 
 /// Keeps Kubernetes rollouts from ending in a Multi-Attach error
 #[derive(Debug, Parser)]
@@ -41,12 +39,12 @@ pub use snapshot::SnapshotOptions;
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    command: Command,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+enum Command {
     /// Answer admission reviews over HTTPS
     ///
     /// POST /mutate and /validate on the webhook port; /healthz, /readyz and /metrics on the admin

@@ -1,19 +1,20 @@
 //! What a command prints.
 
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::earlier::{self, EarlierError};
+use super::error::CommandError;
 use super::format;
 use report::{Earlier, Format, Report, Style, Summary, WIDEST, safe};
 
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
+pub(crate) enum FailOn {
     /// What the webhook would refuse or repair
     Deny,
     /// Warnings too
@@ -22,7 +23,7 @@ pub enum FailOn {
 
 /// How findings are reported, and which of them make a command fail.
 #[derive(Args, Clone, Debug)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Output format
     #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
@@ -51,8 +52,15 @@ pub struct ReportArgs {
 impl ReportArgs {
     /// The earlier report to compare with, read before anything else: a mistake in it should
     /// not cost the reading of a large cluster.
-    pub(super) fn earlier(&self) -> Result<Option<Earlier>, EarlierError> {
-        self.compare.as_deref().map(earlier::read).transpose()
+    pub(super) fn earlier(&self) -> Result<Option<Earlier>, CommandError> {
+        let Some(path) = self.compare.clone() else {
+            return Ok(None);
+        };
+        match fs::read(&path).map(|json| Earlier::parse(&json)) {
+            Ok(Ok(earlier)) => Ok(Some(earlier)),
+            Ok(Err(source)) => Err(CommandError::NoReport { path, source }),
+            Err(source) => Err(CommandError::Earlier { path, source }),
+        }
     }
 
     /// How text is written, to a terminal or elsewhere.
@@ -111,18 +119,14 @@ pub(super) fn complain(what: &impl Display) {
     eprintln!("{}", safe::lines(&what.to_string()));
 }
 
-/// The code with which a command ends; 2 and a sentence where it failed. `unwritten` is
-/// the error of standard output, where that is what failed.
-pub(super) fn exit_code<E: Display>(
-    outcome: Result<u8, E>,
-    unwritten: fn(&E) -> Option<&io::Error>,
-) -> ExitCode {
+/// The code with which a command ends; 2 and a sentence where it failed.
+pub(super) fn exit_code(outcome: Result<u8, CommandError>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
             // Whoever reads the output has seen enough, as `head` does.
-            if !unwritten(&error).is_some_and(is_closed) {
+            let is_closed = matches!(&error, CommandError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe);
+            if !is_closed {
                 complain(&error);
             }
             ExitCode::from(2)

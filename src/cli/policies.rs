@@ -42,7 +42,7 @@ const STATIC_HEADER: &str = "\
 
 /// The options of `policies`.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct PoliciesOptions {
+pub(crate) struct PoliciesOptions {
     /// Also print the policy that drops a leftover rollingUpdate block (Kubernetes 1.36 or newer)
     #[arg(long, conflicts_with = "manifest_dir")]
     pub repair: bool,

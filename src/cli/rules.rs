@@ -11,7 +11,7 @@ use engine::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
 #[derive(Args, Clone, Debug)]
-pub struct RulesOptions {
+pub(crate) struct RulesOptions {
     /// Rule to explain; without one, all are listed
     #[arg(value_name = "CODE")]
     pub code: Option<String>,

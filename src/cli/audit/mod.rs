@@ -12,7 +12,6 @@ mod overrides;
 mod owner;
 
 use std::collections::HashMap;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,11 +19,11 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
-use super::diagnose::{Asked, AskedError};
-use super::earlier::EarlierError;
+use super::cluster::{ClusterArgs, Connection, ScopeArgs};
+use super::error::CommandError;
 use super::output::{ReportArgs, exit_code, print_report};
 use super::policies::Installed;
+use super::target::{Target, TargetError};
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -35,11 +34,11 @@ use objects::{Audited, Commands};
 use report::live::{Origin, Override, Stuck};
 use report::{Format, Notice, Report, by_namespace};
 use source::one_shot::OneShot;
-use source::policy_file::{self, PolicyFileError};
+use source::policy_file;
 
 /// The options of `audit`.
 #[derive(Args, Clone, Debug)]
-pub struct AuditOptions {
+pub(crate) struct AuditOptions {
     /// Name, as web, deploy/web, pvc/data or shop/web [default: everything]
     #[arg(value_name = "WORKLOAD|CLAIM")]
     pub name: Option<String>,
@@ -61,46 +60,17 @@ pub struct AuditOptions {
     pub report: ReportArgs,
 }
 
-/// Why an audit failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-enum AuditError {
-    /// The policy cannot be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyFileError),
-    /// The cluster cannot be read.
-    #[error(transparent)]
-    Snapshot(#[from] ClusterError),
-    /// What is named is not there.
-    #[error(transparent)]
-    Asked(#[from] AskedError),
-    /// There is no such namespace.
-    #[error(
-        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists the ones there are."
-    )]
-    Namespace(String),
-    /// The earlier report cannot be used.
-    #[error(transparent)]
-    Earlier(#[from] EarlierError),
-    /// Standard output cannot be written.
-    #[error("The report could not be written: {0}.")]
-    Write(#[from] io::Error),
-}
-
 pub(super) fn run(options: &AuditOptions) -> ExitCode {
-    exit_code(audit(options), |error| match error {
-        AuditError::Write(error) => Some(error),
-        _ => None,
-    })
+    exit_code(audit(options))
 }
 
-fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
+fn audit(options: &AuditOptions) -> Result<u8, CommandError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     let earlier = options.report.earlier()?;
-    let asked = options.name.as_deref().map(Asked::read).transpose()?;
+    let target = options.name.as_deref().map(Target::read).transpose()?;
     let option = options.scope.namespace.as_deref();
-    let namespace = match &asked {
-        Some(asked) => asked.namespace(option)?,
+    let namespace = match &target {
+        Some(target) => target.namespace(option)?,
         None => option,
     };
     let connection = options.cluster.connect()?;
@@ -108,17 +78,18 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
     if let Some(name) = namespace
         && one_shot.cluster.view().namespace(name) == Lookup::Absent
     {
-        let unknown = asked.as_ref().and_then(|asked| asked.unknown(name));
-        return Err(
-            unknown.map_or_else(|| AuditError::Namespace(name.to_owned()), AuditError::Asked)
-        );
+        let unknown = target.as_ref().and_then(|target| target.unknown(name));
+        return Err(unknown.map_or_else(
+            || CommandError::Namespace(name.to_owned()),
+            CommandError::Target,
+        ));
     }
     let look = Look {
         options,
         connection: &connection,
         effective: &effective,
         now: one_shot.now.unwrap_or_else(Timestamp::now),
-        asked: asked.as_ref(),
+        target: target.as_ref(),
         namespace,
     };
     let mut report = look.report(&one_shot)?;
@@ -137,7 +108,7 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
     report.sort_by_namespace();
     let mut printed = options.report.clone();
     // Whoever names an object wants to know all of it.
-    printed.verbose |= asked.is_some();
+    printed.verbose |= target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
     print_report(&report, &printed)?;
     let fails = options.report.fails(&report.summary);
@@ -157,18 +128,18 @@ struct Look<'a> {
     connection: &'a Connection,
     effective: &'a EffectivePolicy,
     now: Timestamp,
-    asked: Option<&'a Asked>,
+    target: Option<&'a Target>,
     namespace: Option<&'a str>,
 }
 
 impl Look<'_> {
-    fn report(&self, one_shot: &OneShot) -> Result<Report, AuditError> {
+    fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
         let format = self.options.report.format;
         let audited = Audited::new(&one_shot.cluster, self.now, |reference| {
-            self.asked.is_none_or(|asked| asked.is_object(reference))
+            self.target.is_none_or(|target| target.is_object(reference))
         });
-        if let Some(asked) = self.asked.filter(|_| audited.is_empty()) {
-            return Err(AskedError::Nothing(asked.name().to_owned()).into());
+        if let Some(target) = self.target.filter(|_| audited.is_empty()) {
+            return Err(TargetError::Nothing(target.name().to_owned()).into());
         }
         let mut entries = audited.judge(self.effective);
         audited.complete(&mut entries, self.connection, self.effective)?;
@@ -190,7 +161,7 @@ impl Look<'_> {
     }
 
     /// Pods that wait, with the cause and the way out.
-    fn stuck(&self, one_shot: &OneShot) -> Result<Vec<Stuck>, AuditError> {
+    fn stuck(&self, one_shot: &OneShot) -> Result<Vec<Stuck>, CommandError> {
         let facts = DiagnosisInput {
             objects: analysis::Facts {
                 view: one_shot.cluster.view(),
@@ -205,8 +176,8 @@ impl Look<'_> {
             // Without them, the commands that need them are left out.
             self.connection.documents(wanted).unwrap_or_default()
         });
-        if let Some(asked) = self.asked {
-            found.retain(|case| asked.is_about(case));
+        if let Some(target) = self.target {
+            found.retain(|case| target.is_about(case));
         }
         let waiting: Vec<_> = found.iter().filter_map(waits).collect();
         let documents = self.documents(&waiting)?;
@@ -224,11 +195,11 @@ impl Look<'_> {
     }
 
     /// Objects with an override, and who wrote it.
-    fn overrides(&self, one_shot: &OneShot) -> Result<Vec<Override>, AuditError> {
+    fn overrides(&self, one_shot: &OneShot) -> Result<Vec<Override>, CommandError> {
         let policy = self.effective.policy();
         let mut all = overrides::all(&one_shot.cluster, policy, self.now);
-        if let Some(asked) = self.asked {
-            all.retain(|(_, it)| asked.is_object(&it.object));
+        if let Some(target) = self.target {
+            all.retain(|(_, it)| target.is_object(&it.object));
         }
         let wanted: Vec<_> = all
             .iter()
@@ -248,7 +219,7 @@ impl Look<'_> {
     fn documents(
         &self,
         wanted: &[(ObjectKind, ObjectRef)],
-    ) -> Result<HashMap<ObjectRef, Value>, AuditError> {
+    ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
         let documents = self.connection.documents(wanted)?;
         let named = wanted.iter().map(|(_, it)| it.clone());
         Ok(named

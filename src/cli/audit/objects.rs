@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::super::cluster::{ClusterError, Connection};
+use super::super::cluster::Connection;
+use super::super::error::CommandError;
 use super::members::{Live, Member, Members};
 use super::owner;
 use check::hunk;
@@ -95,7 +96,7 @@ impl<'c> Audited<'c> {
         entries: &mut [AuditEntry],
         connection: &Connection,
         effective: &EffectivePolicy,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<(), CommandError> {
         let mut at_fault: Vec<&mut AuditEntry> = entries
             .iter_mut()
             .filter(|entry| entry.verdict.action() != Action::Ignore)

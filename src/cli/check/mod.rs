@@ -14,23 +14,23 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, ClusterError};
-use super::earlier::EarlierError;
+use super::cluster::ClusterArgs;
+use super::error::CommandError;
 use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
 use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::Mode;
 use files::replace;
-use manifest::find::{Exclude, ExcludeError};
+use manifest::find::Exclude;
 use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
 use report::{Format, Report, safe};
-use source::facts::{self, FactsError};
+use source::facts;
 use source::policy_file::{self, PolicyFileError};
 
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]
-pub struct CheckOptions {
+pub(crate) struct CheckOptions {
     /// Files and directories to check; "-" reads standard input
     #[arg(value_name = "PATH", default_value = ".")]
     pub paths: Vec<PathBuf>,
@@ -102,43 +102,12 @@ fn remedy(name: &str) -> Result<RemedyChoice, String> {
     })
 }
 
-/// Why a check could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// A glob cannot be understood.
-    #[error(transparent)]
-    Exclude(#[from] ExcludeError),
-    /// The policy cannot be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyFileError),
-    /// The facts cannot be used.
-    #[error(transparent)]
-    Facts(#[from] FactsError),
-    /// The cluster cannot be read.
-    #[error(transparent)]
-    Snapshot(#[from] ClusterError),
-    /// The earlier report cannot be used.
-    #[error(transparent)]
-    Earlier(#[from] EarlierError),
-    /// Nothing can be rendered here.
-    #[error("Charts and kustomizations cannot be rendered: {0}.")]
-    Render(#[source] io::Error),
-    /// Standard output is gone.
-    #[error("The report could not be written: {0}.")]
-    Write(#[from] io::Error),
-}
-
 /// Checks, reports, and says with which code the program ends.
-#[must_use]
 pub(super) fn run(options: &CheckOptions) -> ExitCode {
-    exit_code(check(options), |error| match error {
-        CheckError::Write(error) => Some(error),
-        _ => None,
-    })
+    exit_code(check(options))
 }
 
-fn check(options: &CheckOptions) -> Result<u8, CheckError> {
+fn check(options: &CheckOptions) -> Result<u8, CommandError> {
     let repository = Repository::around_here();
     let policy = match &options.config {
         Some(file) => Some(file.clone()),
@@ -177,8 +146,8 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     });
     let read = |kustomizations, facts| {
         let reading = paths.read(kustomizations);
-        let reading = reading.map_err(CheckError::Render)?;
-        Ok::<Parsed, CheckError>(parse(reading, facts, Timestamp::now()))
+        let reading = reading.map_err(CommandError::Render)?;
+        Ok::<Parsed, CommandError>(parse(reading, facts, Timestamp::now()))
     };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
@@ -250,7 +219,7 @@ fn covers(paths: &[PathBuf], policy: &Path) -> bool {
 }
 
 /// Facts about the cluster that are not in the manifests.
-fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
+fn facts(options: &CheckOptions) -> Result<Snapshot, CommandError> {
     if options.reads_cluster() {
         return Ok(options.access.connect()?.read(|_| true)?);
     }
@@ -263,7 +232,7 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
 /// Edits go to standard output and the report for people to standard error, so
 /// that a patch can be piped on; a report for programs has standard output for
 /// itself.
-fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CheckError> {
+fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError> {
     for done in &edits.done {
         complain(done);
     }
@@ -281,7 +250,7 @@ const fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide | Format::Concise)
 }
 
-fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
+fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     for unread in &report.unread {
         let (file, message) = (safe::line(&unread.file), &unread.message);
         match unread.at {

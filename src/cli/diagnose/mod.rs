@@ -4,7 +4,6 @@
 //! cluster ─▶ one moment of it ─▶ what the name means ─▶ cases ─▶ report
 //! ```
 
-mod asked;
 mod open;
 
 use std::io::{self, Write};
@@ -14,27 +13,26 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
+use super::cluster::{ClusterArgs, Connection, ScopeArgs};
+use super::error::CommandError;
 use super::format;
 use super::output::exit_code;
+use super::target::{Target, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
-pub(super) use asked::{Asked, AskedError};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
 use engine::model::observed::Observed;
 use engine::policy::Policy;
 use engine::snapshot::Lookup;
-use engine::storage::{Catalog, CatalogError};
+use engine::storage::Catalog;
 use source::one_shot::OneShot;
-
-pub use ::report::diagnosis::Format as DiagnosisFormat;
 
 /// Between two looks at a cluster that is watched.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The options of `diagnose`.
 #[derive(Args, Clone, Debug)]
-pub struct DiagnoseOptions {
+pub(crate) struct DiagnoseOptions {
     /// Name, as web, deploy/web, pvc/data or shop/web [default: everything that waits]
     #[arg(value_name = "POD|WORKLOAD|CLAIM")]
     pub name: Option<String>,
@@ -67,52 +65,21 @@ pub struct DiagnoseOptions {
 /// Of more pods that do not run for another reason, their number.
 const HELD_UP: usize = 5;
 
-/// Why there is no diagnosis.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-enum DiagnoseError {
-    /// The cluster cannot be read.
-    #[error(transparent)]
-    Snapshot(#[from] ClusterError),
-    /// What is named is not there.
-    #[error(transparent)]
-    Asked(#[from] AskedError),
-    /// There is no such namespace.
-    #[error(
-        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists the ones there are."
-    )]
-    Namespace(String),
-    /// The catalog cannot be used.
-    #[error("The catalog of drivers cannot be read: {0}.")]
-    Catalog(&'static CatalogError),
-    /// A line that nobody here knows.
-    #[error(
-        "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
-    )]
-    Unexplained,
-    /// Standard output is gone.
-    #[error("The diagnosis could not be written: {0}.")]
-    Write(#[from] io::Error),
-}
-
 pub(super) fn run(options: &DiagnoseOptions) -> ExitCode {
-    exit_code(diagnose(options), |error| match error {
-        DiagnoseError::Write(error) => Some(error),
-        _ => None,
-    })
+    exit_code(diagnose(options))
 }
 
-fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
+fn diagnose(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     if let Some(line) = &options.explain {
-        let explanation = explain(line).ok_or(DiagnoseError::Unexplained)?;
+        let explanation = explain(line).ok_or(CommandError::Unexplained)?;
         let mut out = io::stdout().lock();
         report::explanation::write(&explanation, options.format, &mut out)?;
         return Ok(0);
     }
-    let asked = options.name.as_deref().map(Asked::read).transpose()?;
+    let target = options.name.as_deref().map(Target::read).transpose()?;
     let option = options.scope.namespace.as_deref();
-    let namespace = match &asked {
-        Some(asked) => asked.namespace(option)?,
+    let namespace = match &target {
+        Some(target) => target.namespace(option)?,
         None => option,
     };
     let connection = options.cluster.connect()?;
@@ -121,7 +88,7 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
     loop {
         let one_shot = connection.one_shot(namespace)?;
         let scope = Scope {
-            asked: asked.as_ref(),
+            target: target.as_ref(),
             namespace,
             kubectl: &kubectl,
         };
@@ -152,7 +119,7 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
 /// What a look is about.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
-    asked: Option<&'a Asked>,
+    target: Option<&'a Target>,
     namespace: Option<&'a str>,
     kubectl: &'a str,
 }
@@ -161,8 +128,8 @@ fn look(
     scope: Scope<'_>,
     connection: &Connection,
     one_shot: OneShot,
-) -> Result<(Diagnosis, u8), DiagnoseError> {
-    let catalog = Catalog::embedded().map_err(DiagnoseError::Catalog)?;
+) -> Result<(Diagnosis, u8), CommandError> {
+    let catalog = Catalog::embedded().map_err(|error| CommandError::Catalog(error.to_string()))?;
     let OneShot {
         cluster,
         observed,
@@ -171,10 +138,10 @@ fn look(
     if let Some(name) = scope.namespace
         && matches!(cluster.view().namespace(name), Lookup::Absent)
     {
-        let unknown = scope.asked.and_then(|asked| asked.unknown(name));
+        let unknown = scope.target.and_then(|target| target.unknown(name));
         return Err(unknown.map_or_else(
-            || DiagnoseError::Namespace(name.to_owned()),
-            DiagnoseError::Asked,
+            || CommandError::Namespace(name.to_owned()),
+            CommandError::Target,
         ));
     }
     let now = now.unwrap_or_else(Timestamp::now);
@@ -196,11 +163,11 @@ fn look(
         open: open::questions(&observed),
         ..Diagnosis::default()
     };
-    match scope.asked {
-        Some(asked) => {
-            found.retain(|case| asked.is_about(case));
+    match scope.target {
+        Some(target) => {
+            found.retain(|case| target.is_about(case));
             if found.is_empty() {
-                diagnosis.notes.push(asked.nothing(facts)?);
+                diagnosis.notes.push(target.nothing(facts)?);
             }
         }
         None => diagnosis.notes.extend(held_up(&observed)),
@@ -220,7 +187,7 @@ fn held_up(observed: &Observed) -> Vec<String> {
     let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
     let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
     let mut notes: Vec<String> = held
-        .filter_map(|pod| Some(asked::held_up(pod, pod.held_up.as_ref()?)))
+        .filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?)))
         .collect();
     if notes.len() > HELD_UP {
         let more = notes.len() - HELD_UP;

@@ -7,7 +7,7 @@ use engine::model::workload::WorkloadKind;
 
 /// A name, with a kind where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Asked {
+pub(super) struct Target {
     namespace: Option<String>,
     kind: Option<Kind>,
     name: String,
@@ -22,7 +22,7 @@ enum Kind {
 /// What is named is not there, or cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(in crate::cli) enum AskedError {
+pub(super) enum TargetError {
     /// A kind that holds no volumes.
     #[error(
         "\"{0}\" is no kind that uses volumes. It is no namespace of this cluster either. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
@@ -48,10 +48,10 @@ pub(in crate::cli) enum AskedError {
     Nothing(String),
 }
 
-impl Asked {
+impl Target {
     /// Reads `web`, `deploy/web`, `pvc/data`, `shop/web` or `shop/deploy/web`. What stands
     /// before the name is a namespace where it is no kind.
-    pub(in crate::cli) fn read(text: &str) -> Result<Self, AskedError> {
+    pub(super) fn read(text: &str) -> Result<Self, TargetError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [name] => (None, None, name),
@@ -61,13 +61,13 @@ impl Asked {
             },
             [namespace, kind_name, name] => {
                 let kind = kind(kind_name);
-                let unknown = || AskedError::Kind(kind_name.to_owned());
+                let unknown = || TargetError::Kind(kind_name.to_owned());
                 (Some(namespace), Some(kind.ok_or_else(unknown)?), name)
             }
-            _ => return Err(AskedError::Parts(text.to_owned())),
+            _ => return Err(TargetError::Parts(text.to_owned())),
         };
         if name.is_empty() || namespace.is_some_and(str::is_empty) {
-            return Err(AskedError::Parts(text.to_owned()));
+            return Err(TargetError::Parts(text.to_owned()));
         }
         Ok(Self {
             namespace: namespace.map(str::to_owned),
@@ -77,17 +77,17 @@ impl Asked {
     }
 
     /// The name.
-    pub(in crate::cli) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// The namespace that the name or the option `-n` gives.
-    pub(in crate::cli) fn namespace<'a>(
+    pub(super) fn namespace<'a>(
         &'a self,
         option: Option<&'a str>,
-    ) -> Result<Option<&'a str>, AskedError> {
+    ) -> Result<Option<&'a str>, TargetError> {
         match (self.namespace.as_deref(), option) {
-            (Some(own), Some(option)) if own != option => Err(AskedError::Namespaces {
+            (Some(own), Some(option)) if own != option => Err(TargetError::Namespaces {
                 own: own.to_owned(),
                 option: option.to_owned(),
             }),
@@ -96,13 +96,13 @@ impl Asked {
     }
 
     /// What stands where a kind or a namespace was expected, and is neither.
-    pub(in crate::cli) fn unknown(&self, namespace: &str) -> Option<AskedError> {
+    pub(super) fn unknown(&self, namespace: &str) -> Option<TargetError> {
         let is_it = self.namespace.as_deref() == Some(namespace) && self.kind.is_none();
-        is_it.then(|| AskedError::Kind(namespace.to_owned()))
+        is_it.then(|| TargetError::Kind(namespace.to_owned()))
     }
 
     /// Whether it is that object.
-    pub(in crate::cli) fn is_object(&self, object: &ObjectRef) -> bool {
+    pub(super) fn is_object(&self, object: &ObjectRef) -> bool {
         let kind = match object.kind.as_str() {
             "PersistentVolumeClaim" => Some(Kind::Claim),
             kind => WorkloadKind::from_name(kind).map(Kind::Workload),
@@ -111,7 +111,7 @@ impl Asked {
     }
 
     /// Whether the case is about it.
-    pub(in crate::cli) fn is_about(&self, case: &CaseEntry) -> bool {
+    pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(Kind::Claim) && case.volume.claim == self.name;
         let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
         let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));
@@ -122,7 +122,7 @@ impl Asked {
     }
 
     /// What there is to say where nothing waits for it, or because of it.
-    pub(super) fn nothing(&self, facts: DiagnosisInput<'_>) -> Result<String, AskedError> {
+    pub(super) fn nothing(&self, facts: DiagnosisInput<'_>) -> Result<String, TargetError> {
         let mut pods = facts.observed.pods.iter();
         let name = &self.name;
         let is_meant = |pod: &&Pod| {
@@ -142,7 +142,7 @@ impl Asked {
         if let Some(pod) = meant.next() {
             return Ok(match (pod.claims.as_slice(), &pod.held_up) {
                 ([], _) => format!("{name} uses no claim."),
-                (_, Some(reason)) => held_up(pod, reason),
+                (_, Some(reason)) => held_up_by(pod, reason),
                 _ => format!("{name} waits for no volume: every one it uses is where it is."),
             });
         }
@@ -164,7 +164,7 @@ impl Asked {
         if has_no_pods {
             return Ok(format!("{name} has no pods, so that nothing waits."));
         }
-        Err(AskedError::Nothing(name.clone()))
+        Err(TargetError::Nothing(name.clone()))
     }
 
     fn may_be(&self, kind: Kind) -> bool {
@@ -187,7 +187,7 @@ impl Asked {
 }
 
 /// What there is to say of a pod that has its volumes and does not run.
-pub(super) fn held_up(pod: &Pod, reason: &str) -> String {
+pub(super) fn held_up_by(pod: &Pod, reason: &str) -> String {
     format!(
         "Pod {}/{} has its volumes, and does not run for another reason: {reason}.",
         pod.meta.namespace, pod.meta.name
@@ -254,18 +254,18 @@ mod tests {
             ),
         ];
         for (text, namespace, kind, name) in cases {
-            let expected = Asked {
+            let expected = Target {
                 namespace: namespace.map(str::to_owned),
                 kind,
                 name: name.to_owned(),
             };
-            assert_eq!(Asked::read(text).unwrap(), expected, "{text}");
+            assert_eq!(Target::read(text).unwrap(), expected, "{text}");
         }
         for text in ["a/b/c/d", "shop/", "/web", ""] {
-            let error = Asked::read(text).unwrap_err().to_string();
+            let error = Target::read(text).unwrap_err().to_string();
             assert!(error.contains("is no name"), "{error}");
         }
-        let error = Asked::read("shop/secret/x").unwrap_err().to_string();
+        let error = Target::read("shop/secret/x").unwrap_err().to_string();
         assert!(
             error.starts_with("\"secret\" is no kind that uses volumes."),
             "{error}"
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn a_name_and_an_option_are_of_one_namespace() {
-        let asked = Asked::read("shop/data").unwrap();
-        assert_eq!(asked.namespace(None).unwrap(), Some("shop"));
-        assert_eq!(asked.namespace(Some("shop")).unwrap(), Some("shop"));
-        assert!(asked.namespace(Some("team")).is_err());
-        let plain = Asked::read("pvc/data").unwrap();
+        let target = Target::read("shop/data").unwrap();
+        assert_eq!(target.namespace(None).unwrap(), Some("shop"));
+        assert_eq!(target.namespace(Some("shop")).unwrap(), Some("shop"));
+        assert!(target.namespace(Some("team")).is_err());
+        let plain = Target::read("pvc/data").unwrap();
         assert_eq!(plain.namespace(Some("team")).unwrap(), Some("team"));
     }
 }

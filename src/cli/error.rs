@@ -1,0 +1,99 @@
+//! Why a command fails.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::target::TargetError;
+use engine::storage::CatalogError;
+use manifest::find::ExcludeError;
+use source::connect::ConnectError;
+use source::facts::FactsError;
+use source::informer::SyncError;
+use source::policy_file::PolicyFileError;
+use source::snapshot::SnapshotError;
+
+/// Why a command fails, as a sentence with the way out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CommandError {
+    /// A glob cannot be understood.
+    #[error(transparent)]
+    Exclude(#[from] ExcludeError),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// Files with facts cannot be used.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// No cluster is configured, or it cannot be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The cluster did not answer in full.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// No runtime.
+    #[error("The program could not start its threads: {0}.")]
+    Runtime(#[source] io::Error),
+    /// What is named is not there.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There is no such namespace.
+    #[error(
+        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists the ones there are."
+    )]
+    Namespace(String),
+    /// The earlier report cannot be read.
+    #[error("The earlier report {} given with --compare cannot be read: {source}.", path.display())]
+    Earlier {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The earlier report is something else.
+    #[error("The file {} given with --compare is not a report: {source}. Write one with `--format json`.", path.display())]
+    NoReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// The catalog cannot be read: a build that went wrong.
+    #[error("The catalog of drivers cannot be read: {0}.")]
+    Catalog(String),
+    /// Nothing in the catalog has such a name.
+    #[error(
+        "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
+    )]
+    UnknownStorage(String),
+    /// A line that nobody here knows.
+    #[error(
+        "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
+    )]
+    Unexplained,
+    /// Nothing can be rendered here.
+    #[error("Charts and kustomizations cannot be rendered: {0}.")]
+    Render(#[source] io::Error),
+    /// A fact has no form in YAML or JSON.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// What is printed cannot be put as JSON.
+    #[error("The output could not be written: {0}.")]
+    Json(#[from] serde_json::Error),
+    /// A file cannot be written.
+    #[error("The snapshot could not be written to {}: {source}.", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Standard output cannot be written.
+    #[error("The report could not be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+impl From<CatalogError> for CommandError {
+    fn from(error: CatalogError) -> Self {
+        Self::Catalog(error.to_string())
+    }
+}
