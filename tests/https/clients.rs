@@ -1,14 +1,13 @@
 //! Which clients are answered where client certificates are required.
 
 use std::fs;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
-use webhook_certs::ClientAuthorityFile;
+use webhook_certs::ClientAuthorities;
 
 use crate::harness::{Running, client_config, connect_with, options, read_to_end, start, until};
 
@@ -57,14 +56,12 @@ async fn only_clients_of_the_authority_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.pem");
     fs::write(&path, first.0.pem()).unwrap();
-    let (file, authorities) = ClientAuthorityFile::open(path.clone()).unwrap();
-    let authorities = Arc::new(authorities);
+    let opened = ClientAuthorities::open(path.clone(), Duration::from_millis(10));
+    let (authorities, follow) = opened.unwrap();
     let mut options = options();
-    options.clients = Some(Arc::clone(&authorities) as _);
+    options.clients = Some(authorities);
     let server = start(options).await;
-    let follower = tokio::spawn(async move {
-        file.follow(Duration::from_millis(10), &authorities).await;
-    });
+    let follower = tokio::spawn(follow);
 
     assert!(answered(&server, Some(first.client())).await);
     assert!(!answered(&server, Some(stranger.client())).await);

@@ -92,7 +92,7 @@ pub(crate) async fn start(options: Options) -> Running {
     start_with(options, Vec::new()).await
 }
 
-pub(crate) async fn start_with(options: Options, sources: Vec<Arc<dyn HealthSource>>) -> Running {
+pub(crate) async fn start_with(options: Options, sources: Vec<Arc<HealthSource>>) -> Running {
     let made = SelfSigned::generate(&[], Timestamp::now()).unwrap();
     let certificates = Arc::new(Certificates::new(made.pair));
     start_as(options, sources, certificates, made.ca_pem).await
@@ -100,7 +100,7 @@ pub(crate) async fn start_with(options: Options, sources: Vec<Arc<dyn HealthSour
 
 pub(crate) async fn start_as(
     options: Options,
-    sources: Vec<Arc<dyn HealthSource>>,
+    sources: Vec<Arc<HealthSource>>,
     certificates: Arc<Certificates>,
     ca_pem: String,
 ) -> Running {

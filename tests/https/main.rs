@@ -196,14 +196,14 @@ async fn ready_when_every_condition_is() {
         let synced = Arc::clone(&synced);
         move || {
             if synced.load(Ordering::Relaxed) {
-                vec![Readiness::degraded("view", "The connection is lost.")]
+                Readiness::degraded("view", "The connection is lost.")
             } else {
-                vec![Readiness::not_ready("view", "The cache is not full yet.")]
+                Readiness::not_ready("view", "The cache is not full yet.")
             }
         }
     };
-    let policy = || vec![Readiness::ready("policy", "The policy is in force.")];
-    let sources: Vec<Arc<dyn HealthSource>> = vec![Arc::new(view), Arc::new(policy)];
+    let policy = || Readiness::ready("policy", "The policy is in force.");
+    let sources: Vec<Arc<HealthSource>> = vec![Arc::new(view), Arc::new(policy)];
     let server = start_with(options(), sources).await;
 
     let (status, text) = server.admin_get("/readyz").await;
@@ -233,7 +233,9 @@ async fn ready_when_every_condition_is() {
 #[tokio::test]
 async fn series_exist_before_the_first_event() {
     let server = start(options()).await;
-    let view = server.metrics.view.resource("persistentvolumeclaims");
+    let labels = [("resource", "persistentvolumeclaims")];
+    drop(server.metrics.view_synced.get_or_create(&labels));
+    drop(server.metrics.view_last_event.get_or_create(&labels));
     let zero = [
         r#"reviews_total{endpoint="mutate",kind="Deployment",operation="update",dry_run="false",decision="patched"}"#,
         r#"reviews_total{endpoint="validate",kind="Deployment",operation="create",dry_run="false",decision="unreadable"}"#,
@@ -251,8 +253,8 @@ async fn series_exist_before_the_first_event() {
         let series = format!("multi_attach_guard_{series}");
         assert_eq!(server.metric(&series).await, 0.0, "{series}");
     }
-    view.set_synced(true);
-    view.set_objects(7);
+    server.metrics.view_synced.get_or_create(&labels).set(1);
+    server.metrics.view_objects.get_or_create(&labels).set(7);
     let response = server.post(&server.client(), "/mutate", "{}").await;
     assert_eq!(response.status(), StatusCode::OK);
     let counted = [

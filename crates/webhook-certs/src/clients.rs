@@ -16,7 +16,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use super::pair::CertError;
-use files::{FilePoller, ReadError};
+use files::FilePoller;
 
 const FLAG: &str = "--client-ca";
 
@@ -24,13 +24,6 @@ const FLAG: &str = "--client-ca";
 /// the current CAs.
 pub struct ClientAuthorities {
     current: ArcSwap<Arc<dyn ClientCertVerifier>>,
-}
-
-/// The file named with `--client-ca`.
-#[derive(Debug)]
-pub struct ClientAuthorityFile {
-    path: PathBuf,
-    file: FilePoller<1>,
 }
 
 impl ClientAuthorities {
@@ -44,70 +37,62 @@ impl ClientAuthorities {
             current: ArcSwap::from_pointee(verifier(pem, path)?),
         })
     }
-}
 
-impl ClientAuthorityFile {
-    /// Reads the CAs.
+    /// Reads the CAs in a file. What is returned beside them checks the file once per `every`,
+    /// forever, and replaces the CAs after each valid change; an invalid change is logged and
+    /// ignored.
     ///
     /// # Errors
     ///
     /// When the file cannot be read, or has no usable CA certificate.
-    pub fn open(path: PathBuf) -> Result<(Self, ClientAuthorities), CertError> {
-        let (file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
-        let authorities = ClientAuthorities::from_pem(&pem, &path)?;
-        Ok((Self { path, file }, authorities))
-    }
-
-    /// Checks the file once per `every`, forever, and replaces the CAs after each valid change.
-    /// An invalid change is logged and ignored.
-    pub async fn follow(mut self, every: Duration, authorities: &ClientAuthorities) -> Infallible {
-        loop {
-            let changed = self.file.changed(every).await.map_err(unreadable);
-            match changed.and_then(|[pem]| verifier(&pem, &self.path)) {
-                Ok(verifier) => {
-                    tracing::info!(
-                        file = %self.path.display(),
-                        "The client CAs changed; new connections use the new ones."
-                    );
-                    authorities.current.store(Arc::new(verifier));
+    pub fn open(
+        path: PathBuf,
+        every: Duration,
+    ) -> Result<(Arc<Self>, impl Future<Output = Infallible>), CertError> {
+        let unreadable = |error| CertError::unreadable(FLAG, &error);
+        let (mut file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
+        let authorities = Arc::new(Self::from_pem(&pem, &path)?);
+        let followed = Arc::clone(&authorities);
+        let follow = async move {
+            loop {
+                let changed = file.changed(every).await.map_err(unreadable);
+                match changed.and_then(|[pem]| verifier(&pem, &path)) {
+                    Ok(verifier) => {
+                        tracing::info!(
+                            file = %path.display(),
+                            "The client CAs changed; new connections use the new ones."
+                        );
+                        followed.current.store(Arc::new(verifier));
+                    }
+                    Err(error) => tracing::error!(%error, "The client CAs are not replaced."),
                 }
-                Err(error) => tracing::error!(%error, "The client CAs are not replaced."),
             }
-        }
-    }
-}
-
-fn unreadable(ReadError { path, source }: ReadError) -> CertError {
-    CertError::Read {
-        flag: FLAG,
-        path,
-        source,
+        };
+        Ok((authorities, follow))
     }
 }
 
 fn verifier(pem: &[u8], path: &Path) -> Result<Arc<dyn ClientCertVerifier>, CertError> {
-    let unusable = |reason: String| CertError::ClientAuthority {
-        path: path.to_owned(),
-        reason,
+    let unusable = |reason: &dyn fmt::Display| {
+        let fault = format!(
+            "cannot be used: {reason}. It must contain the certificates of the CAs that issue \
+             client certificates, in PEM"
+        );
+        CertError::file(FLAG, path, fault)
     };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|source| CertError::Pem {
-            flag: FLAG,
-            path: path.to_owned(),
-            source,
-        })?;
-        roots
-            .add(certificate)
-            .map_err(|error| unusable(error.to_string()))?;
+        let certificate = certificate
+            .map_err(|error| CertError::file(FLAG, path, format!("is not valid PEM: {error}")))?;
+        roots.add(certificate).map_err(|error| unusable(&error))?;
     }
     if roots.is_empty() {
-        return Err(unusable("it holds no certificate".to_owned()));
+        return Err(unusable(&"it holds no certificate"));
     }
     let provider = Arc::new(ring::default_provider());
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
-        .map_err(|error| unusable(error.to_string()))
+        .map_err(|error| unusable(&error))
 }
 
 impl fmt::Debug for ClientAuthorities {
@@ -167,6 +152,10 @@ mod tests {
     fn a_file_without_an_authority_is_refused_with_file_and_flag() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clients.pem");
+        let open = |path: &Path| {
+            let opened = ClientAuthorities::open(path.to_owned(), Duration::ZERO);
+            opened.map(|_| ()).unwrap_err().to_string()
+        };
         let not_der = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let cases = [
             ("", "cannot be used: it holds no certificate"),
@@ -175,8 +164,7 @@ mod tests {
         ];
         for (content, sentence) in cases {
             fs::write(&path, content).unwrap();
-            let error = ClientAuthorityFile::open(path.clone()).unwrap_err();
-            let error = error.to_string();
+            let error = open(&path);
             assert!(
                 error.contains("clients.pem given with --client-ca"),
                 "{error}"
@@ -184,7 +172,7 @@ mod tests {
             assert!(error.contains(sentence), "{error}");
         }
         fs::remove_file(&path).unwrap();
-        let error = ClientAuthorityFile::open(path).unwrap_err().to_string();
+        let error = open(&path);
         assert!(
             error.contains("--client-ca cannot be read: No such"),
             "{error}"

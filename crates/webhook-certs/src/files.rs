@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use jiff::Timestamp;
 use super::Certificates;
 use super::pair::{CertError, ServingPair};
 use ::files::{FilePoller, ReadError};
+
+const CERT: &str = "--tls-cert";
 
 /// The files named with `--tls-cert` and `--tls-key`.
 pub struct PemFiles {
@@ -31,7 +33,7 @@ impl PemFiles {
     /// When a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
         let (files, [chain_pem, key_pem]) = FilePoller::open([certificate.clone(), key.clone()])
-            .map_err(|error| unreadable(error, &certificate))?;
+            .map_err(|error| unreadable(&error, &certificate))?;
         let pair = ServingPair::from_pem(&chain_pem, &certificate, &key_pem, &key)?;
         let files = Self {
             certificate,
@@ -76,29 +78,24 @@ impl PemFiles {
         changed: Result<[Vec<u8>; 2], ReadError>,
         current: Option<&ServingPair>,
     ) -> Result<ServingPair, CertError> {
-        let [chain, key] = changed.map_err(|error| unreadable(error, &self.certificate))?;
+        let [chain, key] = changed.map_err(|error| unreadable(&error, &self.certificate))?;
         let pair = ServingPair::from_pem(&chain, &self.certificate, &key, &self.key)?;
         let now = Timestamp::now();
         if pair.is_expired(now) && current.is_some_and(|it| !it.is_expired(now)) {
-            return Err(CertError::Expired {
-                path: self.certificate.clone(),
-                expired: pair.not_after(),
-            });
+            let fault = format!(
+                "holds a certificate that expired at {}, so it does not replace the current one. \
+                 Renew the certificate",
+                pair.not_after()
+            );
+            return Err(CertError::file(CERT, &self.certificate, fault));
         }
         Ok(pair)
     }
 }
 
-fn unreadable(ReadError { path, source }: ReadError, certificate: &PathBuf) -> CertError {
-    CertError::Read {
-        flag: if path == *certificate {
-            "--tls-cert"
-        } else {
-            "--tls-key"
-        },
-        path,
-        source,
-    }
+fn unreadable(error: &ReadError, certificate: &Path) -> CertError {
+    let is_certificate = error.path == certificate;
+    CertError::unreadable(if is_certificate { CERT } else { "--tls-key" }, error)
 }
 
 impl fmt::Debug for PemFiles {
@@ -160,53 +157,42 @@ mod tests {
         let not_a_key = format!("{begin}PRIVATE KEY-----\nAAAA\n{end}PRIVATE KEY-----\n");
         let cases = [
             (
-                "no certificate",
                 "",
                 &*key,
                 "tls.crt given with --tls-cert holds no certificate",
             ),
             (
-                "the two swapped",
-                &*key,
-                &*certificate,
+                &key,
+                &certificate,
                 "tls.key given with --tls-key holds no private key",
             ),
+            (cut, &key, "tls.crt given with --tls-cert is not valid PEM"),
             (
-                "a certificate cut short",
-                cut,
-                &*key,
-                "tls.crt given with --tls-cert is not valid PEM",
+                &not_der,
+                &key,
+                "tls.crt given with --tls-cert begins with a certificate that",
             ),
             (
-                "not a certificate inside",
-                &*not_der,
-                &*key,
-                "The first certificate in",
-            ),
-            (
-                "no key",
-                &*certificate,
+                &certificate,
                 "",
                 "tls.key given with --tls-key holds no private key",
             ),
             (
-                "not a key inside",
-                &*certificate,
-                &*not_a_key,
-                "tls.key cannot be used",
+                &certificate,
+                &not_a_key,
+                "tls.key given with --tls-key cannot be used",
             ),
             (
-                "another key",
-                &*certificate,
-                &*other_key,
-                "tls.key does not belong to the first",
+                &certificate,
+                &other_key,
+                "tls.key given with --tls-key does not belong",
             ),
         ];
-        for (case, certificate, key, sentence) in cases {
+        for (certificate, key, sentence) in cases {
             folder.write(certificate, key);
             let error = folder.open().unwrap_err().to_string();
-            assert!(error.contains(sentence), "{case}: {error}");
-            assert!(error.ends_with('.'), "{case}: {error}");
+            assert!(error.contains(sentence), "{sentence}: {error}");
+            assert!(error.ends_with('.'), "{error}");
         }
         fs::remove_file(folder.path("tls.key")).unwrap();
         let error = folder.open().unwrap_err().to_string();
@@ -228,10 +214,8 @@ mod tests {
         let (certificate, key) = issue(2001);
         let changed = || Ok([certificate.clone().into_bytes(), key.clone().into_bytes()]);
         let refused = files.judge(changed(), Some(&good));
-        assert!(
-            matches!(refused, Err(CertError::Expired { .. })),
-            "{refused:?}"
-        );
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("that expired at 2001-01-01"), "{refused}");
 
         folder.write(&certificate, &key);
         let (files, expired) = folder.open().unwrap();

@@ -53,7 +53,7 @@ use arc_swap::ArcSwapOption;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-pub use clients::{ClientAuthorities, ClientAuthorityFile};
+pub use clients::ClientAuthorities;
 pub use files::PemFiles;
 pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace, Served};
 pub use pair::{CertError, ServingPair};

@@ -1,6 +1,6 @@
 //! A certificate chain and its private key, checked to belong together.
 
-use std::io;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,98 +16,21 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-/// Why a certificate and key cannot be served.
+use files::ReadError;
+
+/// Why certificates and keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertError {
-    /// A file cannot be read.
-    #[error("The file {path} given with {flag} cannot be read: {source}.")]
-    Read {
+    /// A file cannot be used.
+    #[error("The file {path} given with {flag} {fault}.")]
+    File {
         /// The flag that named the file.
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file is not PEM, or is cut short.
-    #[error("The file {path} given with {flag} is not valid PEM: {source}.")]
-    Pem {
-        /// The flag that named the file.
-        flag: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the PEM reader said.
-        source: pem::Error,
-    },
-    /// The certificate file holds no certificate.
-    #[error(
-        "The file {path} given with --tls-cert holds no certificate. It must contain the server's \
-         certificate and then the intermediate certificates, in PEM."
-    )]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The key file holds no private key.
-    #[error(
-        "The file {path} given with --tls-key holds no private key. It must hold one in PEM: \
-         PKCS #8, PKCS #1 or SEC 1, not encrypted."
-    )]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The first certificate cannot be parsed.
-    #[error("The first certificate in {path} cannot be read: {reason}.")]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// What the parser said.
-        reason: String,
-    },
-    /// The key is of a type or size that cannot be used.
-    #[error(
-        "The private key in {path} cannot be used: {source}. Use an RSA, ECDSA or Ed25519 key."
-    )]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// What the TLS library said.
-        source: Error,
-    },
-    /// The key belongs to another certificate.
-    #[error(
-        "The private key in {key} does not belong to the first certificate in {certificate}. \
-         Give the two files that were issued together."
-    )]
-    Mismatch {
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-    },
-    /// The new certificate has expired, and the old one has not.
-    #[error(
-        "The certificate in {path} expired at {expired}, so it does not replace the current one. Renew the \
-         certificate."
-    )]
-    Expired {
-        /// The file.
-        path: PathBuf,
-        /// When it expired.
-        expired: Timestamp,
-    },
-    /// The client CAs are not usable.
-    #[error(
-        "The file {path} given with --client-ca cannot be used: {reason}. It must contain the \
-         certificates of the CAs that issue client certificates, in PEM."
-    )]
-    ClientAuthority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
+        /// What is wrong with it, and the way out.
+        fault: String,
     },
     /// A certificate could not be generated.
     #[error("A self-signed certificate for {names} could not be generated: {reason}.")]
@@ -117,6 +40,17 @@ pub enum CertError {
         /// The generator's error.
         reason: String,
     },
+}
+
+impl CertError {
+    pub(super) fn file(flag: &'static str, path: &Path, fault: String) -> Self {
+        let path = path.to_owned();
+        Self::File { flag, path, fault }
+    }
+
+    pub(super) fn unreadable(flag: &'static str, ReadError { path, source }: &ReadError) -> Self {
+        Self::file(flag, path, format!("cannot be read: {source}"))
+    }
 }
 
 /// A certificate chain, its private key and its validity period.
@@ -135,65 +69,46 @@ impl ServingPair {
         key: &[u8],
         key_path: &Path,
     ) -> Result<Self, CertError> {
+        let unusable = |fault| CertError::file("--tls-cert", certificate_path, fault);
+        let unusable_key = |fault| CertError::file("--tls-key", key_path, fault);
         let chain = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|source| CertError::Pem {
-                flag: "--tls-cert",
-                path: certificate_path.to_owned(),
-                source,
-            })?;
-        let key = match PrivateKeyDer::from_pem_slice(key) {
-            Ok(key) => key,
-            Err(pem::Error::NoItemsFound) => {
-                let path = key_path.to_owned();
-                return Err(CertError::NoKey { path });
-            }
-            Err(source) => {
-                return Err(CertError::Pem {
-                    flag: "--tls-key",
-                    path: key_path.to_owned(),
-                    source,
-                });
-            }
-        };
-        Self::new(chain, certificate_path, key, key_path)
-    }
-
-    /// A pair from a chain, the server's own certificate first.
-    fn new(
-        chain: Vec<CertificateDer<'static>>,
-        certificate_path: &Path,
-        key: PrivateKeyDer<'static>,
-        key_path: &Path,
-    ) -> Result<Self, CertError> {
+            .map_err(|error| unusable(format!("is not valid PEM: {error}")))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+            unusable_key(match error {
+                pem::Error::NoItemsFound => "holds no private key. It must hold one in PEM: \
+                                             PKCS #8, PKCS #1 or SEC 1, not encrypted"
+                    .to_owned(),
+                error => format!("is not valid PEM: {error}"),
+            })
+        })?;
         let Some(leaf) = chain.first() else {
-            let path = certificate_path.to_owned();
-            return Err(CertError::NoCertificate { path });
+            let fault = "holds no certificate. It must contain the server's certificate and then \
+                         the intermediate certificates, in PEM";
+            return Err(unusable(fault.to_owned()));
         };
-        let unreadable = |reason| CertError::Certificate {
-            path: certificate_path.to_owned(),
-            reason,
+        let malformed = |error: &dyn fmt::Display| {
+            unusable(format!(
+                "begins with a certificate that cannot be read: {error}"
+            ))
         };
-        let (_, parsed) =
-            X509Certificate::from_der(leaf).map_err(|error| unreadable(error.to_string()))?;
+        let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| malformed(&error))?;
         let validity = parsed.validity();
-        let not_before = Timestamp::from_second(validity.not_before.timestamp())
-            .map_err(|error| unreadable(error.to_string()))?;
-        let not_after = Timestamp::from_second(validity.not_after.timestamp())
-            .map_err(|error| unreadable(error.to_string()))?;
-        let provider = ring::default_provider();
-        let certified_key =
-            CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
-                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertError::Mismatch {
-                    certificate: certificate_path.to_owned(),
-                    key: key_path.to_owned(),
-                },
-                Error::InvalidCertificate(error) => unreadable(format!("{error:?}")),
-                source => CertError::Key {
-                    path: key_path.to_owned(),
-                    source,
-                },
-            })?;
+        let time = |seconds| Timestamp::from_second(seconds).map_err(|error| malformed(&error));
+        let not_before = time(validity.not_before.timestamp())?;
+        let not_after = time(validity.not_after.timestamp())?;
+        let certified_key = CertifiedKey::from_der(chain, key, &ring::default_provider());
+        let certified_key = certified_key.map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable_key(format!(
+                "does not belong to the first certificate in {}. Give the two files that were \
+                 issued together",
+                certificate_path.display()
+            )),
+            Error::InvalidCertificate(_) => malformed(&error),
+            error => unusable_key(format!(
+                "cannot be used: {error}. Use an RSA, ECDSA or Ed25519 key"
+            )),
+        })?;
         Ok(Self {
             certified_key: Arc::new(certified_key),
             not_before,

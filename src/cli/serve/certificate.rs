@@ -2,11 +2,13 @@
 
 use std::convert::Infallible;
 use std::fs;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use kube::Client;
 
 use super::options::CertificateOptions;
 use super::{ServeError, cluster};
@@ -23,19 +25,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// Where the certificate comes from, and so where its changes do.
-pub(super) enum CertificateSource {
-    Managed(Box<ManagedCertificate>, Client),
-    Files(PemFiles),
-    /// It stays as it is.
-    SelfSigned,
-}
-
-/// The first certificate, and its source. A managed one comes later.
+/// The first certificate, and what follows its source forever. A managed one comes later.
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
-) -> Result<(Arc<Certificates>, CertificateSource), ServeError> {
+) -> Result<(Arc<Certificates>, BoxFuture<'static, Infallible>), ServeError> {
+    let metrics = metrics.clone();
     if options.manage_certs {
         let (client, namespace) = cluster("--manage-certs").await?;
         let certificate = ManagedCertificate {
@@ -44,19 +39,45 @@ pub(super) async fn open(
             lifetimes: Lifetimes::default(),
             pace: Pace::default(),
         };
-        let source = CertificateSource::Managed(Box::new(certificate), client);
-        return Ok((Arc::default(), source));
+        let certificates = Arc::<Certificates>::default();
+        let managed = Arc::clone(&certificates);
+        let follow = async move {
+            let attempted = |attempt: Result<&Served, &ManagedError>| {
+                metrics.certificate_reloaded(attempt.is_ok());
+                if let Ok(served) = attempt {
+                    metrics.certificate_expiry.set(served.pair.not_after());
+                    metrics.authority_expiry.set(served.authority_not_after);
+                }
+            };
+            let follow = certificate.follow(client, &managed, Timestamp::now, attempted);
+            follow.await
+        };
+        return Ok((certificates, follow.boxed()));
     }
-    let (pair, source) = match (&options.tls_cert, &options.tls_key) {
-        (Some(certificate), Some(key)) => {
-            let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
-            (pair, CertificateSource::Files(files))
-        }
-        _ => (self_signed(options)?, CertificateSource::SelfSigned),
+    let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) else {
+        let pair = self_signed(options)?;
+        serving(&metrics, &pair);
+        return Ok((Arc::new(Certificates::new(pair)), pending().boxed()));
     };
-    metrics.certificate.set_read(Timestamp::now());
-    metrics.expiry.set_certificate(pair.not_after());
-    Ok((Arc::new(Certificates::new(pair)), source))
+    let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
+    serving(&metrics, &pair);
+    let certificates = Arc::new(Certificates::new(pair));
+    let followed = Arc::clone(&certificates);
+    let follow = async move {
+        let attempted = |attempt: Result<&ServingPair, &CertError>| {
+            metrics.certificate_reloaded(attempt.is_ok());
+            if let Ok(pair) = attempt {
+                metrics.certificate_expiry.set(pair.not_after());
+            }
+        };
+        files.follow(INTERVAL, &followed, attempted).await
+    };
+    Ok((certificates, follow.boxed()))
+}
+
+fn serving(metrics: &Metrics, pair: &ServingPair) {
+    metrics.certificate_read.set(Timestamp::now());
+    metrics.certificate_expiry.set(pair.not_after());
 }
 
 fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> {
@@ -69,42 +90,6 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
         tracing::info!(file = %path.display(), "The CA to trust was written.");
     }
     Ok(made.pair)
-}
-
-/// Follows the source forever.
-pub(super) async fn follow(
-    source: CertificateSource,
-    certificates: &Certificates,
-    metrics: &Metrics,
-) -> Infallible {
-    let reloaded = |expires: Option<Timestamp>| {
-        metrics
-            .certificate
-            .reloaded(expires.is_some(), Timestamp::now());
-        if let Some(expires) = expires {
-            metrics.expiry.set_certificate(expires);
-        }
-    };
-    match source {
-        CertificateSource::Managed(certificate, client) => {
-            let attempted = |attempt: Result<&Served, &ManagedError>| {
-                reloaded(attempt.ok().map(|served| served.pair.not_after()));
-                if let Ok(served) = attempt {
-                    metrics.expiry.set_authority(served.authority_not_after);
-                }
-            };
-            certificate
-                .follow(client, certificates, Timestamp::now, attempted)
-                .await
-        }
-        CertificateSource::Files(files) => {
-            let attempted = |attempt: Result<&ServingPair, &CertError>| {
-                reloaded(attempt.ok().map(ServingPair::not_after));
-            };
-            files.follow(INTERVAL, certificates, attempted).await
-        }
-        CertificateSource::SelfSigned => std::future::pending().await,
-    }
 }
 
 /// What readiness makes of the certificate: the API server refuses one that

@@ -1,63 +1,128 @@
-//! Which findings become Kubernetes Events, and the queue for them.
+//! Events on objects, so that `kubectl describe` shows what the guard did to them.
+//!
+//! A review is answered before its object is stored, and other webhooks can still refuse it.
+//! So Events wait in a queue until their object exists. Sending to the queue never blocks a
+//! request: when the queue is full, the Event is dropped.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use kube::Client;
+use futures_util::StreamExt;
+use futures_util::stream::poll_fn;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::{Instant, error::Elapsed, sleep, timeout};
 
-use super::event_recorder::{EventQueue, EventResult, EventSender, Occurrence, Reason, queue};
 use super::options::ServeOptions;
 use super::{ServeError, cluster};
+use engine::model::uid::Uid;
 use engine::policy::{Action, is_denied_by_default};
 use engine::verdict::{Finding, Verdict};
-use webhook::admission::{Decision, Received};
+use source::api_resource;
+use webhook::admission::{Decision, Received, Submitted};
 use webhook::server::Metrics;
 
-/// Queues Events.
-#[derive(Clone)]
+/// The reporter, in the column `From`.
+const CONTROLLER: &str = "multi-attach-guard";
+
+/// Capacity of the queue; further occurrences are dropped.
+const QUEUE: usize = 1024;
+
+/// Occurrences that wait for their object at the same time.
+const AWAITED: usize = 256;
+
+/// Concurrent requests, so that Events leave the API server free for reviews.
+const AT_ONCE: usize = 4;
+
+/// Pauses before each look for the object. It nearly always exists at the first look; other
+/// webhooks can take up to 30 s.
+const LOOKS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(16),
+];
+
+/// After this time without an answer the API server counts as unreachable.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The same Event is recorded once in this time: a client that sends an object in a loop must
+/// not cause a stream of writes.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest note in bytes (`NoteLengthLimit` of the API server's validation).
+const LONGEST_NOTE: usize = 1024;
+
+/// The results of Events, in metrics.
+const RECORDED: &str = "recorded";
+/// The same Event is less than a minute old.
+const REPEATED: &str = "repeated";
+/// The object was not stored, or is gone.
+const GONE: &str = "gone";
+/// The queue was full.
+const DROPPED: &str = "dropped";
+/// The API server refused, or did not answer.
+const FAILED: &str = "failed";
+
+/// The object was changed so that the hazard is gone.
+const REPAIRED: &str = "Repaired";
+/// The object passed with a warning; the built-in policy would have denied it.
+const WARNED: &str = "Warned";
+
+/// The sending end of the queue.
 pub(super) struct Events {
-    sender: EventSender,
+    sender: Sender<Occurrence>,
     metrics: Metrics,
 }
 
-/// The Events to record, and the client that records them.
-pub(super) struct Queue {
-    events: EventQueue,
-    client: Client,
+/// Something that happened to an object.
+struct Occurrence {
+    object: Submitted,
+    /// The rule of the finding.
+    rule: &'static str,
+    /// What was done.
+    reason: &'static str,
+    /// The Event's text.
+    note: String,
 }
 
-/// The two ends of the queue, with `--events`.
+/// The queue, with `--events`, and what records its Events forever.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
-) -> Result<Option<(Events, Queue)>, ServeError> {
-    metrics
-        .events
-        .expect(EventResult::ALL.map(EventResult::name));
-    if !options.events {
-        return Ok(None);
+) -> Result<(Option<Events>, impl Future<Output = Infallible> + use<>), ServeError> {
+    for result in [RECORDED, REPEATED, GONE, DROPPED, FAILED] {
+        drop(metrics.events.get_or_create(&[("result", result)]));
     }
-    let (client, _) = cluster("--events").await?;
-    let (sender, queued) = queue();
-    let events = Events {
-        sender,
-        metrics: metrics.clone(),
+    let (events, recorder) = if options.events {
+        let (client, _) = cluster("--events").await?;
+        let (sender, queue) = channel(QUEUE);
+        let events = Events {
+            sender,
+            metrics: metrics.clone(),
+        };
+        let recorder = EventRecorder::new(client, metrics.clone());
+        (Some(events), Some((recorder, queue)))
+    } else {
+        (None, None)
     };
-    let queue = Queue {
-        events: queued,
-        client,
-    };
-    Ok(Some((events, queue)))
-}
-
-/// Records Events forever; without a queue it only waits.
-pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallible {
-    match queue {
-        Some(Queue { events, client }) => {
-            let count = |result: EventResult| metrics.events.count(result.name());
-            events.record(client, count).await
+    let record = async {
+        if let Some((recorder, mut queue)) = recorder {
+            poll_fn(|context| queue.poll_recv(context))
+                .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
+                .await;
         }
-        None => std::future::pending().await,
-    }
+        pending().await
+    };
+    Ok((events, record))
 }
 
 impl Events {
@@ -67,17 +132,14 @@ impl Events {
             return;
         };
         for (finding, reason) in reportable(decision, verdict) {
-            let is_kept = self.sender.send(Occurrence {
-                kind: object.kind,
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-                uid: object.uid,
+            let sent = self.sender.try_send(Occurrence {
+                object: object.clone(),
                 rule: finding.rule,
                 reason,
                 note: finding.message.clone(),
             });
-            if !is_kept {
-                self.metrics.events.count(EventResult::Dropped.name());
+            if sent.is_err() {
+                count(&self.metrics, DROPPED);
             }
         }
     }
@@ -85,12 +147,13 @@ impl Events {
 
 /// The findings that deserve an Event: repairs, unless the object is denied for another finding,
 /// and warnings that the built-in policy would deny.
-fn reportable(decision: Decision, verdict: &Verdict) -> impl Iterator<Item = (&Finding, Reason)> {
+fn reportable(
+    decision: Decision,
+    verdict: &Verdict,
+) -> impl Iterator<Item = (&Finding, &'static str)> {
     let reported = match decision {
-        Decision::Patched if verdict.action() != Action::Deny => {
-            Some((Action::Fix, Reason::Repaired))
-        }
-        Decision::Warned => Some((Action::Warn, Reason::Warned)),
+        Decision::Patched if verdict.action() != Action::Deny => Some((Action::Fix, REPAIRED)),
+        Decision::Warned => Some((Action::Warn, WARNED)),
         Decision::Allowed | Decision::Patched | Decision::Denied | Decision::Unreadable => None,
     };
     let findings = verdict.findings.iter();
@@ -100,4 +163,175 @@ fn reportable(decision: Decision, verdict: &Verdict) -> impl Iterator<Item = (&F
             action == Action::Fix || is_denied_by_default(finding.outcome, finding.certainty);
         (finding.action == action && is_grave).then_some((finding, reason))
     })
+}
+
+fn count(metrics: &Metrics, result: &'static str) {
+    metrics.events.get_or_create(&[("result", result)]).inc();
+}
+
+/// Why an Event was not recorded.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Client(#[from] kube::Error),
+    #[error("no answer within {} s", ANSWER.as_secs())]
+    Silent(#[from] Elapsed),
+}
+
+/// What makes two Events the same: the object's uid, the rule and what was done.
+type Key = (String, &'static str, &'static str);
+
+struct EventRecorder {
+    client: Client,
+    recorder: Recorder,
+    metrics: Metrics,
+    turns: Semaphore,
+    /// When each Event was recorded.
+    recent: Mutex<HashMap<Key, Instant>>,
+}
+
+impl EventRecorder {
+    fn new(client: Client, metrics: Metrics) -> Self {
+        Self {
+            recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
+            client,
+            metrics,
+            turns: Semaphore::new(AT_ONCE),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// Records the occurrence once its object exists, and counts the result.
+    async fn take(&self, occurrence: Occurrence) {
+        let result = self.record(&occurrence).await.unwrap_or_else(|trouble| {
+            let Submitted {
+                kind,
+                namespace,
+                name,
+                ..
+            } = &occurrence.object;
+            tracing::warn!(
+                kind = kind.name(), %namespace, %name,
+                "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
+                 rights in manifests/components/events."
+            );
+            FAILED
+        });
+        count(&self.metrics, result);
+    }
+
+    async fn record(&self, occurrence: &Occurrence) -> Result<&'static str, Trouble> {
+        let Some(uid) = self.stored(&occurrence.object).await? else {
+            return Ok(GONE);
+        };
+        let key = (uid.clone(), occurrence.rule, occurrence.reason);
+        if !self.is_new(&key, Instant::now()) {
+            return Ok(REPEATED);
+        }
+        let (event, reference) = (occurrence.event(), reference(&occurrence.object, uid));
+        let published = {
+            let _turn = self.turns.acquire().await;
+            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
+        };
+        match published {
+            Ok(Ok(())) => Ok(RECORDED),
+            failed => {
+                self.recent().remove(&key);
+                Ok(failed?.map(|()| RECORDED)?)
+            }
+        }
+    }
+
+    /// The uid of the object once it exists, by which `kubectl describe` finds Events; `None` if it
+    /// is never stored, or if another object has its name.
+    async fn stored(&self, object: &Submitted) -> Result<Option<String>, Trouble> {
+        let resource = api_resource(object.kind);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &object.namespace, &resource);
+        for pause in LOOKS {
+            sleep(pause).await;
+            let _turn = self.turns.acquire().await;
+            let expected = (object.uid != Uid::default()).then(|| object.uid.to_string());
+            let found = match timeout(ANSWER, api.get_metadata_opt(&object.name)).await? {
+                // The guard may judge pods without the right to read them; assume that it exists.
+                Err(kube::Error::Api(status)) if status.is_forbidden() && expected.is_some() => {
+                    return Ok(expected);
+                }
+                found => found?,
+            };
+            if let Some(uid) = found.and_then(|object| object.metadata.uid) {
+                let is_it = expected.is_none_or(|expected| expected == uid);
+                return Ok(is_it.then_some(uid));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether no such Event was recorded lately; marks it as recorded.
+    fn is_new(&self, key: &Key, now: Instant) -> bool {
+        let mut recent = self.recent();
+        recent.retain(|_, recorded| now.duration_since(*recorded) < PAUSE);
+        if recent.contains_key(key) {
+            return false;
+        }
+        recent.insert(key.clone(), now);
+        true
+    }
+
+    fn recent(&self) -> MutexGuard<'_, HashMap<Key, Instant>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Occurrence {
+    /// The action is the rule, so that Events of two rules on one object stay separate.
+    fn event(&self) -> Event {
+        Event {
+            type_: if self.reason == REPAIRED {
+                EventType::Normal
+            } else {
+                EventType::Warning
+            },
+            reason: self.reason.to_owned(),
+            note: Some(noted(&self.note)),
+            action: self.rule.to_owned(),
+            secondary: None,
+        }
+    }
+}
+
+fn reference(object: &Submitted, uid: String) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(object.kind.api_version().to_owned()),
+        kind: Some(object.kind.name().to_owned()),
+        namespace: Some(object.namespace.to_string()),
+        name: Some(object.name.to_string()),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    }
+}
+
+/// The text, cut to the length of a note.
+fn noted(text: &str) -> String {
+    if text.len() <= LONGEST_NOTE {
+        return text.to_owned();
+    }
+    let mut end = LONGEST_NOTE - '…'.len_utf8();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_no_longer_than_the_api_server_takes() {
+        assert_eq!(noted("short"), "short");
+        let long = noted(&"ü".repeat(LONGEST_NOTE));
+        assert!(long.len() <= LONGEST_NOTE && long.ends_with("ü…"), "{long}");
+        assert_eq!(noted(&"a".repeat(LONGEST_NOTE)).len(), LONGEST_NOTE);
+    }
 }

@@ -1,10 +1,7 @@
 //! `serve`: the admission webhook.
 
 mod certificate;
-mod clients;
-mod event_recorder;
 mod events;
-mod kept_objects;
 mod options;
 mod policy;
 mod reviewer;
@@ -12,20 +9,21 @@ mod rollback;
 mod view;
 mod volume_facts;
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 use tracing_subscriber::util::TryInitError;
 
-pub use options::{CertificateOptions, ServeOptions};
+pub(crate) use options::ServeOptions;
 
 use super::log_queue::LogQueue;
-use clients::Clients;
-use kept_objects::{Health, Writer};
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
@@ -33,13 +31,17 @@ use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use source::policy_file::PolicyFileError;
 use view::FactSource;
-use webhook::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
-use webhook_certs::CertError;
+use volume_facts::Writer;
+use webhook::server::{HealthSource, Metrics, Options, Server, ServerError, Stopped};
+use webhook_certs::{CertError, ClientAuthorities};
+
+/// How often the file of client CAs is compared with what is in use.
+const CLIENTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// The log cannot be written.
     #[error("The log cannot be set up: {0}.")]
     Log(#[from] TryInitError),
@@ -81,7 +83,7 @@ pub enum ServeError {
 
 impl ServeError {
     /// 2 for what the caller gave, 1 for what went wrong afterwards.
-    pub fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Policy(_)
             | Self::Facts(_)
@@ -92,6 +94,14 @@ impl ServeError {
                 ExitCode::from(1)
             }
         }
+    }
+}
+
+/// Waits for the future; forever where there is none.
+async fn or_pending(future: Option<impl Future<Output = Infallible>>) -> Infallible {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
     }
 }
 
@@ -112,7 +122,9 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());
     let counted = metrics.clone();
-    let log = LogQueue::start(io::stderr(), move || counted.log_line_lost());
+    let log = LogQueue::start(io::stderr(), move || {
+        counted.log_lines_lost.inc();
+    });
     let lines = log.lines();
     options.log.install(move || lines.clone())?;
     tokio::runtime::Builder::new_multi_thread()
@@ -123,18 +135,14 @@ pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
 }
 
 async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, ServeError> {
-    let policy = CurrentPolicy::open(options)?;
+    let policy = CurrentPolicy::open(options, &metrics)?;
     let view = Arc::new(FactSource::open(options, &metrics)?);
     let view_health = view.health(&metrics);
-    let (events, queue) = events::open(options, &metrics).await?.unzip();
+    let (events, record_events) = events::open(options, &metrics).await?;
     let facts = if options.admission_policies {
-        Some(Writer {
-            health: Arc::new(Health::of(&volume_facts::KIND)),
-            view: Arc::clone(&view),
-            effective: policy.effective(),
-            client: cluster("--admission-policies").await?.0,
-            metrics: metrics.clone(),
-        })
+        let (client, _) = cluster("--admission-policies").await?;
+        let writer = Writer::new(&view, policy.effective(), client, &metrics);
+        Some(Arc::new(writer))
     } else {
         None
     };
@@ -146,26 +154,27 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         events,
     };
 
-    let (certificates, source) = certificate::open(&options.certificate, &metrics).await?;
+    let opened = certificate::open(&options.certificate, &metrics).await?;
+    let (certificates, follow_certificate) = opened;
     let served = Arc::clone(&certificates);
-    let certificate_health =
-        move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
-    let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
+    let certificate_health = move || certificate::condition(&served, Timestamp::now());
+    let mut sources: Vec<Arc<HealthSource>> = vec![view_health, Arc::new(certificate_health)];
     sources.extend(policy.health());
-    sources.extend(facts.iter().map(|it| Arc::clone(&it.health) as _));
+    sources.extend(
+        facts
+            .clone()
+            .map(|facts| -> Arc<HealthSource> { Arc::new(move || facts.condition()) }),
+    );
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;
     server.drain_timeout = options.drain_timeout;
     server.limits.timeout = options.longest_timeout;
-    let clients = options
-        .client_ca
-        .as_deref()
-        .map(Clients::open)
-        .transpose()?;
-    server.clients = clients.as_ref().map(|clients| clients.authorities() as _);
-    let resolver = Arc::clone(&certificates);
-    let server = Server::start(&server, resolver, reviewer, sources, metrics.clone()).await?;
+    let clients = options.client_ca.clone();
+    let clients = clients.map(|path| ClientAuthorities::open(path, CLIENTS_INTERVAL));
+    let (clients, follow_clients) = clients.transpose()?.unzip();
+    server.clients = clients.map(|clients| clients as _);
+    let server = Server::start(&server, certificates, reviewer, sources, metrics.clone()).await?;
     let signals = server
         .shutdown()
         .on_signals()
@@ -173,10 +182,10 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     tokio::select! {
         stopped = server.run() => Ok(stopped?),
         never = signals => match never {},
-        never = certificate::follow(source, &certificates, &metrics) => match never {},
-        never = clients::follow(clients) => match never {},
+        never = follow_certificate => match never {},
+        never = or_pending(follow_clients) => match never {},
         never = policy.follow(&metrics) => match never {},
-        never = events::record(queue, &metrics) => match never {},
-        never = volume_facts::follow(facts) => match never {},
+        never = record_events => match never {},
+        never = or_pending(facts.as_ref().map(|it| it.follow())) => match never {},
     }
 }

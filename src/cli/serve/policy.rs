@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,7 +10,7 @@ use jiff::Timestamp;
 use super::options::ServeOptions;
 use engine::verdict::EffectivePolicy;
 use source::policy_file::{self, PolicyFile, PolicyFileError};
-use webhook::server::{HealthSource, Metrics, Readiness};
+use webhook::server::{HealthSource, HealthState, Metrics, Readiness};
 
 /// How often the policy file is compared with what is in use. A kubelet needs
 /// up to a minute to change a mounted ConfigMap, so this adds little.
@@ -24,14 +23,9 @@ const NAME: &str = "policy";
 pub(super) struct CurrentPolicy {
     effective: Arc<ArcSwap<EffectivePolicy>>,
     file: Option<PolicyFile>,
-    health: Arc<Health>,
-}
-
-/// Whether the file as it is now cannot be used, and whether it never could.
-#[derive(Default)]
-struct Health {
-    unusable: AtomicBool,
-    never_good: AtomicBool,
+    /// What readiness makes of the file. A fault itself goes to the log only: it may quote names
+    /// from the file.
+    condition: Arc<ArcSwap<Readiness>>,
 }
 
 impl CurrentPolicy {
@@ -40,19 +34,25 @@ impl CurrentPolicy {
     /// the moment at which nobody is guarded any more. Nor may it refuse what the file would
     /// have let pass: until the file is good there are warnings only, unless the options say
     /// otherwise.
-    pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
-        let health = Health::default();
+    pub(super) fn open(options: &ServeOptions, metrics: &Metrics) -> Result<Self, PolicyFileError> {
+        let mut condition = good();
         let (file, effective) = match &options.config {
             Some(path) => {
                 let (file, effective) = PolicyFile::open_any(path.clone())?;
                 let effective = match effective {
                     Err(error) if !options.policy_required => {
                         tracing::error!(%error, "The policy file cannot be used; until it can, nothing is refused.");
-                        health.unusable.store(true, Ordering::Relaxed);
-                        health.never_good.store(true, Ordering::Relaxed);
+                        condition = Readiness::degraded(
+                            NAME,
+                            "The policy file cannot be used; the log says why. Until it can, there are warnings only.",
+                        );
+                        metrics.policy_reloaded(false);
                         policy_file::warn_only()?
                     }
-                    effective => effective?,
+                    effective => {
+                        metrics.policy_read.set(Timestamp::now());
+                        effective?
+                    }
                 };
                 (Some(file), effective)
             }
@@ -61,7 +61,7 @@ impl CurrentPolicy {
         Ok(Self {
             effective: Arc::new(ArcSwap::from_pointee(effective)),
             file,
-            health: Arc::new(health),
+            condition: Arc::new(ArcSwap::from_pointee(condition)),
         })
     }
 
@@ -70,9 +70,10 @@ impl CurrentPolicy {
     }
 
     /// What readiness makes of the file; without one it has nothing to say.
-    pub(super) fn health(&self) -> Option<Arc<dyn HealthSource>> {
+    pub(super) fn health(&self) -> Option<Arc<HealthSource>> {
         self.file.as_ref()?;
-        Some(Arc::clone(&self.health) as _)
+        let condition = Arc::clone(&self.condition);
+        Some(Arc::new(move || (**condition.load()).clone()))
     }
 
     /// Follows the file forever; without one it only waits.
@@ -80,40 +81,24 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
-        if self.health.never_good.load(Ordering::Relaxed) {
-            metrics.policy.reloaded(false, Timestamp::now());
-        } else {
-            metrics.policy.set_read(Timestamp::now());
-        }
+        let mut was_good = self.condition.load().state == HealthState::Ready;
         let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
-            metrics.policy.reloaded(attempt.is_ok(), Timestamp::now());
-            self.health
-                .unusable
-                .store(attempt.is_err(), Ordering::Relaxed);
+            metrics.policy_reloaded(attempt.is_ok());
             if attempt.is_ok() {
-                self.health.never_good.store(false, Ordering::Relaxed);
+                was_good = true;
+                self.condition.store(Arc::new(good()));
+            } else if was_good {
+                self.condition.store(Arc::new(Readiness::degraded(
+                    NAME,
+                    "The policy file as it is now cannot be used; the log says why. The last good \
+                     policy holds.",
+                )));
             }
         };
         file.follow(INTERVAL, &self.effective, attempted).await
     }
 }
 
-impl HealthSource for Health {
-    /// The fault itself goes to the log only: it may quote names from the file.
-    fn report(&self) -> Vec<Readiness> {
-        let [unusable, never_good] =
-            [&self.unusable, &self.never_good].map(|flag| flag.load(Ordering::Relaxed));
-        vec![match (unusable, never_good) {
-            (true, true) => Readiness::degraded(
-                NAME,
-                "The policy file cannot be used; the log says why. Until it can, there are warnings only.",
-            ),
-            (true, false) => Readiness::degraded(
-                NAME,
-                "The policy file as it is now cannot be used; the log says why. The last good \
-                 policy holds.",
-            ),
-            (false, _) => Readiness::ready(NAME, "The policy in use is the one in its file."),
-        }]
-    }
+fn good() -> Readiness {
+    Readiness::ready(NAME, "The policy in use is the one in its file.")
 }

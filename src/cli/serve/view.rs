@@ -17,8 +17,9 @@ use source::connect::Access;
 use source::facts::{self, FactsError};
 use source::informer::{Doubt, Fitness, Informer, MAX_CONFIRMATIONS, MAX_LOOKUPS};
 use source::status::{KindStatus, Link};
+use std::sync::atomic::Ordering;
 use webhook::admission::Received;
-use webhook::server::{HealthSource, Metrics, Readiness, ViewGauges};
+use webhook::server::{HealthSource, Metrics, Readiness};
 
 /// The name of the condition on the view.
 const NAME: &str = "view";
@@ -114,7 +115,9 @@ impl FactSource {
             _ => return verdict,
         };
         let is_denied = live.stale == Stale::Deny;
-        live.metrics.view.unconfirmed(is_denied);
+        let result = if is_denied { "denied" } else { "warned" };
+        let unconfirmed = &live.metrics.unconfirmed_denials;
+        unconfirmed.get_or_create(&[("result", result)]).inc();
         tracing::warn!(
             object = %received.reference(), user = received.user(), is_denied, why,
             "A denial was not confirmed."
@@ -135,21 +138,20 @@ impl FactSource {
     }
 
     /// The view's part of readiness. Asking for it also updates the gauges.
-    pub(super) fn health(self: &Arc<Self>, metrics: &Metrics) -> Arc<dyn HealthSource> {
+    pub(super) fn health(self: &Arc<Self>, metrics: &Metrics) -> Arc<HealthSource> {
         let view = Arc::clone(self);
         let metrics = metrics.clone();
-        Arc::new(move || {
-            vec![match &*view {
-                Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
-                Self::Live(live) => {
-                    let live = &live.informer;
-                    gauge(&live.statuses(), &metrics);
-                    for (result, count) in live.lookup_counts() {
-                        metrics.view.set_late_lookups(result, count);
-                    }
-                    condition(live.fitness())
+        Arc::new(move || match &*view {
+            Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
+            Self::Live(live) => {
+                let live = &live.informer;
+                gauge(&live.statuses(), &metrics);
+                for (result, count) in live.lookup_counts() {
+                    let lookups = metrics.late_lookups.get_or_create(&[("result", result)]);
+                    lookups.inner().store(count, Ordering::Relaxed);
                 }
-            }]
+                condition(live.fitness())
+            }
         })
     }
 }
@@ -176,13 +178,16 @@ fn condition(fitness: Fitness) -> Readiness {
 
 fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
     let connected = |status: &KindStatus| matches!(status.link, Link::Connected { .. });
-    metrics.view.set_connected(statuses.iter().all(connected));
+    let is_connected = statuses.iter().all(connected);
+    metrics.view_connected.set(is_connected.into());
     for status in statuses {
-        let gauges: ViewGauges = metrics.view.resource(status.resource);
-        gauges.set_synced(status.synced);
-        gauges.set_objects(status.objects);
+        let labels = [("resource", status.resource)];
+        let synced = metrics.view_synced.get_or_create(&labels);
+        synced.set(status.synced.into());
+        let objects = i64::try_from(status.objects).unwrap_or(i64::MAX);
+        metrics.view_objects.get_or_create(&labels).set(objects);
         if let Some(at) = status.last_event {
-            gauges.set_last_event(at);
+            metrics.view_last_event.get_or_create(&labels).set(at);
         }
     }
 }

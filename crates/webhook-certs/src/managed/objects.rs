@@ -138,7 +138,7 @@ impl Objects {
     /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
         let answer = answered(self.secrets.get_opt(SECRET)).await;
-        answer.map_err(|trouble| trouble.about(self.secret_name(), "read"))
+        answer.map_err(|error| failed(self.secret_name(), "read", error))
     }
 
     /// Writes `data` to the Secret unless it has changed since it was `seen`.
@@ -151,7 +151,7 @@ impl Objects {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let written = match seen {
+        let answer = match seen {
             Some(mut secret) => {
                 secret.data = Some(data);
                 answered(self.secrets.replace(SECRET, &params, &secret)).await
@@ -172,7 +172,7 @@ impl Objects {
                 answered(self.secrets.create(&params, &secret)).await
             }
         };
-        unless_conflict(written).map_err(|trouble| trouble.about(self.secret_name(), "written"))
+        written(answer, self.secret_name())
     }
 
     /// The webhook configurations that exist, and an error for the first that does not.
@@ -193,7 +193,7 @@ impl Objects {
                     }
                 })?),
                 Ok(None) => absent = absent.or(Some(ManagedError::Absent { object })),
-                Err(trouble) => return Err(trouble.about(object, "read")),
+                Err(error) => return Err(failed(object, "read", error)),
             }
         }
         Ok((found, absent))
@@ -223,8 +223,7 @@ impl Objects {
             ..PatchParams::default()
         };
         let patched = answered(api.patch(NAME, &params, &Patch::Strategic(body))).await;
-        unless_conflict(patched)
-            .map_err(|trouble| trouble.about(format!("{kind} {NAME}"), "written"))
+        written(patched, format!("{kind} {NAME}"))
     }
 
     /// An item each time one of the objects may have changed.
@@ -273,61 +272,49 @@ where
         .boxed()
 }
 
-/// Why a request failed.
-enum Trouble {
-    Conflict,
-    Forbidden(String),
-    Failed(String),
-}
-
-impl Trouble {
-    fn about(self, object: String, done: &'static str) -> ManagedError {
-        match self {
-            Self::Forbidden(reason) => ManagedError::Forbidden {
-                object,
-                done,
-                reason,
-            },
-            Self::Failed(reason) => ManagedError::Failed {
-                object,
-                done,
-                reason,
-            },
-            Self::Conflict => ManagedError::Failed {
-                object,
-                done,
-                reason: "another program keeps changing it".to_owned(),
-            },
-        }
+/// The response to a request, or why there is none; `None` where the API server does not answer.
+async fn answered<T>(
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Option<kube::Error>> {
+    match timeout(ANSWER, request).await {
+        Ok(answer) => answer.map_err(Some),
+        Err(_) => Err(None),
     }
 }
 
-async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Trouble> {
-    let error = match timeout(ANSWER, request).await {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(error)) => error,
-        Err(_) => {
-            return Err(Trouble::Failed("the API server does not answer".to_owned()));
-        }
-    };
-    Err(match error {
-        kube::Error::Api(status) if status.is_forbidden() => Trouble::Forbidden(status.message),
-        kube::Error::Api(status) if status.code == 409 => Trouble::Conflict,
-        kube::Error::Api(status) => Trouble::Failed(status.message),
-        error => {
-            let mut causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
-            // The innermost is the most specific: "Connection refused" rather than "client
-            // error".
-            let cause = causes.by_ref().last();
-            Trouble::Failed(cause.map(ToString::to_string).unwrap_or_default())
-        }
-    })
+/// Whether a write of the object succeeded.
+fn written<T>(
+    answer: Result<T, Option<kube::Error>>,
+    object: String,
+) -> Result<Written, ManagedError> {
+    match answer {
+        Ok(_) => Ok(Written::Yes),
+        Err(Some(kube::Error::Api(status))) if status.code == 409 => Ok(Written::Conflict),
+        Err(error) => Err(failed(object, "written", error)),
+    }
 }
 
-fn unless_conflict<T>(written: Result<T, Trouble>) -> Result<Written, Trouble> {
-    match written {
-        Ok(_) => Ok(Written::Yes),
-        Err(Trouble::Conflict) => Ok(Written::Conflict),
-        Err(trouble) => Err(trouble),
+fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> ManagedError {
+    let reason = match error {
+        Some(kube::Error::Api(status)) if status.is_forbidden() => {
+            return ManagedError::Forbidden {
+                object,
+                done,
+                reason: status.message,
+            };
+        }
+        Some(kube::Error::Api(status)) => status.message,
+        Some(error) => {
+            let causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
+            // The innermost is the most specific: "Connection refused" rather than "client
+            // error".
+            causes.last().map(ToString::to_string).unwrap_or_default()
+        }
+        None => "the API server does not answer".to_owned(),
+    };
+    ManagedError::Failed {
+        object,
+        done,
+        reason,
     }
 }

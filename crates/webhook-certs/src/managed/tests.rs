@@ -12,7 +12,6 @@ use crate::pair::ServingPair;
 use crate::pem;
 
 const NAME: &str = "multi-attach-guard.shop.svc";
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 fn spread() -> Spread {
@@ -90,7 +89,6 @@ fn described(plan: &RotationPlan<'_>) -> String {
 #[test]
 fn what_is_to_be_done_next() {
     let start: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
-    let seconds = |seconds| Some(Duration::from_secs(seconds));
     let (old, new, foreign) = (made(start), made(start), made(start));
     let (absent, rubbish) = (
         IssuedSecret::Absent,
@@ -98,251 +96,73 @@ fn what_is_to_be_done_next() {
     );
     let renewed_late = renewed(&old, start + DAY * 240);
     let early = made(start + DAY * 3);
-    let now = start + MINUTE;
-
-    let nobody = || Some(trusting(&[], &[]));
-    let just_old = || Some(trusting(&[&old], &[&old]));
-    let both = || Some(trusting(&[&new, &old], &[&new, &old]));
-    let just_new = || Some(trusting(&[&new], &[&new]));
-    type Case<'a> = (
-        &'a str,
-        Timestamp,
-        &'a IssuedSecret,
-        Option<Vec<Configuration>>,
-        Option<&'a ServingPair>,
-        Option<Duration>,
-        &'a str,
-    );
-    let cases: Vec<Case<'_>> = vec![
-        (
-            "first start",
-            now,
-            &absent,
-            nobody(),
-            None,
-            None,
-            "new authority",
-        ),
-        (
-            "Secret deleted",
-            now,
-            &absent,
-            just_old(),
-            pair(&old),
-            None,
-            "new authority",
-        ),
-        (
-            "rubbish",
-            now,
-            &rubbish,
-            just_old(),
-            pair(&old),
-            None,
-            "new authority",
-        ),
-        (
-            "trusted by nobody",
-            now,
-            &old,
-            nobody(),
-            None,
-            None,
-            "mutating trusts [1], validating trusts [1, 1]",
-        ),
-        (
-            "trusted by one",
-            now,
-            &old,
-            Some(trusting(&[&old], &[])),
-            None,
-            None,
-            "validating trusts [1, 1]",
-        ),
-        (
-            "trusted",
-            now,
-            &old,
-            just_old(),
-            None,
-            seconds(0),
-            "serve in 0 s",
-        ),
-        ("served", now, &old, just_old(), pair(&old), seconds(60), ""),
-        (
-            "new authority is not trusted",
-            now,
-            &new,
-            just_old(),
-            pair(&old),
-            None,
-            "mutating trusts [2], validating trusts [2, 2]",
-        ),
-        (
-            "new authority is trusted",
-            now,
-            &new,
-            both(),
-            pair(&old),
-            seconds(3),
-            "serve in 7 s",
-        ),
-        (
-            "settled",
-            now,
-            &new,
-            both(),
-            pair(&old),
-            seconds(10),
-            "serve in 0 s",
-        ),
-        (
-            "served, not forgotten",
-            now,
-            &new,
-            both(),
-            pair(&new),
-            seconds(3599),
-            "",
-        ),
-        (
-            "forgotten",
-            now,
-            &new,
-            both(),
-            pair(&new),
-            seconds(3600),
-            "mutating trusts [1], validating trusts [1, 1]",
-        ),
-        (
-            "the one served is trusted no more",
-            now,
-            &new,
-            just_new(),
-            pair(&old),
-            seconds(0),
-            "serve in 0 s",
-        ),
-        (
-            "somebody else's authority in place of ours",
-            now,
-            &old,
-            Some(trusting(&[&foreign], &[&old])),
-            pair(&old),
-            None,
-            "mutating trusts [2]",
-        ),
-        (
-            "certificate not due",
-            start + DAY * 59,
-            &old,
-            just_old(),
-            pair(&old),
-            seconds(60),
-            "",
-        ),
-        (
-            "certificate due",
-            start + DAY * 60,
-            &old,
-            just_old(),
-            pair(&old),
-            seconds(60),
-            "new certificate",
-        ),
-        (
-            "certificate renewed",
-            start + DAY * 240,
-            &renewed_late,
-            just_old(),
-            pair(&old),
-            seconds(60),
-            "serve in 0 s",
-        ),
-        (
-            "authority not due",
-            start + DAY * 242,
-            &renewed_late,
-            just_old(),
-            pair(&renewed_late),
-            seconds(60),
-            "",
-        ),
-        (
-            "authority due",
-            start + DAY * 244,
-            &renewed_late,
-            just_old(),
-            pair(&renewed_late),
-            seconds(60),
-            "new authority",
-        ),
-        (
-            "asleep for years",
-            start + DAY * 3650,
-            &old,
-            just_old(),
-            pair(&old),
-            seconds(60),
-            "new authority",
-        ),
-        (
-            "clock before that of whoever made it",
-            now,
-            &early,
-            Some(trusting(&[&early, &old], &[&early, &old])),
-            pair(&old),
-            seconds(60),
-            "",
-        ),
-        (
-            "the same, and nothing better",
-            now,
-            &early,
-            Some(trusting(&[&early], &[&early])),
-            None,
-            seconds(60),
-            "serve in 0 s",
-        ),
-        (
-            "configurations unknown at the start",
-            now,
-            &old,
-            None,
-            None,
-            None,
-            "",
-        ),
-        (
-            "configurations unknown",
-            now,
-            &new,
-            None,
-            pair(&old),
-            None,
-            "",
-        ),
-        (
-            "a configuration is absent",
-            now,
-            &old,
-            Some(Vec::new()),
-            None,
-            seconds(0),
-            "serve in 0 s",
-        ),
-    ];
-    for (case, now, stored, configurations, serving, trusted_for, expected) in &cases {
-        let names = names();
-        let seen = Seen {
-            stored,
-            configurations: configurations.as_deref(),
-            serving: *serving,
-            trusted_for: *trusted_for,
-            names: &names,
-            now: *now,
+    let stored = |name: &str| match name {
+        "absent" => Some(&absent),
+        "rubbish" => Some(&rubbish),
+        "old" => Some(&old),
+        "new" => Some(&new),
+        "renewed" => Some(&renewed_late),
+        "early" => Some(&early),
+        _ => None,
+    };
+    let configurations = |names: &str| match names {
+        "-" => None,
+        "none" => Some(Vec::new()),
+        "nobody" => Some(trusting(&[], &[])),
+        "one" => Some(trusting(&[&old], &[])),
+        "foreign" => Some(trusting(&[&foreign], &[&old])),
+        "both" => Some(trusting(&[&new, &old], &[&new, &old])),
+        "early, old" => Some(trusting(&[&early, &old], &[&early, &old])),
+        name => stored(name).map(|it| trusting(&[it], &[it])),
+    };
+    // The time, what is stored, what is trusted, what is served, and for how many seconds it is
+    // trusted.
+    let table = "
+        first start                          | 1m    | absent  | nobody     | -       | -    | new authority
+        Secret deleted                       | 1m    | absent  | old        | old     | -    | new authority
+        rubbish                              | 1m    | rubbish | old        | old     | -    | new authority
+        trusted by nobody                    | 1m    | old     | nobody     | -       | -    | mutating trusts [1], validating trusts [1, 1]
+        trusted by one                       | 1m    | old     | one        | -       | -    | validating trusts [1, 1]
+        trusted                              | 1m    | old     | old        | -       | 0    | serve in 0 s
+        served                               | 1m    | old     | old        | old     | 60   |
+        new authority is not trusted         | 1m    | new     | old        | old     | -    | mutating trusts [2], validating trusts [2, 2]
+        new authority is trusted             | 1m    | new     | both       | old     | 3    | serve in 7 s
+        settled                              | 1m    | new     | both       | old     | 10   | serve in 0 s
+        served, not forgotten                | 1m    | new     | both       | new     | 3599 |
+        forgotten                            | 1m    | new     | both       | new     | 3600 | mutating trusts [1], validating trusts [1, 1]
+        the one served is trusted no more    | 1m    | new     | new        | old     | 0    | serve in 0 s
+        somebody else's in place of ours     | 1m    | old     | foreign    | old     | -    | mutating trusts [2]
+        certificate not due                  | 59d   | old     | old        | old     | 60   |
+        certificate due                      | 60d   | old     | old        | old     | 60   | new certificate
+        certificate renewed                  | 240d  | renewed | old        | old     | 60   | serve in 0 s
+        authority not due                    | 242d  | renewed | old        | renewed | 60   |
+        authority due                        | 244d  | renewed | old        | renewed | 60   | new authority
+        asleep for years                     | 3650d | old     | old        | old     | 60   | new authority
+        clock before that of whoever made it | 1m    | early   | early, old | old     | 60   |
+        the same, and nothing better         | 1m    | early   | early      | -       | 60   | serve in 0 s
+        configurations unknown at the start  | 1m    | old     | -          | -       | -    |
+        configurations unknown               | 1m    | new     | -          | old     | -    |
+        a configuration is absent            | 1m    | old     | none       | -       | 0    | serve in 0 s
+    ";
+    for row in table.lines().filter(|row| row.contains('|')) {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [case, time, secret, trusted, serving, trusted_for, expected] = columns[..] else {
+            panic!("{row}");
         };
-        assert_eq!(described(&seen.plan(spread())), *expected, "{case}");
+        let after: jiff::SignedDuration = match time.strip_suffix('d') {
+            Some(days) => DAY * days.parse().unwrap(),
+            None => time.parse().unwrap(),
+        };
+        let (names, configurations) = (names(), configurations(trusted));
+        let seen = Seen {
+            stored: stored(secret).unwrap(),
+            configurations: configurations.as_deref(),
+            serving: stored(serving).and_then(pair),
+            trusted_for: trusted_for.parse().ok().map(Duration::from_secs),
+            names: &names,
+            now: start + after,
+        };
+        assert_eq!(described(&seen.plan(spread())), expected, "{case}");
     }
 }
 

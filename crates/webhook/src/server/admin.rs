@@ -34,7 +34,7 @@ const CONNECTIONS: usize = 64;
 
 /// What the admin port reports on.
 pub(super) struct Admin {
-    pub(super) sources: Vec<Arc<dyn HealthSource>>,
+    pub(super) sources: Vec<Arc<HealthSource>>,
     pub(super) probe: HandshakeProbe,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) metrics: Metrics,
@@ -90,9 +90,7 @@ impl Admin {
             ),
         };
         let mut conditions = vec![phase, self.probe.condition().await];
-        for source in &self.sources {
-            conditions.extend(source.report());
-        }
+        conditions.extend(self.sources.iter().map(|source| source()));
         conditions
     }
 }

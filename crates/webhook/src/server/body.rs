@@ -29,7 +29,7 @@ pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A review waits for memory, and for a slot to be judged in, for at most one part in this many of
 /// its caller's timeout.
-const PATIENCE_SHARE: u32 = 4;
+const QUEUE_SHARE: u32 = 4;
 
 /// A body has stalled if nothing of it has arrived for so long. An API server sends all of it in
 /// microseconds.
@@ -55,8 +55,8 @@ impl Deadline {
     }
 
     /// How long it may wait for others.
-    pub(super) fn patience(self) -> Duration {
-        self.timeout / PATIENCE_SHARE
+    pub(super) fn max_queue_wait(self) -> Duration {
+        self.timeout / QUEUE_SHARE
     }
 }
 
@@ -111,7 +111,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
             let reading = Reading {
                 memory: &reviews.memory,
                 limit: limits.body,
-                patience: deadline.patience(),
+                max_queue_wait: deadline.max_queue_wait(),
             };
             let read = timeout_at(until, reading.read(&mut body)).await;
             read.unwrap_or(Err(RequestError::TooSlow))
@@ -160,7 +160,7 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
 struct Reading<'a> {
     memory: &'a MemoryLimit,
     limit: usize,
-    patience: Duration,
+    max_queue_wait: Duration,
 }
 
 impl Reading<'_> {
@@ -170,7 +170,7 @@ impl Reading<'_> {
         if declared.is_some_and(|length| length > self.limit) {
             return Err(RequestError::TooLarge(self.limit));
         }
-        let mut charge = self.memory.admit(declared, self.patience).await?;
+        let mut charge = self.memory.admit(declared, self.max_queue_wait).await?;
         let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
         let mut admitted = SMALL_BODY;
         while let Some(data) = self.next_data(body).await? {
@@ -181,7 +181,7 @@ impl Reading<'_> {
             if length > admitted {
                 admitted = declared.unwrap_or((2 * length).min(self.limit));
                 self.memory
-                    .admit_large(&mut charge, admitted, self.patience)
+                    .admit_large(&mut charge, admitted, self.max_queue_wait)
                     .await?;
                 // No more than memory was taken for.
                 bytes.reserve_exact(admitted - bytes.len());

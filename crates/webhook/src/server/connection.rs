@@ -23,7 +23,7 @@ use tower::Layer as _;
 
 use super::connections::{Connection, ConnectionGuard, Connections};
 use super::limits::Limits;
-use super::metrics::ConnectionMetrics;
+use super::metrics::Metrics;
 use super::phase::Phase;
 use super::stream::GuardedStream;
 use super::tls::OwnHandshake;
@@ -115,7 +115,7 @@ pub(super) struct Shared {
     pub(super) tls: TlsAcceptor,
     pub(super) own_handshake: OwnHandshake,
     pub(super) limits: Limits,
-    pub(super) metrics: ConnectionMetrics,
+    pub(super) metrics: Metrics,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) warned: Mutex<Option<Instant>>,
 }
@@ -184,7 +184,7 @@ impl Shared {
     }
 
     fn handshake_failed(&self, error: &io::Error) {
-        self.metrics.handshake_failed();
+        self.metrics.handshake_failures.inc();
         let cause = error.get_ref().and_then(|e| e.downcast_ref::<TlsError>());
         match cause {
             Some(TlsError::AlertReceived(alert)) if self.may_warn() => tracing::warn!(

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::body::MAX_TIMEOUT;
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit};
-use super::metrics::{ConnectionMetrics, Held};
+use super::metrics::{Held, Metrics};
 
 /// A client that has read none of its responses for so long is disconnected where memory is
 /// short.
@@ -39,7 +39,7 @@ pub(super) struct Connections {
     /// What pending responses hold; `None` for the admin port.
     memory: Option<MemoryLimit>,
     /// `None` for the admin port, whose connections are not counted.
-    metrics: Option<ConnectionMetrics>,
+    metrics: Option<Metrics>,
     open: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -92,7 +92,7 @@ impl Connections {
         limit: usize,
         age: Duration,
         memory: Option<MemoryLimit>,
-        metrics: Option<ConnectionMetrics>,
+        metrics: Option<Metrics>,
     ) -> Arc<Self> {
         Arc::new(Self {
             limit: limit.max(1),
@@ -108,7 +108,7 @@ impl Connections {
         let mut open = self.open();
         if !self.make_room(&open) {
             if let Some(metrics) = &self.metrics {
-                metrics.refused();
+                metrics.connections_refused.inc();
             }
             return None;
         }
@@ -117,7 +117,7 @@ impl Connections {
         Some(ConnectionGuard {
             connections: Arc::clone(self),
             connection,
-            _counted: self.metrics.as_ref().map(ConnectionMetrics::opened),
+            _counted: self.metrics.as_ref().map(|it| Held::new(&it.connections)),
         })
     }
 
@@ -143,7 +143,7 @@ impl Connections {
     /// Counts a connection that had to make room.
     fn displaced(&self) {
         if let Some(metrics) = &self.metrics {
-            metrics.displaced();
+            metrics.connections_displaced.inc();
         }
     }
 
@@ -396,45 +396,6 @@ mod tests {
         assert_eq!(guards[0].end(&Limits::default(), LONG), None);
         tokio::time::advance(moment).await;
         assert_eq!(guards[0].end(&Limits::default(), LONG), Some(End::Cut));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_nothing_is_cut_where_memory_is_short() {
-        let limits = Limits {
-            small_memory: 0,
-            ..Limits::default()
-        };
-        let short = MemoryLimit::new(&limits);
-        for (memory, end) in [(Some(short), Some(End::Cut)), (None, None)] {
-            let connections = Connections::new(1, LONG, memory, None);
-            let guard = connections.admit(None).unwrap();
-            let mut responses = [guard.connection.begin(), guard.connection.begin()];
-            tokio::time::advance(UNREAD).await;
-            assert_eq!(guard.end(&limits, LONG), None, "being judged");
-            for response in &mut responses {
-                response.ready();
-            }
-            tokio::time::advance(UNREAD).await;
-            let [first, _second] = responses;
-            drop(first);
-            assert_eq!(guard.end(&limits, LONG), None, "one was read");
-            tokio::time::advance(UNREAD).await;
-            assert_eq!(guard.end(&limits, LONG), end);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_closes_and_is_cut_where_that_takes_too_long() {
-        let limits = Limits::default();
-        let (_connections, guards) = full_of(1).await;
-        tokio::time::advance(limits.headers).await;
-        assert_eq!(guards[0].end(&limits, LONG), Some(End::Close));
-        drop(guards[0].connection.begin());
-        tokio::time::advance(limits.headers).await;
-        assert_eq!(guards[0].end(&limits, LONG), None, "it has made a request");
-        assert_eq!(guards[0].end(&limits, limits.headers), Some(End::Close));
-        tokio::time::advance(limits.grace).await;
-        assert_eq!(guards[0].end(&limits, limits.headers), Some(End::Cut));
     }
 
     #[tokio::test(start_paused = true)]

@@ -59,20 +59,8 @@ impl Readiness {
     }
 }
 
-/// Something that readiness depends on. Any `Fn() -> Vec<Readiness>` is one.
+/// Something that readiness depends on.
 ///
 /// Called for each `/readyz` and `/metrics`, so it must return at once, with what it
-/// knows, and the same names every time.
-pub trait HealthSource: Send + Sync + 'static {
-    /// The conditions as they are now.
-    fn report(&self) -> Vec<Readiness>;
-}
-
-impl<F> HealthSource for F
-where
-    F: Fn() -> Vec<Readiness> + Send + Sync + 'static,
-{
-    fn report(&self) -> Vec<Readiness> {
-        self()
-    }
-}
+/// knows, and the same name every time.
+pub type HealthSource = dyn Fn() -> Readiness + Send + Sync;

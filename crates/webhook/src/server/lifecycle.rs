@@ -211,7 +211,7 @@ impl Server {
         options: &Options,
         certificates: Arc<dyn ResolvesServerCert>,
         reviewer: R,
-        sources: Vec<Arc<dyn HealthSource>>,
+        sources: Vec<Arc<HealthSource>>,
         metrics: Metrics,
     ) -> Result<Self, ServerError> {
         let address = options.listen;
@@ -227,18 +227,18 @@ impl Server {
         let tls = server_config(certificates, options.clients.clone())?;
         let (sender, phase) = watch::channel(Phase::Serving);
 
-        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests.clone()));
+        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
         let acceptor = Https(Arc::new(Shared {
             connections: Connections::new(
                 limits.connections,
                 limits.age,
                 Some(reviews.memory.clone()),
-                Some(metrics.connections.clone()),
+                Some(metrics.clone()),
             ),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
             limits,
-            metrics: metrics.connections.clone(),
+            metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),
         }));

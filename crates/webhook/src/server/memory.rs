@@ -51,10 +51,10 @@ impl MemoryLimit {
     pub(super) async fn admit(
         &self,
         length: Option<usize>,
-        patience: Duration,
+        max_queue_wait: Duration,
     ) -> Result<Charge, NoMemory> {
         let body = length.unwrap_or(SMALL_BODY).min(SMALL_BODY);
-        let small = acquire(&self.small, REQUEST + body, patience).await;
+        let small = acquire(&self.small, REQUEST + body, max_queue_wait).await;
         self.charge(small)
     }
 
@@ -76,10 +76,10 @@ impl MemoryLimit {
         &self,
         charge: &mut Charge,
         length: usize,
-        patience: Duration,
+        max_queue_wait: Duration,
     ) -> Result<(), NoMemory> {
         let more = length.saturating_sub(charge.large.num_permits());
-        let more = acquire(&self.large, more, patience).await;
+        let more = acquire(&self.large, more, max_queue_wait).await;
         charge.large.merge(more.ok_or(NoMemory)?);
         Ok(())
     }
@@ -126,14 +126,14 @@ fn permits(count: usize) -> u32 {
 pub(super) async fn acquire(
     semaphore: &Arc<Semaphore>,
     count: usize,
-    patience: Duration,
+    max_queue_wait: Duration,
 ) -> Option<OwnedSemaphorePermit> {
     if let Some(permit) = try_acquire(semaphore, count) {
         return Some(permit);
     }
     let permit = Arc::clone(semaphore).acquire_many_owned(permits(count));
     // The semaphore is never closed.
-    timeout(patience, permit).await.ok()?.ok()
+    timeout(max_queue_wait, permit).await.ok()?.ok()
 }
 
 fn try_acquire(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
@@ -143,11 +143,9 @@ fn try_acquire(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphor
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
     fn memory(small: usize, large: usize) -> MemoryLimit {
         MemoryLimit::new(&Limits {
@@ -157,36 +155,6 @@ mod tests {
         })
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn who_finds_no_memory_waits_and_no_longer_than_it_may() {
-        let memory = memory(REQUEST + 150, 1);
-        let first = memory.admit(Some(100), PATIENCE).await.unwrap();
-        assert!(!memory.is_short());
-        let late = memory.admit(Some(100), PATIENCE).await;
-        assert_eq!(late.map(drop), Err(NoMemory));
-        let mut waiting = std::pin::pin!(memory.admit(Some(100), PATIENCE));
-        assert!(waiting.as_mut().now_or_never().is_none());
-        assert!(memory.is_short(), "one waits");
-        drop(first);
-        let second = waiting.await.unwrap();
-        assert!(!memory.is_short());
-        drop(second);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_small_body_waits_for_large_ones() {
-        let memory = memory(100 * REQUEST, 1_000_000);
-        let mut held = memory.admit(None, PATIENCE).await.unwrap();
-        let admitted = memory.admit_large(&mut held, 600_000, PATIENCE).await;
-        assert_eq!(admitted, Ok(()));
-        let admitted = memory.admit_large(&mut held, 1_000_000, PATIENCE).await;
-        assert_eq!(admitted, Ok(()), "what it has counts");
-        let mut second = memory.admit(None, PATIENCE).await.unwrap();
-        let late = memory.admit_large(&mut second, 1, PATIENCE).await;
-        assert_eq!(late, Err(NoMemory));
-        assert!(memory.admit(Some(100), PATIENCE).await.is_ok());
-    }
-
     #[tokio::test]
     async fn a_response_is_held_in_place_of_its_body() {
         let memory = memory(1_000_000, 1_000_000);
@@ -194,8 +162,10 @@ mod tests {
             let of = |it: &Semaphore| 1_000_000 - it.available_permits();
             (of(&memory.small), of(&memory.large))
         };
-        let mut charge = memory.admit(None, PATIENCE).await.unwrap();
-        let admitted = memory.admit_large(&mut charge, 900_000, PATIENCE).await;
+        let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
+        let admitted = memory
+            .admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT)
+            .await;
         assert_eq!(admitted, Ok(()));
         assert_eq!(held(&memory), (REQUEST + SMALL_BODY, 900_000));
         assert_eq!(memory.hold_response(&mut charge, 500_000), Ok(()));
@@ -205,7 +175,7 @@ mod tests {
         let other = memory.hold_response(&mut memory.try_admit(0).unwrap(), 600_000);
         assert_eq!(other, Err(NoMemory));
         drop(charge);
-        let mut charge = memory.admit(None, PATIENCE).await.unwrap();
+        let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
         assert_eq!(memory.hold_response(&mut charge, 100), Ok(()));
         assert_eq!(held(&memory), (REQUEST + 100, 0));
         drop(charge);
@@ -215,7 +185,7 @@ mod tests {
     #[tokio::test]
     async fn a_denial_longer_than_its_review_needs_nothing_of_large_bodies() {
         let memory = memory(1_000_000, 0);
-        let mut charge = memory.admit(Some(1000), PATIENCE).await.unwrap();
+        let mut charge = memory.admit(Some(1000), MAX_QUEUE_WAIT).await.unwrap();
         assert_eq!(memory.hold_response(&mut charge, 3000), Ok(()));
         assert_eq!(memory.small.available_permits(), 1_000_000 - REQUEST - 3000);
     }

@@ -33,7 +33,5 @@ mod tls;
 pub use health::{HealthSource, HealthState, Readiness};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
-pub use metrics::{
-    EventMetrics, ExpiryMetrics, KeptObjectMetrics, Metrics, ReloadMetrics, ViewGauges, ViewMetrics,
-};
+pub use metrics::{Metrics, Time};
 pub use review::Reviewer;

@@ -24,7 +24,7 @@ use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit, NoMemory, acquire};
-use super::metrics::RequestMetrics;
+use super::metrics::{Held, Metrics};
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
 
@@ -38,7 +38,7 @@ pub(super) struct Reviews<R> {
     pub(super) limits: Limits,
     pub(super) memory: MemoryLimit,
     reviewer: R,
-    metrics: RequestMetrics,
+    metrics: Metrics,
     /// Slots to judge a review in.
     slots: Arc<Semaphore>,
     /// The same for reviews above [`INLINE`].
@@ -46,7 +46,7 @@ pub(super) struct Reviews<R> {
 }
 
 impl<R: Reviewer> Reviews<R> {
-    pub(super) fn new(reviewer: R, limits: Limits, metrics: RequestMetrics) -> Self {
+    pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
         let slots = |count: usize| {
             let count = count.clamp(1, Semaphore::MAX_PERMITS);
             Arc::new(Semaphore::new(count))
@@ -112,7 +112,7 @@ async fn observe<R: Reviewer>(
     let metrics = &reviews.metrics;
     let path = request.uri().path().strip_prefix('/');
     let endpoint = Endpoint::ALL.into_iter().find(|it| path == Some(it.name()));
-    let _in_flight = endpoint.map(|_| metrics.started());
+    let _in_flight = endpoint.map(|_| Held::new(&metrics.in_flight));
     let mut response = next.run(request).await;
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refused(reason);
@@ -145,7 +145,7 @@ impl<R: Reviewer> Reviews<R> {
         };
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.
-        let slot = acquire(slots, 1, body.deadline.patience()).await;
+        let slot = acquire(slots, 1, body.deadline.max_queue_wait()).await;
         let slot = slot.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
@@ -192,7 +192,7 @@ impl<R: Reviewer> Reviews<R> {
                 .await
         };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
-            self.metrics.panicked();
+            self.metrics.panics.inc();
             tracing::error!(
                 endpoint = endpoint.name(),
                 bytes = bytes.len(),
