@@ -221,37 +221,19 @@ mod tests {
 
     #[test]
     fn kinds_are_read_as_kubectl_reads_them() {
-        let workload = |kind| Some(Kind::Workload(kind));
+        let deployment = Some(Kind::Workload(WorkloadKind::Deployment));
+        let set = Some(Kind::Workload(WorkloadKind::StatefulSet));
+        let pod = Some(Kind::Workload(WorkloadKind::Pod));
         let cases = [
             ("web", None, None, "web"),
-            ("pod/web-1", None, workload(WorkloadKind::Pod), "web-1"),
-            (
-                "deploy/web",
-                None,
-                workload(WorkloadKind::Deployment),
-                "web",
-            ),
-            (
-                "Deployment/web",
-                None,
-                workload(WorkloadKind::Deployment),
-                "web",
-            ),
-            (
-                "deployments/web",
-                None,
-                workload(WorkloadKind::Deployment),
-                "web",
-            ),
-            ("sts/db", None, workload(WorkloadKind::StatefulSet), "db"),
+            ("pod/web-1", None, pod, "web-1"),
+            ("deploy/web", None, deployment, "web"),
+            ("Deployment/web", None, deployment, "web"),
+            ("deployments/web", None, deployment, "web"),
+            ("sts/db", None, set, "db"),
             ("pvc/data", None, Some(Kind::Claim), "data"),
             ("shop/web", Some("shop"), None, "web"),
-            (
-                "shop/deploy/web",
-                Some("shop"),
-                workload(WorkloadKind::Deployment),
-                "web",
-            ),
+            ("shop/deploy/web", Some("shop"), deployment, "web"),
         ];
         for (text, namespace, kind, name) in cases {
             let expected = Target {

@@ -80,24 +80,9 @@ async fn run(
                 cluster.complete_list(kind);
                 statuses.synced(kind);
             }
-            Ok(Event::InitApply(raw) | Event::Apply(raw)) => match raw.read(kind) {
-                Ok(object) => {
-                    cluster.apply(object);
-                    statuses.event(kind, true);
-                }
-                Err(error) => {
-                    // The object in the snapshot is outdated.
-                    cluster.remove(kind, raw.namespace(), raw.name());
-                    statuses.event(kind, false);
-                    tracing::warn!(
-                        resource = watched.plural(),
-                        namespace = raw.namespace(),
-                        name = raw.name(),
-                        %error,
-                        "The API server sent a malformed object, which is ignored."
-                    );
-                }
-            },
+            Ok(Event::InitApply(raw) | Event::Apply(raw)) => {
+                take(watched, &raw, cluster, statuses);
+            }
             Ok(Event::Delete(raw)) => {
                 cluster.remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
@@ -109,6 +94,28 @@ async fn run(
         }
     }
     Ended::Stopped
+}
+
+/// Takes an object over.
+fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &Statuses) {
+    let kind = watched.kind;
+    let object = raw.read(kind);
+    let is_readable = object.is_ok();
+    match object {
+        Ok(object) => cluster.apply(object),
+        Err(error) => {
+            // The object in the snapshot is outdated.
+            cluster.remove(kind, raw.namespace(), raw.name());
+            tracing::warn!(
+                resource = watched.plural(),
+                namespace = raw.namespace(),
+                name = raw.name(),
+                %error,
+                "The API server sent a malformed object, which is ignored."
+            );
+        }
+    }
+    statuses.event(kind, is_readable);
 }
 
 /// API servers before 1.27, or without the feature, reject the request as invalid.

@@ -20,11 +20,11 @@ use super::output::{ReportArgs, complain, exit_code, print_report, write_report}
 use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
-use engine::verdict::Mode;
+use engine::verdict::{EffectivePolicy, Mode};
 use files::replace;
 use manifest::find::Exclude;
 use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
-use report::{Format, Report, safe};
+use report::{Format, Report, Unread, safe};
 use source::facts;
 use source::policy_file::{self, PolicyFileError};
 
@@ -93,6 +93,11 @@ impl CheckOptions {
     pub(super) const fn reads_cluster(&self) -> bool {
         self.cluster || self.access.is_given()
     }
+
+    /// Whether files are edited, or what would change is printed.
+    const fn edits(&self) -> bool {
+        self.fix || self.diff
+    }
 }
 
 fn remedy(name: &str) -> Result<RemedyChoice, String> {
@@ -109,17 +114,7 @@ pub(super) fn run(options: &CheckOptions) -> ExitCode {
 
 fn check(options: &CheckOptions) -> Result<u8, CommandError> {
     let repository = Repository::around_here();
-    let policy = match &options.config {
-        Some(file) => Some(file.clone()),
-        None => repository.policy_for(&options.paths),
-    };
-    if let Some(file) = &policy {
-        let refused = |source| PolicyFileError::Read {
-            path: file.clone(),
-            source,
-        };
-        repository.refuse_to_leave(file).map_err(refused)?;
-    }
+    let policy = policy(options, &repository)?;
     let effective = policy_file::effective(policy.as_deref())?;
     let earlier = options.report.earlier()?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
@@ -128,13 +123,6 @@ fn check(options: &CheckOptions) -> Result<u8, CommandError> {
         ..options.render.clone()
     };
     let facts = facts(options)?;
-    let edits = options.fix || options.diff;
-    // Files that a kustomization takes as they are can be edited where they stand.
-    let kustomizations = if edits {
-        Kustomizations::InPlace
-    } else {
-        Kustomizations::Rendered
-    };
     let paths = Paths::find(Input {
         paths: &options.paths,
         exclude: &exclude,
@@ -152,26 +140,16 @@ fn check(options: &CheckOptions) -> Result<u8, CommandError> {
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
-    let mut parsed = read(kustomizations, facts)?;
-    if edits {
-        let repair = Repair {
-            parsed: &parsed,
-            effective: &effective,
-            mode: Mode::Repair {
-                remedy: options.remedy,
-            },
-            files: &repository,
-        };
-        let mut edits = repair.edits();
-        if options.diff {
-            edits.diff(&repository);
-        } else {
-            write_edits(&mut edits);
-        }
-        print_edits(options, &edits)?;
-        parsed = read(Kustomizations::Rendered, parsed.facts)?;
-        parsed.refuse(edits.failed);
-    }
+    let parsed = if options.edits() {
+        // Files that a kustomization takes as they are can be edited where they stand.
+        let parsed = read(Kustomizations::InPlace, facts)?;
+        let failed = edit(options, &parsed, &effective, &repository)?;
+        let mut parsed = read(Kustomizations::Rendered, parsed.facts)?;
+        parsed.refuse(failed);
+        parsed
+    } else {
+        read(Kustomizations::Rendered, facts)?
+    };
     let mut report = parsed.report(&effective, &repository, options.report.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -190,6 +168,48 @@ fn check(options: &CheckOptions) -> Result<u8, CommandError> {
     };
     hints.add_to(&mut report);
     finish(options, &report)
+}
+
+/// The policy file that is named, or the nearest.
+fn policy(
+    options: &CheckOptions,
+    repository: &Repository,
+) -> Result<Option<PathBuf>, PolicyFileError> {
+    let named = options.config.clone();
+    let policy = named.or_else(|| repository.policy_for(&options.paths));
+    if let Some(path) = &policy {
+        let refused = |source| PolicyFileError::Read {
+            path: path.clone(),
+            source,
+        };
+        repository.refuse_to_leave(path).map_err(refused)?;
+    }
+    Ok(policy)
+}
+
+/// Edits the files, or prints what would change. The files that could not be edited.
+fn edit(
+    options: &CheckOptions,
+    parsed: &Parsed,
+    effective: &EffectivePolicy,
+    repository: &Repository,
+) -> Result<Vec<Unread>, CommandError> {
+    let repair = Repair {
+        parsed,
+        effective,
+        mode: Mode::Repair {
+            remedy: options.remedy,
+        },
+        files: repository,
+    };
+    let mut edits = repair.edits();
+    if options.diff {
+        edits.diff(repository);
+    } else {
+        write_edits(&mut edits);
+    }
+    print_edits(options, &edits)?;
+    Ok(edits.failed)
 }
 
 /// Writes the edited files.
@@ -258,7 +278,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
             None => complain(&format!("{file}: {message}")),
         }
     }
-    let aside = is_for_people(options.report.format) && (options.fix || options.diff);
+    let aside = is_for_people(options.report.format) && options.edits();
     if aside {
         let (format, terminal) = (options.report.format, io::stderr().is_terminal());
         let style = options.report.style(terminal);

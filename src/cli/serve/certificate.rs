@@ -123,25 +123,30 @@ mod tests {
     use jiff::ToSpan;
 
     use super::*;
+    use webhook::server::HealthState;
 
     #[test]
     fn readiness_follows_the_certificate() {
         let now = Timestamp::now();
         let cases = [
-            ("fresh", now, "ready"),
-            ("before its time", now - (24 * 3).hours(), "not-ready"),
-            ("after its time", now + (24 * 367).hours(), "not-ready"),
+            ("fresh", now, HealthState::Ready),
+            (
+                "before its time",
+                now - (24 * 3).hours(),
+                HealthState::NotReady,
+            ),
+            (
+                "after its time",
+                now + (24 * 367).hours(),
+                HealthState::NotReady,
+            ),
         ];
         let made = SelfSigned::generate(&[], now).unwrap();
         let certificates = Certificates::new(made.pair);
         for (case, at, expected) in cases {
-            assert_eq!(
-                condition(&certificates, at).state.as_str(),
-                expected,
-                "{case}"
-            );
+            assert_eq!(condition(&certificates, at).state, expected, "{case}");
         }
         let none = condition(&Certificates::default(), now);
-        assert_eq!(none.state.as_str(), "not-ready");
+        assert_eq!(none.state, HealthState::NotReady);
     }
 }

@@ -70,33 +70,19 @@ impl Rollbacks {
         if rests_on_replica_sets && !verdict.may_be_overridden {
             return verdict;
         }
-        let owner = update.owner();
-        let found = match self {
-            Self::Files(files) => Ok(files.find(&owner, update.template)),
-            Self::Live(live) => match view.live().and_then(Informer::client) {
-                Some(client) => {
-                    live.find(&client, &owner, update.template, asker, deadline)
-                        .await
-                }
-                None => Err(RevisionsError::Late {
-                    resource: "revisions",
-                }),
-            },
-        };
-        let found = found.map_err(|error| error.to_string());
-        match found
-            .and_then(|revisions| update.rests_on(&revisions).map(Option::<&Revision>::cloned))
-        {
-            Ok(Some(revision)) => {
-                let Revision {
-                    kind,
-                    name,
-                    number,
-                    created,
-                    pods,
-                    ready,
-                    ..
-                } = revision;
+        let revisions = self.revisions(view, &update, asker, deadline).await;
+        let revisions = revisions.map_err(|error| error.to_string());
+        let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
+        match found {
+            Ok(Some(Revision {
+                kind,
+                name,
+                number,
+                created,
+                pods,
+                ready,
+                ..
+            })) => {
                 tracing::info!(
                     object = %received.reference(), endpoint = endpoint.name(),
                     user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
@@ -107,12 +93,30 @@ impl Rollbacks {
                 ))
             }
             Ok(None) => verdict,
-            Err(error) => view.unconfirmed(
-                verdict,
-                received,
-                &format!("it may be a rollback, and {error}"),
-            ),
+            Err(error) => {
+                let why = format!("it may be a rollback, and {error}");
+                view.unconfirmed(verdict, received, &why)
+            }
         }
+    }
+
+    async fn revisions(
+        &self,
+        view: &FactSource,
+        update: &TemplateUpdate<'_>,
+        asker: Asker<'_>,
+        deadline: Instant,
+    ) -> Result<Vec<Revision>, RevisionsError> {
+        let (owner, template) = (update.owner(), update.template);
+        let live = match self {
+            Self::Files(files) => return Ok(files.find(&owner, template)),
+            Self::Live(live) => live,
+        };
+        let client = view.live().and_then(Informer::client);
+        let client = client.ok_or(RevisionsError::Late {
+            resource: "revisions",
+        })?;
+        live.find(&client, &owner, template, asker, deadline).await
     }
 }
 

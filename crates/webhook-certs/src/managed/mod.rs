@@ -28,8 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Certificates;
 use super::pair::ServingPair;
 use objects::{Objects, Written};
-use plan::{Seen, Spread, Trust, Write};
-use stored::{Data, IssuedSecret};
+use plan::{Patch, Seen, Spread, Trust, Write};
+use stored::{Data, Issued, IssuedSecret};
 
 pub use objects::ManagedError;
 
@@ -210,42 +210,51 @@ impl Manager<'_> {
                     Err(error) => failure = Some(error),
                 }
             }
-            let mut patched = false;
-            for patch in &plan.patches {
-                let kind = patch.configuration.kind;
-                match self.objects.patch(patch).await {
-                    Ok(Written::Yes) => {
-                        tracing::info!(kind, "The caBundles were updated.");
-                        patched = true;
-                    }
-                    Ok(Written::Conflict) => patched = true,
-                    Err(error) => failure = Some(error),
-                }
-            }
-            if patched {
+            if self.patch(&plan.patches, &mut failure).await {
                 continue;
             }
-            let mut wait = pace.look;
-            match (plan.serve_in, stored) {
+            let wait = match (plan.serve_in, stored) {
                 (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
-                    let served = Served {
-                        pair: issued.pair,
-                        authority_not_after: issued.authority.not_after(),
-                    };
-                    tracing::info!(
-                        expires = %served.pair.not_after(),
-                        authority_expires = %served.authority_not_after,
-                        "New connections use the certificate in the Secret.",
-                    );
-                    self.certificates.replace(Arc::clone(&served.pair));
-                    attempted(Ok(&served));
+                    attempted(Ok(&self.serve(*issued)));
+                    pace.look
                 }
-                (Some(after), _) => wait = wait.min(after),
-                (None, _) => {}
-            }
+                (Some(after), _) => pace.look.min(after),
+                (None, _) => pace.look,
+            };
             return failure.map_or(Ok(wait), Err);
         }
         Ok(Duration::ZERO)
+    }
+
+    /// Writes the caBundles. Whether one may have changed.
+    async fn patch(&self, patches: &[Patch<'_>], failure: &mut Option<ManagedError>) -> bool {
+        let mut patched = false;
+        for patch in patches {
+            match self.objects.patch(patch).await {
+                Ok(Written::Yes) => {
+                    let kind = patch.configuration.kind;
+                    tracing::info!(kind, "The caBundles were updated.");
+                    patched = true;
+                }
+                Ok(Written::Conflict) => patched = true,
+                Err(error) => *failure = Some(error),
+            }
+        }
+        patched
+    }
+
+    fn serve(&self, issued: Issued) -> Served {
+        let served = Served {
+            pair: issued.pair,
+            authority_not_after: issued.authority.not_after(),
+        };
+        tracing::info!(
+            expires = %served.pair.not_after(),
+            authority_expires = %served.authority_not_after,
+            "New connections use the certificate in the Secret.",
+        );
+        self.certificates.replace(Arc::clone(&served.pair));
+        served
     }
 
     async fn write(

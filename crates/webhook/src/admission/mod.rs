@@ -72,7 +72,7 @@ pub enum Decision {
 
 impl Decision {
     /// Every decision.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Allowed,
         Self::Warned,
         Self::Patched,

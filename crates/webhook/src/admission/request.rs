@@ -85,7 +85,7 @@ pub enum Operation {
 
 impl Operation {
     /// The operations in which objects of any kind are judged.
-    pub const JUDGED: [Self; 2] = [Self::Create, Self::Update];
+    pub(crate) const JUDGED: [Self; 2] = [Self::Create, Self::Update];
 
     /// What an API server calls so.
     fn of(word: &str) -> Self {

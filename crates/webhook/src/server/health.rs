@@ -14,7 +14,7 @@ pub enum HealthState {
 
 impl HealthState {
     /// The word at the start of a line of `/readyz`.
-    pub const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
             Self::Degraded => "degraded",

@@ -72,21 +72,15 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The address of the webhook port cannot be bound.
+    /// The address of a port cannot be bound.
     #[error(
-        "The webhook port cannot listen on {address}: {source}. Choose another address with --listen."
+        "The {port} port cannot listen on {address}: {source}. Choose another address with {flag}."
     )]
     Listen {
-        /// The requested address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The address of the admin port cannot be bound.
-    #[error(
-        "The admin port cannot listen on {address}: {source}. Choose another address with --admin."
-    )]
-    Admin {
+        /// `webhook` or `admin`.
+        port: &'static str,
+        /// The flag that gives its address.
+        flag: &'static str,
         /// The requested address.
         address: SocketAddr,
         /// What the system said.
@@ -189,9 +183,14 @@ impl Port {
 }
 
 impl Admin {
-    fn serve(self, listener: TcpListener) -> io::Result<Port> {
+    fn serve(self, listener: TcpListener) -> Result<Port, ServerError> {
         let handle = Handle::new();
-        let ended = self.spawn(listener.into_std()?, handle.clone())?;
+        let listener = listener.into_std();
+        let spawned = listener.and_then(|listener| self.spawn(listener, handle.clone()));
+        let ended = spawned.map_err(|error| ServerError::Stopped {
+            port: "admin",
+            reason: error.to_string(),
+        })?;
         let ended = async { ended.await.map_err(io::Error::other)? };
         Ok(Port {
             name: "admin",
@@ -214,12 +213,8 @@ impl Server {
         sources: Vec<Arc<HealthSource>>,
         metrics: Metrics,
     ) -> Result<Self, ServerError> {
-        let address = options.listen;
-        let failed = |source| ServerError::Listen { address, source };
-        let (listener, listen) = bind(address).map_err(failed)?;
-        let address = options.admin;
-        let failed = |source| ServerError::Admin { address, source };
-        let (admin_listener, admin) = bind(address).map_err(failed)?;
+        let (listener, listen) = bind("webhook", "--listen", options.listen)?;
+        let (admin_listener, admin) = bind("admin", "--admin", options.admin)?;
 
         let limits = options.limits;
         let own_handshake = OwnHandshake::default();
@@ -264,7 +259,7 @@ impl Server {
             drain_timeout: options.drain_timeout,
             phase: Shutdown(Arc::new(sender)),
             webhook,
-            probes: probes.serve(admin_listener).map_err(failed)?,
+            probes: probes.serve(admin_listener)?,
         })
     }
 
@@ -326,9 +321,19 @@ impl Server {
 }
 
 /// Listens at an address; returns it with the port that was chosen.
-fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
-    let listener = listen_at(address)?;
-    let bound = listener.local_addr()?;
+fn bind(
+    port: &'static str,
+    flag: &'static str,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let listener = listen_at(address);
+    let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
+    let (bound, listener) = bound.map_err(|source| ServerError::Listen {
+        port,
+        flag,
+        address,
+        source,
+    })?;
     Ok((listener, bound))
 }
 
