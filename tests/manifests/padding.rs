@@ -1,8 +1,19 @@
 //! Objects padded to what etcd takes: no list makes one pass unjudged.
+//!
+//! What they cost the API server is measured, and not asserted:
+//!
+//! ```text
+//! cargo test --release --test manifests measure -- --ignored --nocapture
+//! ```
 
+use std::time::{Duration, Instant};
+
+use axum::http::{Method, Request};
+use kube::Error;
 use serde_json::{Value, json};
 
-use crate::installed::{client_config, register_changed};
+use crate::harness::{self, ControlPlane, GuardOptions};
+use crate::installed::{DEADLINE, client_config, register_changed};
 use crate::requests::{Snapshot, of_claim, workload};
 
 /// Bytes of padding; etcd takes 1.5 MiB of the object as the API server encodes it.
@@ -78,12 +89,18 @@ const LISTS: [Case; 10] = [
     ),
 ];
 
-#[test]
-fn no_list_makes_an_object_pass_unjudged() {
-    let Some(cluster) = Snapshot::start() else {
-        return;
-    };
-    let plane = &cluster.plane;
+/// A Deployment with a list of so many bytes whose pod may run on either node.
+fn padded(name: &str, (_, entry, put): Case, bytes: usize, spec: &Value) -> Value {
+    let one = entry(0).to_string().len() + 5;
+    let volumes = of_claim("one");
+    let object = workload("Deployment", name, &volumes, &json!({ "spec": spec }));
+    let mut object: Value = serde_json::from_str(&object).unwrap();
+    let list = (0..bytes / one).map(entry).collect();
+    put(&mut object["spec"]["template"]["spec"], list);
+    object
+}
+
+fn two_nodes(plane: &ControlPlane) {
     for name in ["padded-a", "padded-b"] {
         let labels = json!({"kubernetes.io/hostname": name});
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
@@ -91,27 +108,178 @@ fn no_list_makes_an_object_pass_unjudged() {
             .kubectl(&["create", "-f", "-"], Some(&node.to_string()))
             .success();
     }
+}
+
+/// What the API server makes of a Deployment.
+fn send(
+    plane: &ControlPlane,
+    method: Method,
+    (namespace, rest): (&str, &str),
+    body: &[u8],
+) -> Result<(), Error> {
+    let content = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(format!(
+            "/apis/apps/v1/namespaces/{namespace}/deployments{rest}"
+        ))
+        .header("content-type", content)
+        .body(body.to_vec())
+        .unwrap();
+    plane
+        .block_on(plane.client().request_text(request))
+        .map(drop)
+}
+
+#[test]
+fn no_list_makes_an_object_pass_unjudged() {
+    let Some(cluster) = Snapshot::start() else {
+        return;
+    };
+    let plane = &cluster.plane;
+    two_nodes(plane);
     // A debug build is slow, and whether it is in time is no question here.
     register_changed(plane, "fencing", |_, webhook| {
         webhook["clientConfig"] = client_config(plane, &cluster.guard, webhook);
         webhook["timeoutSeconds"] = json!(30);
     });
     let mut passed = Vec::new();
-    for (name, entry, put) in LISTS {
-        let one = entry(0).to_string().len() + 5;
-        let object = workload("Deployment", "padded", &of_claim("one"), &json!({}));
-        let mut object: Value = serde_json::from_str(&object).unwrap();
-        let list = (0..PADDING / one).map(entry).collect();
-        put(&mut object["spec"]["template"]["spec"], list);
-        let create = ["create", "--dry-run=server", "--validate=ignore", "-f", "-"];
-        let output = cluster.run(&create, Some(&object.to_string()));
-        if !output
-            .stderr
-            .contains("multi-attach-guard.dev\" denied the request")
-        {
-            let said: String = output.stderr.chars().take(500).collect();
-            passed.push(format!("{name}: {said}"));
-        }
+    for (at, case) in LISTS.into_iter().enumerate() {
+        let mut expect_denial = |what: &str, sent: Result<(), Error>| {
+            let said = sent.map_or_else(|error| error.to_string(), |()| "passed".to_owned());
+            if !said.contains("multi-attach-guard.dev\" denied the request") {
+                let said: String = said.chars().take(500).collect();
+                passed.push(format!("{}, {what}: {said}", case.0));
+            }
+        };
+        let name = format!("padded-{at}");
+        let object = padded(&name, case, PADDING, &json!({})).to_string();
+        let created = (&*cluster.namespace, "?dryRun=All");
+        expect_denial(
+            "created",
+            send(plane, Method::POST, created, object.as_bytes()),
+        );
+        // Without pods it passes, so that it is stored; with its defaults it may be too large.
+        let idle = json!({"replicas": 0, "paused": true});
+        let store = |bytes: usize| {
+            let idle = padded(&name, case, bytes, &idle).to_string();
+            send(
+                plane,
+                Method::POST,
+                (&cluster.namespace, ""),
+                idle.as_bytes(),
+            )
+        };
+        store(PADDING).or_else(|_| store(PADDING / 2)).unwrap();
+        let started = format!("/{name}?dryRun=All");
+        let change = br#"{"spec": {"replicas": 1}}"#;
+        let started = (&*cluster.namespace, &*started);
+        expect_denial("updated", send(plane, Method::PATCH, started, change));
     }
     assert!(passed.is_empty(), "{passed:#?}");
+}
+
+/// Turns of creates without the guard and with it, and creates of one turn.
+const TURNS: usize = 3;
+const OF_A_TURN: usize = 2;
+
+/// A namespace that neither the webhooks nor the policies look at.
+const LEFT_OUT: &str = "multi-attach-guard";
+
+#[test]
+#[ignore = "a measurement"]
+fn measure_the_time_of_the_largest_objects() {
+    let Some(cluster) = Snapshot::start() else {
+        return;
+    };
+    let plane = &cluster.plane;
+    two_nodes(plane);
+    println!("| list | bytes | strategy | refused | ms | with | ratio | CPU ms | with | ratio |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    print_times(&cluster, "webhooks");
+    let component = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/manifests/components/admission-policies"
+    );
+    for file in ["crd.yaml", "policies.yaml"] {
+        let file = format!("{component}/{file}");
+        plane.kubectl(&["apply", "-f", &file], None).success();
+    }
+    let options = GuardOptions {
+        arguments: vec!["--admission-policies".to_owned()],
+        ..GuardOptions::default()
+    };
+    let _writer = plane.guard("facts", &options);
+    harness::wait_until("the facts about the claim", DEADLINE, || {
+        let facts = cluster.run(&["get", "volumefacts", "-o=json"], None);
+        let is_there = facts.stdout.contains("\"one\"");
+        is_there.then_some(()).ok_or_else(|| format!("{facts:?}"))
+    })
+    .unwrap();
+    print_times(&cluster, "webhooks and policies");
+}
+
+/// The medians of a create, and the API server's CPU time for one, which other programs on the
+/// machine change least.
+fn print_times(cluster: &Snapshot, what: &str) {
+    let plane = &cluster.plane;
+    for case in LISTS {
+        for strategy in ["Recreate", "RollingUpdate"] {
+            let object = padded(
+                "padded",
+                case,
+                PADDING,
+                &json!({"strategy": {"type": strategy}}),
+            );
+            let body = object.to_string().into_bytes();
+            let mut spent = [(); 2].map(|()| (Vec::new(), 0.0));
+            let mut refused = 0;
+            for _ in 0..TURNS {
+                for (namespace, (times, cpu)) in
+                    [LEFT_OUT, &cluster.namespace].iter().zip(&mut spent)
+                {
+                    let before = cpu_seconds(plane);
+                    for _ in 0..OF_A_TURN {
+                        let began = Instant::now();
+                        let sent = send(plane, Method::POST, (namespace, "?dryRun=All"), &body);
+                        times.push(began.elapsed());
+                        assert!(sent.is_ok() || *namespace != LEFT_OUT, "{sent:?}");
+                        refused += usize::from(sent.is_err());
+                    }
+                    *cpu += cpu_seconds(plane) - before;
+                }
+            }
+            let all = TURNS * OF_A_TURN;
+            let [without, with] =
+                spent.map(|(times, cpu)| [median_in_ms(times), cpu * 1e3 / all as f64]);
+            let columns = [0, 1].map(|at| {
+                let (without, with) = (without[at], with[at]);
+                format!("{without:.0} | {with:.0} | {:.2}", with / without)
+            });
+            println!(
+                "| {}, {what} | {} | {strategy} | {refused} of {all} | {} |",
+                case.0,
+                body.len(),
+                columns.join(" | "),
+            );
+        }
+    }
+}
+
+fn cpu_seconds(plane: &ControlPlane) -> f64 {
+    let request = Request::get("/metrics").body(Vec::new()).unwrap();
+    let metrics = plane
+        .block_on(plane.client().request_text(request))
+        .unwrap();
+    let mut lines = metrics.lines();
+    let seconds = lines.find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
+    seconds.unwrap().parse().unwrap()
+}
+
+fn median_in_ms(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e3
 }
