@@ -134,9 +134,9 @@ pub fn run(cli: &Cli) -> ExitCode {
                 error.exit_code()
             }
         },
-        Command::Check(options) => check::run(options),
-        Command::Audit(options) => audit::run(options),
-        Command::Diagnose(options) => diagnose::run(options),
+        Command::Check(options) => output::exit_code(check::run(options)),
+        Command::Audit(options) => output::exit_code(audit::run(options)),
+        Command::Diagnose(options) => output::exit_code(diagnose::run(options)),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),

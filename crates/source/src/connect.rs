@@ -1,7 +1,7 @@
 //! Connects to the API server.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use kube::client::{Body, ClientBuilder};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout_at};
@@ -120,22 +120,16 @@ impl Access {
     ///
     /// When neither is there, or the context is not in the kubeconfig.
     pub async fn config(&self) -> Result<Config, ConnectError> {
-        let config = match (&self.kubeconfig, &self.context) {
-            (Some(file), _) => self.read_file(file).await,
-            (None, Some(context)) => from_context(context).await,
-            (None, None) => from_environment().await,
-        };
-        config.map(|mut config| {
-            // The kubeconfig may name one, too.
-            if let Some(user) = &self.impersonate {
-                let groups = self.impersonate_groups.clone();
-                config.auth_info.impersonate = Some(user.clone());
-                config.auth_info.impersonate_groups = Some(groups).filter(|it| !it.is_empty());
-            }
-            config.connect_timeout = Some(CONNECT_TIMEOUT);
-            config.read_timeout = Some(READ_TIMEOUT);
-            config
-        })
+        let mut config = self.read().await?;
+        // The kubeconfig may name one, too.
+        if let Some(user) = &self.impersonate {
+            let groups = self.impersonate_groups.clone();
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = Some(groups).filter(|it| !it.is_empty());
+        }
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        config.read_timeout = Some(READ_TIMEOUT);
+        Ok(config)
     }
 
     /// What the user calls the cluster: the kubeconfig's name for it. `None` in a pod without a
@@ -153,42 +147,35 @@ impl Access {
         Some(named.context?.cluster)
     }
 
-    async fn read_file(&self, file: &Path) -> Result<Config, ConnectError> {
+    async fn read(&self) -> Result<Config, ConnectError> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
         };
-        let read = async {
-            let kubeconfig = Kubeconfig::read_from(file)?;
-            Config::from_custom_kubeconfig(kubeconfig, &options).await
+        if let Some(file) = &self.kubeconfig {
+            let read = async {
+                let kubeconfig = Kubeconfig::read_from(file)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await
+            };
+            return read.await.map_err(|error| ConnectError::File {
+                file: file.clone(),
+                reason: error.to_string(),
+            });
+        }
+        let error = match Config::from_kubeconfig(&options).await {
+            Ok(config) => return Ok(config),
+            Err(error) => error.to_string(),
         };
-        read.await.map_err(|error| ConnectError::File {
-            file: file.to_owned(),
-            reason: error.to_string(),
-        })
-    }
-}
-
-async fn from_context(context: &str) -> Result<Config, ConnectError> {
-    let options = KubeConfigOptions {
-        context: Some(context.to_owned()),
-        ..KubeConfigOptions::default()
-    };
-    Config::from_kubeconfig(&options)
-        .await
-        .map_err(|error: KubeconfigError| ConnectError::Context {
-            context: context.to_owned(),
-            reason: error.to_string(),
-        })
-}
-
-async fn from_environment() -> Result<Config, ConnectError> {
-    match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
-        Ok(config) => Ok(config),
-        Err(kubeconfig) => Config::incluster().map_err(|in_cluster| ConnectError::NoCluster {
-            kubeconfig: kubeconfig.to_string(),
-            in_cluster: in_cluster.to_string(),
-        }),
+        match &self.context {
+            Some(context) => Err(ConnectError::Context {
+                context: context.clone(),
+                reason: error,
+            }),
+            None => Config::incluster().map_err(|in_cluster| ConnectError::NoCluster {
+                kubeconfig: error,
+                in_cluster: in_cluster.to_string(),
+            }),
+        }
     }
 }
 

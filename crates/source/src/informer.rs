@@ -363,7 +363,7 @@ impl Informer {
     #[must_use]
     pub fn into_cluster(mut self) -> Snapshot {
         self.tasks.abort_all();
-        self.shared.cluster.take()
+        std::mem::take(&mut self.shared.cluster.write())
     }
 
     fn unreachable(&self) -> Option<String> {

@@ -71,7 +71,7 @@ impl ObjectLookup {
         let found = requests.into_iter().map(|request| async move {
             let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
             let found = found.unwrap_or(Lookup::NotSynced);
-            self.counts.of(&found).fetch_add(1, Ordering::Relaxed);
+            self.counts.counter(&found).fetch_add(1, Ordering::Relaxed);
             (request, found)
         });
         join_all(found).await
@@ -112,7 +112,7 @@ impl ObjectLookup {
 }
 
 impl Counts {
-    const fn of(&self, found: &Found) -> &AtomicU64 {
+    const fn counter(&self, found: &Found) -> &AtomicU64 {
         match found {
             Lookup::Found(_) => &self.found,
             Lookup::Absent => &self.absent,
@@ -127,7 +127,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
         namespace,
         name,
     } = request;
-    let Some(watched) = Watched::of(*kind) else {
+    let Some(watched) = Watched::find(*kind) else {
         return Lookup::NotSynced;
     };
     let resource = watched.api_resource();

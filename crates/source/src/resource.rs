@@ -61,7 +61,7 @@ const fn watched(kind: ObjectKind) -> Watched {
 
 impl Watched {
     /// The resource of that kind, if it is watched or looked up.
-    pub(super) fn of(kind: ObjectKind) -> Option<Self> {
+    pub(super) fn find(kind: ObjectKind) -> Option<Self> {
         let mut known = WATCHED.into_iter().chain([LEASE]);
         known.find(|watched| watched.kind == kind)
     }

@@ -151,7 +151,8 @@ impl LiveRevisions {
         asker: Asker<'_>,
         deadline: Instant,
     ) -> Result<Vec<Revision>, RevisionsError> {
-        let Some(resource) = Resource::of(owner.kind).filter(|_| is_name(owner.namespace)) else {
+        let Some(resource) = Resource::for_owner(owner.kind).filter(|_| is_name(owner.namespace))
+        else {
             return Ok(Vec::new());
         };
         let late = RevisionsError::Late {
@@ -244,8 +245,8 @@ impl<'d> Compared<'d> {
     /// resource that it is made from.
     fn number(&self, template: &RawValue) -> Option<u64> {
         match self.kind {
-            WorkloadKind::Rollout => self.digester.of(&with_defaults(template)?),
-            _ => self.digester.of(template),
+            WorkloadKind::Rollout => self.digester.number(&with_defaults(template)?),
+            _ => self.digester.number(template),
         }
     }
 }
@@ -254,7 +255,7 @@ impl<'d> Compared<'d> {
 #[must_use]
 pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
     let digester = Digester::default();
-    digester.of(a) == digester.of(b)
+    digester.number(a) == digester.number(b)
 }
 
 fn revision(document: &Value) -> Option<(&'static Resource, String)> {
@@ -290,7 +291,7 @@ static RESOURCES: [Resource; 2] = [
 ];
 
 impl Resource {
-    fn of(owner: WorkloadKind) -> Option<&'static Self> {
+    fn for_owner(owner: WorkloadKind) -> Option<&'static Self> {
         RESOURCES.iter().find(|it| it.owners.contains(&owner))
     }
 

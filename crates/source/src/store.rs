@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use engine::model::object::{Object, ObjectKind};
+use engine::model::object::Object;
 use engine::snapshot::{Snapshot, StoredObject};
 
 /// A [`Snapshot`] behind a lock that is held for one change, or for one judgement.
@@ -22,33 +22,13 @@ impl SnapshotStore {
         }
     }
 
-    /// As [`Snapshot::remove`].
-    pub(super) fn remove(&self, kind: ObjectKind, namespace: &str, name: &str) {
-        self.write().remove(kind, namespace, name);
-    }
-
-    /// As [`Snapshot::begin_list`].
-    pub(super) fn begin_list(&self, kind: ObjectKind) {
-        self.write().begin_list(kind);
-    }
-
-    /// As [`Snapshot::synced`].
-    pub(super) fn complete_list(&self, kind: ObjectKind) {
-        self.write().synced(kind);
-    }
-
-    /// Takes the snapshot and leaves an empty one.
-    pub(super) fn take(&self) -> Snapshot {
-        std::mem::take(&mut *self.write())
-    }
-
     // A lock poisoned by a panic is used all the same: every look-up checks what it finds,
     // and a change that is half made matters less than no verdicts at all.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Snapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Snapshot> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Snapshot> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

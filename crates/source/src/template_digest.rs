@@ -21,7 +21,7 @@ impl Digester {
     /// The number of a template without what controllers add to it, and without what says
     /// nothing: to Kubernetes, a list that is empty is one that is not there
     /// (`equality.Semantic`). `None` where it is no JSON.
-    pub(super) fn of(&self, template: &RawValue) -> Option<u64> {
+    pub(super) fn number(&self, template: &RawValue) -> Option<u64> {
         let part = Part {
             hasher: &self.0,
             place: Place::Template,
@@ -141,7 +141,7 @@ mod tests {
         let digester = Digester::default();
         let [a, b] = [a, b].map(|template| {
             let raw = RawValue::from_string(template.to_string()).unwrap();
-            digester.of(&raw).unwrap()
+            digester.number(&raw).unwrap()
         });
         a == b
     }

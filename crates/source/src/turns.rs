@@ -49,8 +49,8 @@ impl Turns {
     pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
         // Those who wait for a turn of their own share keep none of the others waiting.
         let namespace = (asker.namespace.into(), asker.stranger);
-        let namespace = self.namespaces.of(namespace);
-        let own = asker.stranger.map(|address| self.own.of(address));
+        let namespace = self.namespaces.share(namespace);
+        let own = asker.stranger.map(|address| self.own.share(address));
         let taken = async {
             let mut permits = vec![namespace.acquire_owned().await.ok()?];
             if let Some(own) = own {
@@ -82,7 +82,7 @@ impl<K: Eq + Hash> Shares<K> {
         }
     }
 
-    fn of(&self, key: K) -> Arc<Semaphore> {
+    fn share(&self, key: K) -> Arc<Semaphore> {
         let mut taken = lock(&self.taken);
         // Whoever has a turn or waits for one holds the share.
         taken.retain(|_, share| Arc::strong_count(share) > 1);

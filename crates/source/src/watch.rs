@@ -73,18 +73,18 @@ async fn run(
             }
             Ok(Event::Init) => {
                 is_listing = true;
-                cluster.begin_list(kind);
+                cluster.write().begin_list(kind);
             }
             Ok(Event::InitDone) => {
                 is_listing = false;
-                cluster.complete_list(kind);
+                cluster.write().synced(kind);
                 statuses.synced(kind);
             }
             Ok(Event::InitApply(raw) | Event::Apply(raw)) => {
                 take(watched, &raw, cluster, statuses);
             }
             Ok(Event::Delete(raw)) => {
-                cluster.remove(kind, raw.namespace(), raw.name());
+                cluster.write().remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
             }
             Err(error) if is_streaming && refuses_streaming(&error) => {
@@ -105,7 +105,7 @@ fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &S
         Ok(object) => cluster.apply(object),
         Err(error) => {
             // The object in the snapshot is outdated.
-            cluster.remove(kind, raw.namespace(), raw.name());
+            cluster.write().remove(kind, raw.namespace(), raw.name());
             tracing::warn!(
                 resource = watched.plural(),
                 namespace = raw.namespace(),

@@ -37,8 +37,8 @@ impl Deref for Members {
 }
 
 impl Members {
-    pub(in crate::cli) fn of(cluster: &Snapshot) -> Self {
-        let mut all: Vec<Member> = cluster.objects().filter_map(Member::of).collect();
+    pub(in crate::cli) fn new(cluster: &Snapshot) -> Self {
+        let mut all: Vec<Member> = cluster.objects().filter_map(Member::from_stored).collect();
         all.sort_by_cached_key(|member| {
             let reference = &member.reference;
             (
@@ -113,7 +113,7 @@ impl Members {
 }
 
 impl Member {
-    fn of(stored: &StoredObject) -> Option<Self> {
+    fn from_stored(stored: &StoredObject) -> Option<Self> {
         let mut object = match stored {
             StoredObject::Workload(it) => Object::Workload((**it).clone()),
             StoredObject::Claim(it) => Object::Claim((**it).clone()),

@@ -13,7 +13,6 @@ mod owner;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -21,7 +20,7 @@ use serde_json::Value;
 
 use super::cluster::{ClusterArgs, Connection, ScopeArgs};
 use super::error::CommandError;
-use super::output::{ReportArgs, exit_code, print_report};
+use super::output::{ReportArgs, print_report};
 use super::policies::Installed;
 use super::target::{Target, TargetError};
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
@@ -60,11 +59,8 @@ pub(crate) struct AuditOptions {
     pub report: ReportArgs,
 }
 
-pub(super) fn run(options: &AuditOptions) -> ExitCode {
-    exit_code(audit(options))
-}
-
-fn audit(options: &AuditOptions) -> Result<u8, CommandError> {
+/// The code with which the program ends.
+pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     let earlier = options.report.earlier()?;
     let target = options.name.as_deref().map(Target::read).transpose()?;
@@ -184,7 +180,7 @@ impl Look<'_> {
         let helm = self.options.cluster.helm();
         let stuck = found.into_iter().map(|case| {
             let document = waits(&case).and_then(|(_, it)| Some((documents.get(&it)?, it)));
-            let owner = document.and_then(|(document, it)| owner::of(document, &it, &helm));
+            let owner = document.and_then(|(document, it)| owner::writer(document, &it, &helm));
             Stuck {
                 case,
                 owner,

@@ -48,7 +48,7 @@ impl<'c> Audited<'c> {
         now: Timestamp,
         is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
-        let members = Members::of(cluster);
+        let members = Members::new(cluster);
         let references = members.iter().map(|it| &it.reference).enumerate();
         let meant = references.filter(|(_, it)| is_meant(it));
         Self {
@@ -154,7 +154,7 @@ impl<'c> Audited<'c> {
                     self.repair(entry.number, &located.finding, document, effective)
                 });
                 if let Some(document) = &entry.document {
-                    located.owner = owner::of(document, reference, commands.helm);
+                    located.owner = owner::writer(document, reference, commands.helm);
                     located.command = repair
                         .and_then(|it| patch(&located.finding, it, member.kind, commands.kubectl));
                 }

@@ -26,13 +26,13 @@ pub(super) fn all(
 ) -> Vec<(ObjectKind, Override)> {
     let mut all: Vec<(ObjectKind, Override)> = cluster
         .objects()
-        .filter_map(|stored| Some((stored.kind(), of(stored, policy, now)?)))
+        .filter_map(|stored| Some((stored.kind(), set_on(stored, policy, now)?)))
         .collect();
     all.sort_by_cached_key(|(_, it)| (it.object.namespace.clone(), it.object.to_string()));
     all
 }
 
-fn of(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Override> {
+fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Override> {
     let (metadata, labels) = match stored {
         StoredObject::Workload(it) => (&it.metadata, None),
         StoredObject::Claim(it) => (&it.metadata, None),

@@ -21,7 +21,7 @@ impl<'d> Marks<'d> {
 
 /// Whoever writes `document`, the one that has the last word first; `None` where nothing says
 /// so. A printed command begins with `helm`, and the options that lead to the cluster.
-pub(super) fn of(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
+pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
     let marks = Marks(document);
     controller(document)
         .or_else(|| flux(&marks))

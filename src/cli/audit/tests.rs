@@ -272,7 +272,7 @@ fn whoever_has_the_last_word_owns_the_object() {
     ];
     let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", "web");
     for (metadata, expected) in cases {
-        let owner = owner::of(
+        let owner = owner::writer(
             &json!({"metadata": metadata}),
             &object,
             "helm --kube-context=prod",
@@ -283,7 +283,10 @@ fn whoever_has_the_last_word_owns_the_object() {
         let shown = expected.starts_with("Helm ").then_some(command);
         assert_eq!(owner.command.as_deref(), shown, "{owner}");
     }
-    assert_eq!(owner::of(&json!({"metadata": {}}), &object, "helm"), None);
+    assert_eq!(
+        owner::writer(&json!({"metadata": {}}), &object, "helm"),
+        None
+    );
 }
 
 #[test]

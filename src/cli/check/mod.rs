@@ -9,14 +9,13 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
+use super::output::{ReportArgs, complain, print_report, write_report};
 use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
@@ -107,12 +106,8 @@ fn remedy(name: &str) -> Result<RemedyChoice, String> {
     })
 }
 
-/// Checks, reports, and says with which code the program ends.
-pub(super) fn run(options: &CheckOptions) -> ExitCode {
-    exit_code(check(options))
-}
-
-fn check(options: &CheckOptions) -> Result<u8, CommandError> {
+/// The code with which the program ends.
+pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let repository = Repository::around_here();
     let policy = policy(options, &repository)?;
     let effective = policy_file::effective(policy.as_deref())?;

@@ -7,7 +7,6 @@
 mod open;
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,7 +15,6 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, Connection, ScopeArgs};
 use super::error::CommandError;
 use super::format;
-use super::output::exit_code;
 use super::target::{Target, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
@@ -65,11 +63,8 @@ pub(crate) struct DiagnoseOptions {
 /// Of more pods that do not run for another reason, their number.
 const HELD_UP: usize = 5;
 
-pub(super) fn run(options: &DiagnoseOptions) -> ExitCode {
-    exit_code(diagnose(options))
-}
-
-fn diagnose(options: &DiagnoseOptions) -> Result<u8, CommandError> {
+/// The code with which the program ends.
+pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     if let Some(line) = &options.explain {
         let explanation = explain(line).ok_or(CommandError::Unexplained)?;
         let mut out = io::stdout().lock();

@@ -56,8 +56,8 @@ impl Document for Received<'_> {
 
 /// The `spec.template` of an object, unless it is `null`.
 fn template(object: Option<&RawValue>) -> serde_json::Result<Option<&RawValue>> {
-    let [spec] = Fields(&["spec"], exactly).of(object)?;
-    let [template] = Fields(&["template"], exactly).of(spec)?;
+    let [spec] = Fields(&["spec"], exactly).find_in(object)?;
+    let [template] = Fields(&["template"], exactly).find_in(spec)?;
     Ok(template.filter(|template| template.get() != "null"))
 }
 

@@ -38,7 +38,10 @@ impl<const N: usize> Fields<'_, N> {
     ///
     /// # Errors
     /// When it is neither an object nor `null`.
-    pub(super) fn of<'de>(self, json: Option<&'de RawValue>) -> serde_json::Result<Found<'de, N>> {
+    pub(super) fn find_in<'de>(
+        self,
+        json: Option<&'de RawValue>,
+    ) -> serde_json::Result<Found<'de, N>> {
         let found =
             json.map(|json| self.deserialize(&mut serde_json::Deserializer::from_str(json.get())));
         Ok(found.transpose()?.flatten().unwrap_or([None; N]))
@@ -113,7 +116,7 @@ mod tests {
     fn the_last_field_of_a_name_counts() {
         let read = |json: &str, same| {
             let raw: &RawValue = serde_json::from_str(json).ok()?;
-            let found = Fields(&["ask", "b"], same).of(Some(raw)).ok()?;
+            let found = Fields(&["ask", "b"], same).find_in(Some(raw)).ok()?;
             Some(found.map(|it| it.map_or("", RawValue::get).to_owned()))
         };
         let cases = [

@@ -196,18 +196,18 @@ impl<'a> Received<'a> {
     /// is allowed without suppressions or overrides.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
-        let asked = AuditAnnotations::of(&verdict.findings);
+        let overrides = AuditAnnotations::new(&verdict.findings);
         let (decision, body) = match &self.request.problem {
             Some(problem) => {
                 tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
                 let body = response::unreadable(&self.request, problem);
                 (Decision::Unreadable, body)
             }
-            None => answer(endpoint, &self.request, verdict, &asked),
+            None => answer(endpoint, &self.request, verdict, &overrides),
         };
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
-        if !is_quiet || !asked.is_empty() {
-            self.log(endpoint, decision, verdict, &asked);
+        if !is_quiet || !overrides.is_empty() {
+            self.log(endpoint, decision, verdict, &overrides);
         }
         Answer {
             body,
@@ -291,7 +291,7 @@ impl<'a> Received<'a> {
         endpoint: Endpoint,
         decision: Decision,
         verdict: &Verdict,
-        asked: &AuditAnnotations,
+        overrides: &AuditAnnotations,
     ) {
         let rules: Vec<&str> = verdict
             .findings
@@ -307,8 +307,8 @@ impl<'a> Received<'a> {
             dry_run = self.request.dry_run,
             rules = %rules.join(","),
             user = %self.request.user,
-            suppressed = asked.suppressed,
-            lowered = asked.lowered,
+            suppressed = overrides.suppressed,
+            lowered = overrides.lowered,
             "reviewed"
         );
     }
@@ -333,7 +333,7 @@ fn answer(
     endpoint: Endpoint,
     request: &Request<'_>,
     verdict: &Verdict,
-    asked: &AuditAnnotations,
+    overrides: &AuditAnnotations,
 ) -> (Decision, Vec<u8>) {
     if verdict.findings.is_empty() && verdict.notices.is_empty() {
         return (
@@ -346,7 +346,7 @@ fn answer(
         .filter(|finding| decides_here(endpoint, finding))
         .collect();
     let mut response = Response::allowed(&request.uid);
-    response.audit(asked);
+    response.audit(overrides);
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);
@@ -355,7 +355,7 @@ fn answer(
     }
     response.warn_of(verdict.with(Action::Fix), endpoint);
     response.warn_of(verdict.with(Action::Warn), endpoint);
-    // Policies in the API server refuse before the validating webhook is asked. It says
+    // Policies in the API server refuse before the validating webhook is overrides. It says
     // the same sentence once.
     response.notify(&verdict.notices);
     let decision = match &verdict.patch {

@@ -88,7 +88,7 @@ impl Operation {
     pub(crate) const JUDGED: [Self; 2] = [Self::Create, Self::Update];
 
     /// What an API server calls so.
-    fn of(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         match word {
             "CREATE" => Self::Create,
             "UPDATE" => Self::Update,
@@ -152,13 +152,14 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn of(
+    fn read(
         kind: Option<&RawValue>,
         resource: Option<&RawValue>,
         sub_resource: Option<&RawValue>,
     ) -> serde_json::Result<Self> {
-        let [group, version, kind] = Fields(&["group", "version", "kind"], in_any_case).of(kind)?;
-        let [resource] = Fields(&["resource"], in_any_case).of(resource)?;
+        let [group, version, kind] =
+            Fields(&["group", "version", "kind"], in_any_case).find_in(kind)?;
+        let [resource] = Fields(&["resource"], in_any_case).find_in(resource)?;
         let (group, kind_name): (Text, Text) = (value(group)?, value(kind)?);
         let (resource, sub_resource): (Text, Text) = (value(resource)?, value(sub_resource)?);
         Ok(Self {
@@ -208,7 +209,7 @@ impl<'a> Request<'a> {
         let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
         let request = match version {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
-                Self::of(&fields, room_for(body.len()))
+                Self::read_fields(&fields, room_for(body.len()))
             }
             Ok((api_version, kind)) => return Ok(other_version(uid, &api_version, &kind)),
             Err(error) => Err(("request", error)),
@@ -220,7 +221,10 @@ impl<'a> Request<'a> {
     }
 
     /// The request or, if a part of it does not have its shape, that part.
-    fn of(fields: &Found<'a, 11>, room: Room) -> Result<Self, (&'static str, serde_json::Error)> {
+    fn read_fields(
+        fields: &Found<'a, 11>,
+        room: Room,
+    ) -> Result<Self, (&'static str, serde_json::Error)> {
         let mut request = Self::without_objects(fields).map_err(|error| ("request", error))?;
         request
             .read_objects(room)
@@ -242,10 +246,10 @@ impl<'a> Request<'a> {
             user,
             documents @ ..,
         ] = *fields;
-        let [user] = Fields(&["username"], in_any_case).of(user)?;
+        let [user] = Fields(&["username"], in_any_case).find_in(user)?;
         Ok(Self {
-            target: Target::of(kind, resource, sub_resource)?,
-            operation: Operation::of(&value::<Text>(operation)?),
+            target: Target::read(kind, resource, sub_resource)?,
+            operation: Operation::from_word(&value::<Text>(operation)?),
             dry_run: value(dry_run)?,
             user: value::<User>(user)?.0,
             name: value::<Name253>(name)?.0,
@@ -389,7 +393,7 @@ fn fields_of(body: &str) -> serde_json::Result<ReviewFields<'_>> {
     json.end()?;
     let [api_version, kind, request] = found.unwrap_or_default();
     let request = request.filter(|json| json.get() != "null");
-    let request = request.map(|json| Fields(&REQUEST, in_any_case).of(Some(json)));
+    let request = request.map(|json| Fields(&REQUEST, in_any_case).find_in(Some(json)));
     Ok((api_version, kind, request.transpose()?))
 }
 

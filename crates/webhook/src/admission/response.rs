@@ -52,7 +52,7 @@ pub(super) struct AuditAnnotations {
 }
 
 impl AuditAnnotations {
-    pub(super) fn of(findings: &[Finding]) -> Self {
+    pub(super) fn new(findings: &[Finding]) -> Self {
         Self {
             suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
             lowered: reasons(findings, |finding| finding.lowered.as_ref()),
@@ -143,8 +143,8 @@ impl<'a> Response<'a> {
     }
 
     /// Records suppressions and overrides.
-    pub(super) fn audit(&mut self, asked: &AuditAnnotations) {
-        self.audit_annotations = (!asked.is_empty()).then(|| asked.clone());
+    pub(super) fn audit(&mut self, overrides: &AuditAnnotations) {
+        self.audit_annotations = (!overrides.is_empty()).then(|| overrides.clone());
     }
 
     pub(super) const fn has_warnings(&self) -> bool {
