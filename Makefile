@@ -44,8 +44,10 @@ ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/
 # Those of which the first command plays a part come whole, or the other part; and the
 # documentation last: cargo lets no other begin while it is written.
 WHOLE := e2e scenarios check explorer
-LONG := scenarios e2e diagnose oldest applying manifests faults admission_policies explorer
-REST := fmt clippy deny prose $(LONG) kubernetes_sources $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
+# There are places for as many suites with an API server as cores, and one suite more may run: those
+# without one come beside the first two, so that none waits where another could run.
+LONG := scenarios e2e check explorer kubernetes_sources gitops playground diagnose oldest applying manifests faults admission_policies
+REST := fmt clippy deny prose $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

@@ -2,7 +2,6 @@
 //! what readiness, the metrics and `audit` say of it, and that each way out that is printed
 //! leads out.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -47,15 +46,12 @@ impl Faults {
                 .kubectl(&["apply", "-f", &manifest(name)], None)
                 .success();
         }
-        let text = fs::read(plane.kubeconfig()).unwrap();
-        let mut config: Value = serde_json::from_slice(&text).unwrap();
-        config["users"][0]["user"]["as"] = json!(ACCOUNT);
-        config["users"][0]["user"]["as-groups"] = json!([
+        let groups = [
             "system:serviceaccounts",
             "system:serviceaccounts:multi-attach-guard",
-            "system:authenticated"
-        ]);
-        let kubeconfig = plane.write_file("kubeconfig-of-the-guard", &config.to_string());
+            "system:authenticated",
+        ];
+        let kubeconfig = plane.kubeconfig_as(ACCOUNT, &groups);
         let namespace = plane.namespace("faults");
         plane.apply(&namespace, &cluster());
         let options = GuardOptions {
@@ -102,25 +98,19 @@ impl Faults {
         .unwrap();
     }
 
-    fn claims(&self) -> Value {
-        let arguments = [
-            "get",
-            "volumefacts",
-            "volumes",
-            "-o=json",
-            "-n",
-            &self.namespace,
-        ];
+    fn facts(&self) -> Value {
+        let get = ["get", "volumefacts", "volumes", "-o=json"];
+        let arguments = [&get[..], &["-n", &self.namespace]].concat();
         let output = self.plane.kubectl(&arguments, None);
         let object: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
-        object["spec"]["claims"].clone()
+        object["spec"].clone()
     }
 
     fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
         wait_until(what, SOON, || {
-            let claims = self.claims();
-            let log = || format!("{claims}\n{}", self.guard.program.log_tail());
-            accept(&claims).then_some(()).ok_or_else(log)
+            let facts = self.facts();
+            let log = || format!("{facts}\n{}", self.guard.program.log_tail());
+            accept(&facts["claims"]).then_some(()).ok_or_else(log)
         })
         .unwrap();
     }
@@ -199,15 +189,17 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_ready_says(ready);
 
     // Somebody changes and deletes facts.
+    let denied = world.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
     world.kubectl(&format!(
-        r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}}}}}}"#
+        r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}},"denied":null}}}}"#
     ));
     world.until_counted(restored, 1);
     world.until_claims("the facts as they were", |claims| {
         claims["share"] == "Any" && claims["more"].is_null()
     });
+    assert_eq!(world.facts()["denied"], denied);
     world.kubectl(&format!("delete {object}"));
     world.until_counted(restored, 2);
     world.until_claims("the facts once more", |claims| claims["share"] == "Any");

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use axum::http::Request;
 use axum::http::request::Builder;
-use harness::{ControlPlane, Guard, GuardOptions, Needs, wait_until};
+use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, wait_until};
 use objects::{Lot, draw};
 use serde_json::{Value, json};
 
@@ -106,15 +106,7 @@ impl World {
 
     /// The facts that the guard has written.
     fn facts(&self) -> Option<Value> {
-        let arguments = [
-            "get",
-            "volumefacts",
-            "volumes",
-            "-o=json",
-            "-n",
-            &self.namespace,
-        ];
-        let found = self.plane.kubectl(&arguments, None);
+        let found = self.kubectl(&["get", "volumefacts", "volumes", "-o=json"], None);
         (found.status == 0).then(|| serde_json::from_str(&found.stdout).unwrap())
     }
 
@@ -132,6 +124,12 @@ impl World {
             }
         })
         .unwrap();
+    }
+
+    /// kubectl in the namespace.
+    fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let arguments = [&["-n", &self.namespace], arguments].concat();
+        self.plane.kubectl(&arguments, stdin)
     }
 
     /// Where objects of that kind are.
@@ -398,23 +396,13 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     let Some(world) = world_of_workloads() else {
         return;
     };
-    let namespace = world.namespace.as_str();
     let mut object = objects::deployment(&json!({}), &["data"]);
     object["metadata"]["name"] = json!("rolled");
     world.store(&object).unwrap();
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"j"}]}}}}"#;
     let patch = |patch: &str, more: &[&str]| {
-        let arguments = [
-            "patch",
-            "deployment",
-            "rolled",
-            "--type=strategic",
-            "-p",
-            patch,
-            "-n",
-            namespace,
-        ];
-        world.plane.kubectl(&[&arguments, more].concat(), None)
+        let begin = ["patch", "deployment/rolled", "--type=strategic", "-p"];
+        world.kubectl(&[&begin[..], &[patch], more].concat(), None)
     };
     let refused = |what: &str, expected: bool| {
         let output = patch(image, &["--dry-run=server"]);
@@ -428,27 +416,13 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     patch(r#"{"spec":{"minReadySeconds":1}}"#, &[]).success();
     refused("nothing is known of its pods", false);
     for (what, status, expected) in [
-        (
-            "all pods are of this revision",
-            r#"{"observedGeneration":2,"replicas":1,"updatedReplicas":1}"#,
-            true,
-        ),
-        (
-            "a pod is of another one",
-            r#"{"observedGeneration":2,"replicas":2,"updatedReplicas":1}"#,
-            false,
-        ),
-        (
-            "the status is older",
-            r#"{"observedGeneration":1,"replicas":1,"updatedReplicas":1}"#,
-            false,
-        ),
+        ("all pods are of this revision", [2, 1], true),
+        ("a pod is of another one", [2, 2], false),
+        ("the status is older", [1, 1], false),
     ] {
-        patch(
-            &format!(r#"{{"status":{status}}}"#),
-            &["--subresource=status"],
-        )
-        .success();
+        let [seen, replicas] = status;
+        let status = json!({"status": {"observedGeneration": seen, "replicas": replicas, "updatedReplicas": 1}});
+        patch(&status.to_string(), &["--subresource=status"]).success();
         refused(what, expected);
     }
 }
@@ -534,45 +508,6 @@ fn odd_objects_make_no_expression_fail() {
 }
 
 #[test]
-fn facts_are_written_again_when_somebody_deletes_or_changes_them() {
-    // Other tests rely on their facts meanwhile.
-    let Some(world) = World::of("restored") else {
-        return;
-    };
-    let namespace = world.namespace.as_str();
-    let written = world.facts().unwrap()["spec"].clone();
-    world
-        .plane
-        .kubectl(&["delete", "volumefacts", "volumes", "-n", namespace], None)
-        .success();
-    // Workloads of other tests come and go among the limits.
-    let again = |spec: &Value| {
-        ["claims", "denied"]
-            .iter()
-            .all(|it| spec[it] == written[it])
-    };
-    world.until_facts(again);
-    let patch = r#"{"spec":{"claims":{"share":"OneNode"},"denied":null}}"#;
-    world
-        .plane
-        .kubectl(
-            &[
-                "patch",
-                "volumefacts",
-                "volumes",
-                "-n",
-                namespace,
-                "--type=merge",
-                "-p",
-                patch,
-            ],
-            None,
-        )
-        .success();
-    world.until_facts(again);
-}
-
-#[test]
 fn the_api_server_drops_a_leftover_by_itself() {
     if !has_repair() {
         return;
@@ -583,18 +518,11 @@ fn the_api_server_drops_a_leftover_by_itself() {
         &["share"],
     );
     let text = object.to_string();
-    let arguments = [
-        "create",
-        "--dry-run=server",
-        "-o=jsonpath={.spec.strategy}",
-        "-n",
-        &world.namespace,
-        "-f",
-        "-",
-    ];
+    let strategy = "-o=jsonpath={.spec.strategy}";
+    let arguments = ["create", "--dry-run=server", strategy, "-f", "-"];
     // The binding is followed by a watch.
     let strategy = wait_until("the repair", SOON, || {
-        let created = world.plane.kubectl(&arguments, Some(&text));
+        let created = world.kubectl(&arguments, Some(&text));
         if created.status == 0 {
             Ok(created.stdout)
         } else {
@@ -616,17 +544,8 @@ fn updates_are_judged_by_what_they_change() {
     object["metadata"]["name"] = json!("updated");
     world.plane.apply(namespace, &object.to_string());
     let patch = |name: &str, patch: &str| {
-        let arguments = [
-            "patch",
-            "deployment",
-            name,
-            "--type=merge",
-            "-p",
-            patch,
-            "-n",
-            namespace,
-        ];
-        world.plane.kubectl(&arguments, None)
+        let arguments = ["patch", "deployment", name, "--type=merge", "-p", patch];
+        world.kubectl(&arguments, None)
     };
     let rolling = r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#;
     let refused = patch("updated", rolling).failure();
@@ -656,10 +575,7 @@ fn scales_and_autoscalers_keep_to_the_limit() {
     object["metadata"]["name"] = json!("scaled");
     world.plane.apply(namespace, &object.to_string());
     world.until_facts(|spec| spec["limits"]["Deployment/scaled"]["pods"] == 1);
-    let scale = |replicas: &str| {
-        let arguments = ["scale", "deployment/scaled", replicas, "-n", namespace];
-        world.plane.kubectl(&arguments, None)
-    };
+    let scale = |replicas: &str| world.kubectl(&["scale", "deployment/scaled", replicas], None);
     wait_until("the limit", SOON, || match scale("--replicas=2") {
         refused if refused.stderr.contains("autoscaler-exceeds-volume") => Ok(()),
         other => {
@@ -681,10 +597,8 @@ fn scales_and_autoscalers_keep_to_the_limit() {
                 "maxReplicas": most,
             },
         });
-        let arguments = ["create", "--dry-run=server", "-n", namespace, "-f", "-"];
-        world
-            .plane
-            .kubectl(&arguments, Some(&autoscaler.to_string()))
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        world.kubectl(&create, Some(&autoscaler.to_string()))
     };
     wait_until("the pods in the facts", SOON, || match autoscale(5) {
         refused if refused.stderr.contains("autoscaler-exceeds-volume") => Ok(()),
@@ -738,14 +652,8 @@ fn a_manifest_directory_repairs_before_anything_is_installed() {
         &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
         &["data"],
     );
-    let arguments = [
-        "create",
-        "-o=jsonpath={.spec.strategy}",
-        "-n",
-        &namespace,
-        "-f",
-        "-",
-    ];
+    let strategy = "-o=jsonpath={.spec.strategy}";
+    let arguments = ["create", strategy, "-n", &namespace, "-f", "-"];
     let created = plane
         .kubectl(&arguments, Some(&object.to_string()))
         .success();

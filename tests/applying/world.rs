@@ -110,7 +110,7 @@ impl World {
             ..NodeSpec::default()
         }));
         Some(Self {
-            unguarded: unguarded(plane),
+            unguarded: plane.kubeconfig_as(UNGUARDED, &["system:masters"]),
             plane,
             programs,
             _nodes: nodes,
@@ -187,16 +187,6 @@ impl World {
         std::fs::create_dir_all(&folder).unwrap();
         folder
     }
-}
-
-/// The administrator's kubeconfig, in another's name.
-fn unguarded(plane: &ControlPlane) -> PathBuf {
-    let text = std::fs::read(plane.kubeconfig()).unwrap();
-    let mut config: Value = serde_json::from_slice(&text).unwrap();
-    let user = &mut config["users"][0]["user"];
-    user["as"] = json!(UNGUARDED);
-    user["as-groups"] = json!(["system:masters"]);
-    plane.write_file("unguarded", &config.to_string())
 }
 
 /// Starts a guard and has it asked about its namespaces by the webhooks of `manifests/`.

@@ -55,6 +55,8 @@ struct Case {
     code: Option<i32>,
     /// What the text for people contains.
     text: Vec<String>,
+    /// How often it contains some parts.
+    times: BTreeMap<String, usize>,
     /// And what it does not.
     hides: Vec<String>,
     /// What the run replaces in a file, and by what; everything else stays as it was written.
@@ -225,11 +227,14 @@ impl Case {
             "not this exit code",
             &output,
         );
-        if !self.text.is_empty() || !self.hides.is_empty() {
+        if !(self.text.is_empty() && self.times.is_empty() && self.hides.is_empty()) {
             let output = run_on(path, folder.path(), &all, "");
             let said = format!("{}{}", out(&output), err(&output));
             for part in &self.text {
                 must(said.contains(part), part, &said);
+            }
+            for (part, times) in &self.times {
+                must(said.matches(part).count() == *times, part, &said);
             }
             for part in &self.hides {
                 must(!said.contains(part), part, &said);

@@ -33,9 +33,9 @@ fn only_what_an_earlier_report_lacks_fails() {
     let (text, status) = with("text");
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("No new findings. "), "{text}");
-    assert!(
-        text.contains("Of 1 earlier finding, 1 is still there and 0 are gone."),
-        "{text}"
+    has(
+        &text,
+        "Of 1 earlier finding, 1 is still there and 0 are gone.",
     );
 
     // The file is renamed, and another object is at fault.

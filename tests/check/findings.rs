@@ -94,7 +94,7 @@ fn text_underlines_the_field() {
         "= more: multi-attach-guard rules rolling-update-overlap",
         "1 error. 2 objects checked in 3 files.",
     ] {
-        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        has(text, part);
     }
     assert!(!text.contains('\x1b'), "no colours outside of a terminal");
     let picture = text.split("\n\n").next().unwrap();
@@ -318,9 +318,5 @@ fn the_policy_of_the_repository_holds_everywhere_in_it() {
     fs::write(&strict, "defaults:\n  outcome: {}\n").unwrap();
     let output = run_with(&deploy, &["check", ".", "--config", "../strict.yaml"], "");
     assert_eq!(code(&output), 2);
-    assert!(
-        err(&output).contains("strict.yaml:2:3: "),
-        "{}",
-        err(&output)
-    );
+    has(err(&output), "strict.yaml:2:3: ");
 }

@@ -137,6 +137,11 @@ fn err(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).unwrap()
 }
 
+#[track_caller]
+fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is missing in\n{text}");
+}
+
 fn code(output: &Output) -> i32 {
     output.status.code().expect("the program was not killed")
 }

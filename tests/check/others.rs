@@ -27,11 +27,7 @@ fn capabilities_are_listed_by_class() {
         "  Filesystem  ReadWriteOnce, ReadWriteOncePod\n",
         "ReadWriteMany: possible only when StorageClass parameter \"type\" is \"io2\"\n",
     ] {
-        assert!(
-            out(&text).contains(part),
-            "{part:?} is missing in\n{}",
-            out(&text)
-        );
+        has(out(&text), part);
     }
     let json = run(
         &folder,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, err, out, repository, run_on};
+use super::{CLAIM, CLASS, err, has, out, repository, run_on};
 use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the machine
@@ -182,10 +182,7 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
         "# A patch for Deployment default/shop-web, rendered from chart/templates/web.yaml.";
     assert!(out(&output).contains(patch), "{output:?}");
     assert_eq!(out(&output).matches("# A patch").count(), 1, "{output:?}");
-    assert!(
-        err(&output).contains("2 rendered charts and kustomizations"),
-        "{output:?}"
-    );
+    has(err(&output), "2 rendered charts and kustomizations");
 }
 
 #[test]
@@ -216,14 +213,8 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
         std::thread::yield_now();
     }
     let text = out(&output);
-    assert!(
-        text.contains("helm was still running after 1 s and was stopped"),
-        "{output:?}"
-    );
-    assert!(
-        text.contains("The kustomization app was not rendered: kustomize "),
-        "{text}"
-    );
+    has(text, "helm was still running after 1 s and was stopped");
+    has(text, "The kustomization app was not rendered: kustomize ");
     // Its files are looked at as they are.
     assert!(text.contains("error[rolling-update-overlap]"), "{text}");
 }

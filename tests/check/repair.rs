@@ -180,16 +180,8 @@ fn what_others_share_is_not_edited_but_patched() {
     let folder = repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.yaml", &shared)]);
     let output = run(&folder, &["check", ".", "--fix"]);
     assert_eq!(code(&output), 1);
-    assert!(
-        err(&output).contains("c.yaml: Deployment web is not edited: "),
-        "{}",
-        err(&output)
-    );
-    assert!(
-        out(&output).contains("  strategy:\n    type: Recreate\n"),
-        "{}",
-        out(&output)
-    );
+    has(err(&output), "c.yaml: Deployment web is not edited: ");
+    has(out(&output), "  strategy:\n    type: Recreate\n");
     assert_eq!(
         fs::read_to_string(folder.path().join("c.yaml")).unwrap(),
         shared

@@ -151,12 +151,8 @@ impl Stage {
             &json!({"spec": shared}),
         );
         self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}));
-        self.kubectl(&[
-            "wait",
-            "--for=jsonpath={.status.phase}=Bound",
-            "--timeout=120s",
-            "pvc/data",
-        ]);
+        let bound = "--for=jsonpath={.status.phase}=Bound";
+        self.kubectl(&["wait", bound, "--timeout=120s", "pvc/data"]);
     }
 
     /// The object, with the namespace filled in, as `kubectl apply` made it before there was
@@ -254,12 +250,7 @@ impl Stage {
 
     /// The same as somebody else.
     pub(crate) fn diagnose_as(&self, user: &str, arguments: &[&str]) -> (i32, String) {
-        let plane = self.world.plane;
-        let mut config: Value =
-            serde_json::from_slice(&std::fs::read(plane.kubeconfig()).unwrap()).unwrap();
-        config["users"][0]["user"]["as"] = json!(user);
-        let file = plane.write_file(&format!("{user}.kubeconfig"), &config.to_string());
-        self.diagnose_with(file, arguments)
+        self.diagnose_with(self.world.plane.kubeconfig_as(user, &[]), arguments)
     }
 
     fn diagnose_with(&self, kubeconfig: PathBuf, arguments: &[&str]) -> (i32, String) {

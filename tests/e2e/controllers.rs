@@ -16,51 +16,21 @@ use crate::world::World;
 pub(crate) const WITHIN: Duration = Duration::from_secs(120);
 
 /// A case of this file: its kind, operation and verdict for the table, and itself.
-pub(crate) type Row = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&World) -> Result<(), String>,
-);
+pub(crate) type Row = (&'static str, fn(&World) -> Result<(), String>);
 
-pub(crate) const ROWS: [Row; 6] = [
-    (
-        "HPA",
-        "the autoscaler's own request to scale",
-        "deny (autoscaler-exceeds-volume)",
-        autoscaler_is_refused,
-    ),
-    (
-        "Deployment",
-        "kubectl rollout undo to the pod that has the volume and is not ready",
-        "warn (rolling-update-overlap)",
-        undo_to_a_pod_that_is_there,
-    ),
-    (
-        "Deployment",
-        "kubectl rollout undo brings the claim back",
-        "deny (rolling-update-overlap)",
-        undo_that_brings_the_claim_back,
-    ),
-    (
-        "Deployment",
-        "kubectl rollout undo, Recreate",
-        "silent",
-        undo_with_recreate,
-    ),
-    (
-        "Deployment",
-        "its ReplicaSet and pods are made by controllers",
-        "silent",
-        controllers_are_left_alone,
-    ),
-    (
-        "Deployment",
-        "create beside a ReplicaSet with the labels of a Deployment's",
-        "deny (workloads-share-volume)",
-        labels_hide_nobody,
-    ),
-];
+/// One line a case.
+macro_rules! rows {
+    ($($name:literal => $play:ident;)*) => { [$(($name, $play)),*] };
+}
+
+pub(crate) const ROWS: [Row; 6] = rows! {
+    "HPA | the autoscaler's own request to scale | deny (autoscaler-exceeds-volume)" => autoscaler_is_refused;
+    "Deployment | kubectl rollout undo to the pod that has the volume and is not ready | warn (rolling-update-overlap)" => undo_to_a_pod_that_is_there;
+    "Deployment | kubectl rollout undo brings the claim back | deny (rolling-update-overlap)" => undo_that_brings_the_claim_back;
+    "Deployment | kubectl rollout undo, Recreate | silent" => undo_with_recreate;
+    "Deployment | its ReplicaSet and pods are made by controllers | silent" => controllers_are_left_alone;
+    "Deployment | create beside a ReplicaSet with the labels of a Deployment's | deny (workloads-share-volume)" => labels_hide_nobody;
+};
 
 /// An autoscaler from before the guard: what it asks for is refused, and its
 /// conditions say why.

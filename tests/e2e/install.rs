@@ -107,10 +107,5 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
             .kubectl(&["apply", "-f", &file.display().to_string()], None)
             .success();
     }
-    let text = std::fs::read(plane.kubeconfig()).unwrap();
-    let mut config: Value = serde_json::from_slice(&text).unwrap();
-    let user = &mut config["users"][0]["user"];
-    user["as"] = json!(ACCOUNT);
-    user["as-groups"] = json!(GROUPS);
-    plane.write_file("kubeconfig-of-the-guard", &config.to_string())
+    plane.kubeconfig_as(ACCOUNT, &GROUPS)
 }

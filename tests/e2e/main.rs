@@ -17,6 +17,7 @@
 
 mod always_there;
 mod case;
+#[macro_use]
 mod controllers;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -80,8 +81,9 @@ fn main() {
     }
     drop(without_controllers);
     let with_controllers = Arc::new(Shared::on(Needs::Controllers));
-    for (kind, operation, verdict, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
-        let name = [kind, operation, verdict].map(str::to_owned);
+    for (name, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
+        let parts: Vec<String> = name.split(" | ").map(str::to_owned).collect();
+        let name = parts.try_into().unwrap();
         let shared = Arc::clone(&with_controllers);
         trials.push(trial(&results, trials.len(), name, move || {
             Some(played(shared.world()?, play))

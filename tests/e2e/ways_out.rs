@@ -11,56 +11,16 @@ use crate::said::Said;
 use crate::stored;
 use crate::world::World;
 
-pub(crate) const ROWS: [Row; 8] = [
-    (
-        "Deployment",
-        "kubectl rollout undo to the revision whose pod runs",
-        "silent",
-        undo_to_what_runs,
-    ),
-    (
-        "Deployment",
-        "an apply of the template whose pod runs, with a new image beside it",
-        "deny (rolling-update-overlap)",
-        another_template_is_no_rollback,
-    ),
-    (
-        "Deployment",
-        "a hotfix, by the command that its denial prints",
-        "silent",
-        hotfix_by_the_printed_command,
-    ),
-    (
-        "Deployment",
-        "server-side apply of Recreate, after the printed command",
-        "silent",
-        server_side_apply_after_the_printed_command,
-    ),
-    (
-        "Deployment",
-        "back to a revision whose ReplicaSet is gone",
-        "deny (rolling-update-overlap)",
-        back_to_a_revision_that_is_gone,
-    ),
-    (
-        "Deployment",
-        "kubectl rollout undo to a revision that is at fault and has no ready pod",
-        "deny (rolling-update-overlap)",
-        back_to_a_revision_without_pods,
-    ),
-    (
-        "Deployment",
-        "a hotfix, where managedFields are empty or lie",
-        "silent",
-        hotfix_whoever_is_said_to_apply,
-    ),
-    (
-        "Deployment and StatefulSet",
-        "an update, while the guard may not read revisions",
-        "warn (rolling-update-overlap) and warn (replicas-share-volume)",
-        rights_to_revisions_are_missing,
-    ),
-];
+pub(crate) const ROWS: [Row; 8] = rows! {
+    "Deployment | kubectl rollout undo to the revision whose pod runs | silent" => undo_to_what_runs;
+    "Deployment | an apply of the template whose pod runs, with a new image beside it | deny (rolling-update-overlap)" => another_template_is_no_rollback;
+    "Deployment | a hotfix, by the command that its denial prints | silent" => hotfix_by_the_printed_command;
+    "Deployment | server-side apply of Recreate, after the printed command | silent" => server_side_apply_after_the_printed_command;
+    "Deployment | back to a revision whose ReplicaSet is gone | deny (rolling-update-overlap)" => back_to_a_revision_that_is_gone;
+    "Deployment | kubectl rollout undo to a revision that is at fault and has no ready pod | deny (rolling-update-overlap)" => back_to_a_revision_without_pods;
+    "Deployment | a hotfix, where managedFields are empty or lie | silent" => hotfix_whoever_is_said_to_apply;
+    "Deployment and StatefulSet | an update, while the guard may not read revisions | warn (rolling-update-overlap) and warn (replicas-share-volume)" => rights_to_revisions_are_missing;
+};
 
 const SET_IMAGE: [&str; 4] = ["set", "image", "deployment/web", "main=example.com/app:2"];
 

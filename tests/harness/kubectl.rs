@@ -1,12 +1,12 @@
 //! The real kubectl, as a user would run it.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::asking::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::control_plane::ControlPlane;
@@ -75,6 +75,19 @@ impl Output {
 }
 
 impl ControlPlane {
+    /// A kubeconfig for what somebody else asks, beside the administrator's.
+    pub(crate) fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> PathBuf {
+        let text = std::fs::read(self.kubeconfig()).unwrap();
+        let mut config: Value = serde_json::from_slice(&text).unwrap();
+        let account = &mut config["users"][0]["user"];
+        account["as"] = json!(user);
+        if !groups.is_empty() {
+            account["as-groups"] = json!(groups);
+        }
+        let name = format!("{}.kubeconfig", user.replace(':', "-"));
+        self.write_file(&name, &config.to_string())
+    }
+
     /// A command as it was printed, to be run by a shell that finds this kubectl and this guard.
     pub(crate) fn printed(&self, command: &str) -> Command {
         let kubectl = self.programs.path("kubectl");

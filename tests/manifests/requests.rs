@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::shorthand::Shorthand;
 use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output};
 use crate::installed::{DEADLINE, account, guard, register};
 use crate::monitoring::OF_THE_API_SERVER;
@@ -292,235 +294,34 @@ fn rollouts(cluster: &Snapshot) {
 }
 
 /// A request that is sent, and what is asked because of it.
-type Request = (&'static str, Vec<&'static str>, Option<String>, LiveLookups);
-
-fn single_requests(cluster: &Snapshot) {
-    for (what, arguments, stdin, expected) in requests() {
-        let asked = cluster.asked(|| cluster.kubectl(&arguments, stdin.as_deref()));
-        assert_eq!(asked, expected, "{what}");
-    }
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    what: String,
+    #[serde(default = "create")]
+    run: String,
+    /// Who asks, in place of the administrator.
+    r#as: Option<String>,
+    object: Option<Shorthand>,
+    #[serde(default)]
+    asked: Vec<String>,
 }
 
-fn requests() -> Vec<Request> {
-    const CREATE: [&str; 4] = ["create", "--dry-run=server", "-f", "-"];
-    let nothing = counts(&[]);
-    let both = counts(&[("workloads admit", 1), ("workloads validating", 1)]);
-    let validating = |name| counts(&[(name, 1)]);
-    let by = |account| [&CREATE[..], &[account, "--as-group=system:masters"]].concat();
-    let replica_set = workload("ReplicaSet", "rs", &of_claim("two"), &json!({}));
-    let templates = json!({"spec": {"serviceName": "s", "volumeClaimTemplates": [{
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }]}});
-    let owned = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}]);
-    let pod = |volumes: Value| {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "pod", "ownerReferences": owned},
-            "spec": {"containers": [container(&volumes)], "volumes": volumes},
-        });
-        pod.to_string()
-    };
-    let job = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
-        "spec": {"template": {"spec": {
-            "restartPolicy": "Never",
-            "containers": [container(&of_claim("two"))],
-            "volumes": of_claim("two"),
-        }}},
-    });
-    let controller = json!({
-        "apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "rc"},
-        "spec": {"selector": {"app": "rc"}, "template": {
-            "metadata": {"labels": {"app": "rc"}},
-            "spec": {
-                "containers": [container(&of_claim("two"))],
-                "volumes": of_claim("two"),
-            },
-        }},
-    });
-    let cron = json!({
-        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "cron"},
-        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job["spec"]}},
-    });
-    let autoscaler = json!({
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "hpa"},
-        "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "plain"}},
-    });
-    let leftover = r#"{"spec":{"strategy":{"type":"Recreate"}}}"#;
-    let modes = r#"{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}"#;
-    vec![
-        (
-            "a label",
-            vec!["label", "deployment/stateful", "team=shop"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "somebody's annotation",
-            vec!["annotate", "deployment/stateful", "a=b"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "an annotation for the guard",
-            vec![
-                "annotate",
-                "deployment/stateful",
-                "multi-attach-guard.dev/reason=x",
-            ],
-            None,
-            both.clone(),
-        ),
-        (
-            "the same again",
-            vec![
-                "annotate",
-                "--overwrite",
-                "deployment/stateful",
-                "multi-attach-guard.dev/reason=x",
-            ],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "a leftover without any volume",
-            vec![
-                "patch",
-                "deployment/plain",
-                "--dry-run=server",
-                "-p",
-                leftover,
-            ],
-            None,
-            counts(&[("workloads admit", 1)]),
-        ),
-        (
-            "more pods",
-            vec!["scale", "deployment/plain", "--replicas=2"],
-            None,
-            validating("scale validating"),
-        ),
-        (
-            "fewer pods",
-            vec!["scale", "deployment/plain", "--replicas=1"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "a ReplicaSet",
-            CREATE.into(),
-            Some(replica_set.clone()),
-            both.clone(),
-        ),
-        (
-            "a ReplicaSet of a Deployment",
-            by("--as=system:serviceaccount:kube-system:deployment-controller"),
-            Some(replica_set.clone()),
-            nothing.clone(),
-        ),
-        (
-            "a ReplicaSet where controllers share an account",
-            by("--as=system:kube-controller-manager"),
-            Some(replica_set),
-            nothing.clone(),
-        ),
-        (
-            "a StatefulSet with templates of claims",
-            CREATE.into(),
-            Some(workload("StatefulSet", "s", &json!([]), &templates)),
-            both.clone(),
-        ),
-        (
-            "a StatefulSet without",
-            CREATE.into(),
-            Some(workload("StatefulSet", "s", &json!([]), &json!({}))),
-            nothing.clone(),
-        ),
-        (
-            "a ReplicationController",
-            CREATE.into(),
-            Some(controller.to_string()),
-            both.clone(),
-        ),
-        ("a Job", CREATE.into(), Some(job.to_string()), both.clone()),
-        (
-            "a Job of a CronJob",
-            by("--as=system:serviceaccount:kube-system:cronjob-controller"),
-            Some(job.to_string()),
-            nothing.clone(),
-        ),
-        (
-            "a CronJob",
-            CREATE.into(),
-            Some(cron.to_string()),
-            validating("workloads validating"),
-        ),
-        (
-            "a pod with an invented owner",
-            CREATE.into(),
-            Some(pod(of_claim("two"))),
-            validating("pods validating"),
-        ),
-        (
-            "a pod without a claim",
-            CREATE.into(),
-            Some(pod(json!([{"name": "tmp", "emptyDir": {}}]))),
-            nothing.clone(),
-        ),
-        (
-            "a pod of a ReplicaSet",
-            by("--as=system:serviceaccount:kube-system:replicaset-controller"),
-            Some(pod(of_claim("two"))),
-            nothing.clone(),
-        ),
-        (
-            "a claim",
-            CREATE.into(),
-            Some(claim("three").to_string()),
-            validating("claims validating"),
-        ),
-        (
-            "a label of a claim",
-            vec!["label", "pvc/two", "team=shop"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "a claim that is as it was",
-            vec!["patch", "pvc/two", "-p", modes],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "an autoscaler",
-            vec!["create", "-f", "-"],
-            Some(autoscaler.to_string()),
-            validating("autoscalers validating"),
-        ),
-        (
-            "a label of an autoscaler",
-            vec!["label", "hpa/hpa", "team=shop"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "an autoscaler's bounds",
-            vec!["patch", "hpa/hpa", "-p", r#"{"spec":{"maxReplicas":3}}"#],
-            None,
-            validating("autoscalers validating"),
-        ),
-        (
-            "deletion",
-            vec!["delete", "deployment/stateful"],
-            None,
-            nothing.clone(),
-        ),
-        (
-            "what is in kube-system",
-            [&CREATE[..], &["-n=kube-system"]].concat(),
-            Some(workload("Deployment", "d", &of_claim("two"), &json!({}))),
-            nothing,
-        ),
-    ]
+fn create() -> String {
+    "create --dry-run=server -f -".to_owned()
+}
+
+fn single_requests(cluster: &Snapshot) {
+    let requests: Vec<Request> = serde_saphyr::from_str(include_str!("requests.yaml")).unwrap();
+    for request in requests {
+        let account = request.r#as.map(|account| format!("--as={account}"));
+        let account = account
+            .iter()
+            .flat_map(|it| [it, "--as-group=system:masters"]);
+        let arguments: Vec<&str> = request.run.split(' ').chain(account).collect();
+        let stdin = request.object.map(|it| it.manifest().to_string());
+        let asked = cluster.asked(|| cluster.kubectl(&arguments, stdin.as_deref()));
+        let expected: Vec<(&str, u64)> = request.asked.iter().map(|it| (&**it, 1)).collect();
+        assert_eq!(asked, counts(&expected), "{}", request.what);
+    }
 }
