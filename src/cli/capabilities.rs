@@ -84,7 +84,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
             Some(name) => products::named(name, catalog)?,
             None => products::all(catalog)?,
         };
-        return of_products(products, options);
+        return of_products(&products, options);
     }
     let cluster = if options.facts.is_empty() {
         options
@@ -116,7 +116,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
 const MOST_PRODUCTS: usize = 10;
 
 fn of_products(
-    products: Vec<Product>,
+    products: &[Product],
     options: &CapabilitiesOptions,
 ) -> Result<String, CommandError> {
     if products.is_empty() {
@@ -125,7 +125,7 @@ fn of_products(
     }
     Ok(match options.format {
         TableFormat::Json => safe::json(&json!({"products": products}))?,
-        TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(&products),
+        TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(products),
         TableFormat::Text => products
             .iter()
             .map(|it| text(&it.summary, &it.details()))

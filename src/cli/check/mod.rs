@@ -236,7 +236,7 @@ fn covers(paths: &[PathBuf], policy: &Path) -> bool {
 /// Facts about the cluster that are not in the manifests.
 fn facts(options: &CheckOptions) -> Result<Snapshot, CommandError> {
     if options.reads_cluster() {
-        return Ok(options.access.connect()?.read(|_| true)?);
+        return options.access.connect()?.read(|_| true);
     }
     if options.facts.is_empty() {
         return Ok(Snapshot::complete());
