@@ -27,9 +27,9 @@ use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
 use crate::snapshot::{StoredObject, View};
 use crate::verdict::EffectivePolicy;
-pub use decided::Existing;
-pub use scaling::Limit;
-pub use volumes::Constraint;
+pub(crate) use decided::Existing;
+pub(crate) use scaling::Limit;
+pub(crate) use volumes::Constraint;
 
 /// What a policy in the API server may refuse in one namespace.
 ///
@@ -44,7 +44,7 @@ pub struct VolumeFacts {
     /// constraint.
     pub inline: BTreeMap<&'static str, String>,
     /// The constraints of claims and disks, by name.
-    pub constraints: BTreeMap<String, Constraint>,
+    pub(crate) constraints: BTreeMap<String, Constraint>,
     /// The workloads that may have one pod, whatever a Scale or an autoscaler asks for, by
     /// `Kind/name`.
     pub limits: BTreeMap<String, Limit>,
@@ -64,13 +64,13 @@ pub struct VolumeFacts {
 }
 
 /// A claim that attaches to one node: what the names of such constraints begin with.
-pub const ONE_NODE: &str = "OneNode";
+pub(crate) const ONE_NODE: &str = "OneNode";
 
 /// A claim that one pod may use.
-pub const ONE_POD: &str = "OnePod";
+pub(crate) const ONE_POD: &str = "OnePod";
 
 /// A claim that keeps no pod anywhere.
-pub const ANY: &str = "Any";
+pub(crate) const ANY: &str = "Any";
 
 /// What is in one namespace, as far as facts are about it.
 #[derive(Clone, Debug, Default)]

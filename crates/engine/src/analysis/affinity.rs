@@ -37,7 +37,7 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// What a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Together {
+pub(crate) struct Together {
     /// The pods of one revision.
     pub replicas: bool,
     /// The pods of one revision and those of the next.
@@ -46,7 +46,6 @@ pub struct Together {
 
 /// What the workload's required affinity keeps together. `previous` is the
 /// workload before the update: its pods, too, must be in the place.
-#[must_use]
 pub(crate) fn self_affinity(
     workload: &Workload,
     previous: Option<&Workload>,
@@ -78,7 +77,6 @@ pub(crate) fn self_affinity(
 
 /// Which of the others' pods required affinity keeps in one place with those of
 /// `workload`, whatever happens to either.
-#[must_use]
 pub(crate) fn in_one_place(
     workload: &Workload,
     others: &[&Workload],
@@ -98,7 +96,7 @@ pub(crate) fn in_one_place(
 
 /// Where the pods of a follower may be instead of beside those of one leader.
 #[derive(Debug)]
-pub struct Strays<'a> {
+pub(crate) struct Strays<'a> {
     /// Whether its terms match its own pods, so that the first may start anywhere.
     pub own: bool,
     /// The other leaders, as far as nothing keeps them in one place with that one.
@@ -107,8 +105,11 @@ pub struct Strays<'a> {
 
 /// Where the terms of `follower` lead its pods beside those of `leader`; `None` where
 /// they do not lead to those.
-#[must_use]
-pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> Option<Strays<'a>> {
+pub(crate) fn strays<'a>(
+    follower: &Workload,
+    leader: &Workload,
+    facts: Facts<'a>,
+) -> Option<Strays<'a>> {
     if !binds(follower, facts) || !has_leader(follower, leader, facts) {
         return None;
     }
@@ -129,7 +130,6 @@ pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> O
 
 /// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, or
 /// by that of its ordinal, so that its pods go to that pod's node and no other.
-#[must_use]
 pub(crate) fn follows_pod(
     follower: &Workload,
     set: &Workload,
@@ -200,7 +200,6 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<
 }
 
 /// The same of its pods of another revision, whose template has `labels`.
-#[must_use]
 pub(crate) fn matches_other_revision(
     term: &PodAffinityTerm,
     workload: &Workload,
@@ -241,7 +240,6 @@ fn matches_own(
 
 /// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
 /// workload after an update, off their nodes.
-#[must_use]
 pub(crate) fn keeps_off(
     term: &PodAffinityTerm,
     old: &Workload,
@@ -254,7 +252,6 @@ pub(crate) fn keeps_off(
 
 /// Whether a term of required anti-affinity of `owner`'s pods keeps those of `off`, another
 /// workload, off their nodes.
-#[must_use]
 pub(crate) fn keeps_company_off(
     term: &PodAffinityTerm,
     owner: &Workload,
@@ -299,7 +296,6 @@ const MOST_LEADERS: usize = 16;
 
 /// Whether the eligible nodes are known and all carry the label: anti-affinity
 /// over a label that a node does not have forbids nothing there.
-#[must_use]
 pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     let mut all = false;
     Eligibility::of(workload, None, facts).visit(facts, &mut |node| {

@@ -82,7 +82,6 @@ pub enum Grounds {
 
 impl Grounds {
     /// The certainty that follows.
-    #[must_use]
     pub(crate) const fn certainty(&self) -> Certainty {
         match self {
             Self::Known | Self::NoCsiDriver => Certainty::Verified,

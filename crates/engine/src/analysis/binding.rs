@@ -34,7 +34,7 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
 /// fewer modes comes first, whether or not it names the claim, then the smallest
 /// (`persistentvolume/index.go`). With WaitForFirstConsumer it is the smallest that a node can
 /// reach.
-pub fn fitting<'a>(
+pub(crate) fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,
     class_name: &str,

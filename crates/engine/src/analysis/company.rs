@@ -12,7 +12,7 @@ use crate::model::workload::Workload;
 
 /// What keeps the pods of two workloads off one node, whatever affinity they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub(crate) enum Obstacle {
     /// Both use this port of their node.
     HostPort(HostPort),
     /// The required anti-affinity of the first, or else of the second.
@@ -28,7 +28,7 @@ pub enum Obstacle {
 
 /// Why no node is eligible for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoNode {
+pub(crate) enum NoNode {
     /// Their selectors contradict each other, so that no node ever is.
     Contradiction,
     /// The second does not tolerate the taints of nodes to which the first goes.

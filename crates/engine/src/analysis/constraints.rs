@@ -11,7 +11,7 @@ use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
-pub struct Contradiction {
+pub(crate) struct Contradiction {
     /// Which pods must share a node.
     pub pods: Together,
     /// What forbids it.
@@ -20,7 +20,7 @@ pub struct Contradiction {
 
 /// Which pods must share a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
+pub(crate) enum Together {
     /// The replicas, so many of them.
     Replicas(i64),
     /// An old pod and the new one of a rolling update.
@@ -29,8 +29,7 @@ pub enum Together {
 
 /// The contradiction in the workload: something keeps its pods on one node, and their own
 /// constraints forbid it.
-#[must_use]
-pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
+pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     // The pods of a DaemonSet are on different nodes anyway.
     if situation.volumes_in_one_place().next().is_none()
         || situation.workload.kind == WorkloadKind::DaemonSet
@@ -71,7 +70,6 @@ pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
 
 /// Whether required affinity of the pods to each other would keep them on one node: their own
 /// constraints do not forbid it. Extended resources may run out on one node, so they do.
-#[must_use]
 pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
     if workload.kind == WorkloadKind::DaemonSet
@@ -114,7 +112,7 @@ enum Revisions {
 }
 
 /// A constraint of the pods themselves.
-pub struct Constraint {
+pub(crate) struct Constraint {
     /// The field that holds it, `spec.template.spec.affinity.podAntiAffinity` for example.
     pub field: String,
     /// Whether it is that of the pods from before the update alone.

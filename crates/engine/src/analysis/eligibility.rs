@@ -11,7 +11,7 @@ use crate::model::workload::Workload;
 use crate::snapshot::{Lookup, NodeHint, View};
 
 /// Counting stops at this number.
-pub const COUNTED: usize = 20;
+pub(crate) const COUNTED: usize = 20;
 
 /// With this many nodes, pods can be on different ones. Any further nodes are only reported.
 const DECIDING: usize = 2;
@@ -49,7 +49,6 @@ impl<'a> Eligibility<'a> {
     /// The same with the tolerations that the admission plugin `ExtendedResourceToleration` adds
     /// to pods: for taints named like an extended resource that the pods request. Some clouds run
     /// the plugin, and no object shows it. `None` if it would add nothing.
-    #[must_use]
     pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
         let template = self.template;
         (!template.extended_resources.is_empty()).then(|| Self {
@@ -84,7 +83,6 @@ impl<'a> Eligibility<'a> {
     /// The same for nodes that have the drivers of the volumes, where these say that the scheduler
     /// looks (`checkCSIDriverOnNode` in `plugins/nodevolumelimits/csi.go`), which never sees a pod
     /// with `nodeName`.
-    #[must_use]
     pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
         let drivers = volumes.iter().map(|volume| volume.driver.as_str());
         let is_wanted = |name: &&str| {
@@ -108,7 +106,6 @@ impl<'a> Eligibility<'a> {
 
     /// Whether the pod's own selector and affinity choose `node`, taints and
     /// volumes left aside.
-    #[must_use]
     pub(crate) fn selects(&self, node: &Node) -> bool {
         let template = self.template;
         template.node_selector.is_subset(&node.metadata.labels)
@@ -235,7 +232,6 @@ impl<'a> Eligibility<'a> {
 
     /// Whether the eligible nodes are known, and no two of them have the same
     /// value of the label `key`, so that one value means one node.
-    #[must_use]
     pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'_>) -> bool {
         let mut values: Vec<Text> = Vec::new();
         let mut distinct = true;
@@ -253,7 +249,6 @@ impl<'a> Eligibility<'a> {
 
     /// The one node to which the constraints lead by its name, whatever nodes
     /// there are.
-    #[must_use]
     pub(crate) fn named_node(&self) -> Option<&str> {
         let template = self.template;
         template
@@ -266,7 +261,6 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Whether it is by a label, which several nodes may have, that a node is named.
-    #[must_use]
     pub(crate) const fn names_by_label(&self) -> bool {
         self.template.node_name.is_none()
     }

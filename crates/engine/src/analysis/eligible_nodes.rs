@@ -8,11 +8,11 @@ use crate::model::Text;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// The label that holds a node's zone.
-pub const ZONE: &str = "topology.kubernetes.io/zone";
+pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Why all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OneNode {
+pub(crate) enum OneNode {
     /// A field names the node, only that node is eligible, or affinity leads to workloads whose
     /// pods are all on it.
     Named(Text),

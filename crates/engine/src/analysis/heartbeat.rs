@@ -58,7 +58,6 @@ pub enum Life {
 
 impl Heartbeat {
     /// The signs of life of the node `name` at `now`; `node` is what the view knows of it.
-    #[must_use]
     pub(crate) fn of(name: &str, node: Lookup<&Node>, view: View<'_>, now: Timestamp) -> Self {
         let ready = node.map(|node| node.status.ready);
         Self::seen(ready, view.node_lease(name), now)

@@ -46,7 +46,6 @@ pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<B
 }
 
 /// Whether the external-attacher attaches volumes with these modes to no node at all.
-#[must_use]
 pub(crate) fn is_never_attached(modes: AccessModes, driver: &str, facts: Facts<'_>) -> bool {
     modes.contains(AccessMode::ReadWriteOnce)
         && modes.contains(AccessMode::ReadOnlyMany)

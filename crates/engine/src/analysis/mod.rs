@@ -25,10 +25,11 @@ use crate::model::workload::Workload;
 use crate::snapshot::{Turn, View};
 use crate::storage::Catalog;
 
-pub use attach_constraint::{AttachConstraint, Basis, ByDriver, Grounds};
+pub use attach_constraint::AttachConstraint;
+pub(crate) use attach_constraint::{Basis, ByDriver, Grounds};
 pub use certainty::Certainty;
 pub use heartbeat::{Heartbeat, Life};
-pub use placement::Placement;
+pub(crate) use placement::Placement;
 pub use volumes::UsedVolume;
 
 /// Whether the cluster is assumed to have many nodes.
@@ -56,7 +57,7 @@ pub struct Facts<'a> {
 }
 
 /// One workload in its cluster.
-pub struct Analysis<'a> {
+pub(crate) struct Analysis<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// Where it lives.
@@ -70,7 +71,6 @@ pub struct Analysis<'a> {
 impl<'a> Analysis<'a> {
     /// Analyses `workload`. `previous` is the same workload before the update, if there is one:
     /// its pods are still running.
-    #[must_use]
     pub(crate) fn of(
         workload: &'a Workload,
         previous: Option<&Workload>,
@@ -115,7 +115,6 @@ impl<'a> Analysis<'a> {
     }
 
     /// The analysis with this volume alone.
-    #[must_use]
     pub(crate) fn with_only(&self, volume: UsedVolume) -> Self {
         let volumes = vec![volume];
         Self {
@@ -126,7 +125,6 @@ impl<'a> Analysis<'a> {
     }
 
     /// The analysis with every unknown volume taken as exclusive; `None` if all are known.
-    #[must_use]
     pub(crate) fn with_unknown_as_exclusive(&self) -> Option<Self> {
         let is_unknown =
             |volume: &UsedVolume| matches!(volume.attach_constraint, AttachConstraint::Unknown(_));
@@ -152,19 +150,16 @@ impl<'a> Analysis<'a> {
 
     /// Whether pods of one revision that exist together can use an exclusive volume: they cannot
     /// get to two nodes, nor to one that allows one pod with the volume.
-    #[must_use]
     pub(crate) fn pins_replicas(&self) -> bool {
         self.placement.pins_replicas() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
     /// The same for the pods of one revision and the next.
-    #[must_use]
     pub(crate) fn pins_rollouts(&self) -> bool {
         self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
     /// The autoscaler, there before the workload, that allows it the most pods.
-    #[must_use]
     pub(crate) fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
         let (workload, view) = (self.workload, self.facts.view);
         let metadata = &workload.metadata;
@@ -175,7 +170,6 @@ impl<'a> Analysis<'a> {
     }
 
     /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.
-    #[must_use]
     pub(crate) fn volume_path(&self, volume: &UsedVolume) -> String {
         format!(
             "{}.volumes[{}]",

@@ -12,7 +12,7 @@ use crate::model::workload::Workload;
 
 /// How far apart a workload's pods can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub(crate) struct Placement {
     /// Why all pods, whatever happens, are on one node; `None` if they need not be.
     pub one_node: Option<OneNode>,
     /// What affinity to its own pods keeps together.
@@ -30,7 +30,7 @@ pub struct Placement {
 
 /// How many nodes the pods can go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eligible {
+pub(crate) enum Eligible {
     /// That many; [`COUNTED`] stands for that many or more.
     Nodes(usize),
     /// Not known: many are assumed.
@@ -53,7 +53,6 @@ impl fmt::Display for Eligible {
 
 impl Placement {
     /// The placement of a workload for which it does not matter.
-    #[must_use]
     pub(crate) fn irrelevant() -> Self {
         Self {
             one_node: None,
@@ -65,7 +64,6 @@ impl Placement {
     }
 
     /// Where the pods of `workload` can be, given its volumes.
-    #[must_use]
     pub(crate) fn of(
         workload: &Workload,
         previous: Option<&Workload>,
@@ -101,20 +99,17 @@ impl Placement {
     }
 
     /// Whether the pods of one revision cannot be on two nodes.
-    #[must_use]
     pub(crate) const fn pins_replicas(&self) -> bool {
         self.one_node.is_some() || self.affinity.replicas
     }
 
     /// Whether the pods of one revision and the next cannot be on two nodes.
-    #[must_use]
     pub(crate) const fn pins_rollouts(&self) -> bool {
         (self.one_node.is_some() || self.affinity.rollouts) && self.moved.is_none()
     }
 
     /// How many pods a DaemonSet has: one on each eligible node. Affinity does
     /// not change that, as its pods are bound to their nodes one by one.
-    #[must_use]
     pub(crate) fn daemon_pods(&self) -> i64 {
         match (&self.one_node, self.eligible) {
             (Some(_), _) => 1,

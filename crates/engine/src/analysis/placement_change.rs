@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 
 /// An update after which the new pods may not be where the old ones are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlacementChange {
+pub(crate) struct PlacementChange {
     /// Where the old pods may be.
     pub from: Places,
     /// Where the new pods must be.

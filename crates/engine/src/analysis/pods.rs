@@ -8,8 +8,7 @@ use crate::model::workload::WorkloadKind;
 impl Analysis<'_> {
     /// How many pods want the volumes at the same time, when nothing is being
     /// replaced. A DaemonSet has one on each of its nodes.
-    #[must_use]
-    pub fn pods(&self) -> i64 {
+    pub(crate) fn pods(&self) -> i64 {
         if !self.workload.has_pods() {
             return 0;
         }
@@ -21,7 +20,6 @@ impl Analysis<'_> {
 
     /// Whether pods of one revision may be on several nodes and want the same
     /// exclusive volume.
-    #[must_use]
     pub(crate) fn replicas_share_exclusive(&self) -> bool {
         // Affinity is no help to a DaemonSet, whose pods are bound to their nodes.
         let together = match self.workload.kind {
@@ -32,7 +30,6 @@ impl Analysis<'_> {
     }
 
     /// Whether several pods want the same ReadWriteOncePod volume.
-    #[must_use]
     pub(crate) fn replicas_share_single_pod(&self) -> bool {
         self.pods() > 1 && self.single_pod().next().is_some()
     }
@@ -41,8 +38,7 @@ impl Analysis<'_> {
     /// `None` where there are no pods, or none that are replaced that way. A
     /// StatefulSet's pod goes before the one that takes its place comes, so that
     /// only its other pods can be in the way, where they have to be elsewhere.
-    #[must_use]
-    pub fn rolling_update(&self) -> Option<Room> {
+    pub(crate) fn rolling_update(&self) -> Option<Room> {
         let workload = self.workload;
         let rolls = match workload.kind {
             WorkloadKind::Deployment
@@ -59,7 +55,6 @@ impl Analysis<'_> {
 
     /// Whether a rolling update starts a new pod and stops no old one before that
     /// is ready. A DaemonSet's does so on each node.
-    #[must_use]
     pub(crate) fn starts_before_it_stops(&self) -> bool {
         let room = match self.workload.kind {
             WorkloadKind::DaemonSet if self.workload.has_pods() => self.workload.strategy.room(1),
@@ -72,7 +67,6 @@ impl Analysis<'_> {
     /// exclusive volume that the new one needs on another node, or on none. Old pods
     /// that are together on a node must all be gone before the volume is free; where
     /// the new one must be there too, one that makes room for it is enough.
-    #[must_use]
     pub(crate) fn rolling_update_deadlocks(&self, room: Room) -> bool {
         let holders = if self.pins_rollouts() {
             1

@@ -34,13 +34,11 @@ pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, S
 /// templates, bare pods and those of controllers that are not known here. Of two
 /// that are judged together, one names the other: the one that comes and goes (a Job, a
 /// CronJob, a bare pod), else the later one.
-#[must_use]
-pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+pub(crate) fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
     others_of(situation, &situation.workload.metadata.namespace, claim)
 }
 
 /// The same of a claim in some namespace.
-#[must_use]
 pub(crate) fn others_of<'a>(
     situation: &Analysis<'a>,
     namespace: &str,
@@ -94,8 +92,11 @@ pub(crate) fn comes_and_goes(workload: &Workload) -> bool {
 
 /// The other users of `claim`, which `volume` is for, whose pods may be on another node than the
 /// workload's.
-#[must_use]
-pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
+pub(crate) fn apart<'a>(
+    situation: &Analysis<'a>,
+    claim: &str,
+    volume: &UsedVolume,
+) -> Vec<&'a Workload> {
     let (workload, view) = (situation.workload, situation.facts.view);
     let all = all_others(situation, claim);
     let mut others = all.clone();
@@ -122,7 +123,6 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
 }
 
 /// The other users of `claim` that have pods, whenever they are judged.
-#[must_use]
 pub(crate) fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
     users_of(situation, &situation.workload.metadata.namespace, claim)
 }
@@ -154,7 +154,6 @@ fn owns(owner: &Workload, owned: &Workload) -> bool {
 
 /// Whether affinity keeps the workload in one place with one of `others`, which are only looked up
 /// if it has affinity: of many workloads on one claim, most have none.
-#[must_use]
 pub(crate) fn holds_together<'a>(
     workload: &Workload,
     others: impl FnOnce() -> Vec<&'a Workload>,
@@ -165,7 +164,6 @@ pub(crate) fn holds_together<'a>(
 }
 
 /// Those of `others`, which use `volume` too, whose pods may be on another node.
-#[must_use]
 pub(crate) fn apart_of<'a>(
     situation: &Analysis<'a>,
     mut others: Vec<&'a Workload>,
@@ -355,8 +353,7 @@ pub(crate) fn follows_one(
 }
 
 /// The labels by which the pods of `workload` that hold `claim` are found.
-#[must_use]
-pub fn marks(workload: &Workload, claim: &str) -> Labels {
+pub(crate) fn marks(workload: &Workload, claim: &str) -> Labels {
     match pod_of_claim(workload, claim) {
         Some(pod) => [(POD_NAME, pod)].into_iter().collect(),
         None => workload.template.labels.clone(),

@@ -45,7 +45,6 @@ pub struct UsedVolume {
 
 impl UsedVolume {
     /// Whether there is any need to look at nodes because of it.
-    #[must_use]
     pub(crate) fn may_hold_a_node(&self) -> bool {
         !matches!(self.attach_constraint, AttachConstraint::Free)
             || self.one_pod_a_node
@@ -59,7 +58,6 @@ impl UsedVolume {
     }
 
     /// What makes it known that it is attached; `None` for volumes where that does not matter.
-    #[must_use]
     pub(crate) const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
             AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
@@ -140,7 +138,6 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
 }
 
 /// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
-#[must_use]
 pub(crate) fn of_template(
     name: &str,
     template: &Claim,

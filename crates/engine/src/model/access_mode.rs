@@ -44,8 +44,7 @@ impl AccessMode {
     }
 
     /// The short name `kubectl get` prints, `RWO` for example.
-    #[must_use]
-    pub const fn short(self) -> &'static str {
+    pub(crate) const fn short(self) -> &'static str {
         match self {
             Self::ReadWriteOnce => "RWO",
             Self::ReadOnlyMany => "ROX",
@@ -125,26 +124,22 @@ impl AccessModes {
     }
 
     /// The modes in either set.
-    #[must_use]
     pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The modes of this set that `other` lacks.
-    #[must_use]
     pub(crate) const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
     /// The modes in both sets.
-    #[must_use]
     pub(crate) const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// Whether every mode of this set is in `other`.
-    #[must_use]
-    pub const fn is_subset(self, other: Self) -> bool {
+    pub(crate) const fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 

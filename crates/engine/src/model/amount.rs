@@ -30,7 +30,6 @@ impl Amount {
     /// The number of pods for `replicas`; `None` if the API server rejects the value.
     ///
     /// Source: `GetScaledValueFromIntOrPercent` in apimachinery's `intstr` package.
-    #[must_use]
     pub(crate) fn resolve(&self, replicas: i64, rounding: Rounding) -> Option<i64> {
         match self {
             Self::Count(count) if *count >= 0 => Some(*count),

@@ -127,7 +127,6 @@ impl Autoscaler {
 
     /// The fewest replicas above which it brings its workload down at once; `None` if it
     /// never does.
-    #[must_use]
     pub(crate) fn cap(&self) -> Option<i64> {
         let most = self.spec.max_replicas;
         (most >= 1 && self.paused_at(most).is_none()).then_some(most)
@@ -150,7 +149,7 @@ impl Autoscaler {
     /// # Errors
     ///
     /// When a field does not have the type that it has in the API.
-    pub fn read_scaled_object<'de, D: Deserializer<'de>>(
+    pub(crate) fn read_scaled_object<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
         let object = ScaledObject::deserialize(deserializer)?;
@@ -195,7 +194,6 @@ impl Autoscaler {
     }
 
     /// The fewest replicas it gives a workload that has any.
-    #[must_use]
     pub fn fewest(&self) -> i64 {
         self.spec.min_replicas.unwrap_or(1)
     }

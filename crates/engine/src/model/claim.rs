@@ -104,7 +104,6 @@ impl Claim {
     }
 
     /// Whether the volume is a copy of another one or of a snapshot.
-    #[must_use]
     pub(crate) const fn has_data_source(&self) -> bool {
         self.spec.data_source || self.spec.data_source_ref
     }

@@ -38,7 +38,6 @@ pub struct NodeDriver {
 
 impl CsiNode {
     /// Whether the node has the driver.
-    #[must_use]
     pub(crate) fn has(&self, driver: &str) -> bool {
         self.spec.drivers.iter().any(|it| it.name == driver)
     }

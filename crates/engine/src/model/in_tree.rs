@@ -68,7 +68,7 @@ pub(crate) struct Inline {
 
 impl Inline {
     /// Nothing is refused.
-    const FREE: Self = Self {
+    pub(crate) const FREE: Self = Self {
         access_modes: AccessModes::EMPTY,
         one_pod_a_node: false,
     };
@@ -134,7 +134,6 @@ static TYPES: [InTreeType; 21] = [
 impl InTreeType {
     /// The type with this field in a PersistentVolume or a pod's volume; `None` for any other
     /// field.
-    #[must_use]
     pub(crate) fn of_field(field: &str) -> Option<&'static Self> {
         TYPES.iter().find(|each| each.field == field)
     }
@@ -146,19 +145,12 @@ impl InTreeType {
     }
 
     /// The restrictions on an inline volume of this type; `read_only` is its field `readOnly`.
-    #[must_use]
     pub(crate) const fn inline(&self, read_only: bool) -> Inline {
         if read_only {
             self.read_only
         } else {
             self.writable
         }
-    }
-
-    /// Whether pods with such an inline volume may be refused.
-    #[must_use]
-    pub fn counts_in_pods(&self) -> bool {
-        self.writable != Inline::FREE
     }
 
     /// The access modes that the attach-detach controller sees on a PersistentVolume of this
@@ -169,7 +161,6 @@ impl InTreeType {
     /// (`csi-translation-lib`, `gce_pd.go`,
     /// `backwardCompatibleAccessModes`): such a volume is exclusive even if its
     /// PersistentVolume says ReadWriteMany.
-    #[must_use]
     pub(crate) fn effective_modes(&self, modes: AccessModes) -> AccessModes {
         let read_only_many = AccessModes::of(&[AccessMode::ReadOnlyMany]);
         if self.field != "gcePersistentDisk" || modes.is_empty() || modes == read_only_many {

@@ -36,14 +36,12 @@ impl Labels {
     }
 
     /// Whether every pair of these labels is in `other`.
-    #[must_use]
-    pub fn is_subset(&self, other: &Self) -> bool {
+    pub(crate) fn is_subset(&self, other: &Self) -> bool {
         self.iter()
             .all(|(key, value)| other.get(key) == Some(value))
     }
 
     /// These labels with `key` set to `value`.
-    #[must_use]
     pub(crate) fn with(&self, key: &str, value: &str) -> Self {
         self.iter().chain([(key, value)]).collect()
     }

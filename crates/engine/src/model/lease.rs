@@ -45,7 +45,6 @@ impl Lease {
     }
 
     /// For how long it is valid after a renewal.
-    #[must_use]
     pub(crate) fn duration(&self) -> SignedDuration {
         let given = self.spec.lease_duration_seconds;
         SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))

@@ -31,6 +31,7 @@ pub mod strategy;
 pub mod uid;
 pub mod volume;
 pub mod volume_attachment;
+pub(crate) mod words;
 pub mod workload;
 mod workload_reader;
 

@@ -136,7 +136,6 @@ pub struct ExtendedResources(pub Box<[(Text, Quantity)]>);
 
 impl ExtendedResources {
     /// How much there is of the resource `name`.
-    #[must_use]
     pub(crate) fn amount(&self, name: &str) -> Quantity {
         let mut resources = self.0.iter();
         let found = resources.find(|(known, _)| known == name);
@@ -253,7 +252,6 @@ impl Toleration {
     ///
     /// Source: `Toleration.ToleratesTaint` in the Kubernetes API helpers,
     /// including the integer operators of the feature `TaintTolerationComparisonOperators`.
-    #[must_use]
     pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         if !self.effect.is_empty() && self.effect != taint.effect {
             return false;
@@ -280,15 +278,13 @@ impl Toleration {
 impl Node {
     /// Whether the node has as much of every resource as in `requests`; `None` if its resources
     /// are unknown.
-    #[must_use]
-    pub fn has(&self, requests: &[(Text, Quantity)]) -> Option<bool> {
+    pub(crate) fn has(&self, requests: &[(Text, Quantity)]) -> Option<bool> {
         let has = self.status.allocatable.as_ref()?;
         let mut requests = requests.iter();
         Some(requests.all(|(name, amount)| has.amount(name) >= *amount))
     }
 
     /// Whether pods with `tolerations` can be scheduled to the node despite its taints.
-    #[must_use]
     pub(crate) fn admits<'t>(
         &self,
         tolerations: &(impl Iterator<Item = &'t Toleration> + Clone),

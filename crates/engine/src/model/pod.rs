@@ -67,7 +67,6 @@ pub struct HostPort {
 impl HostPort {
     /// Whether no two pods can have these ports on one node (`CheckConflict` in
     /// `staging/src/k8s.io/kube-scheduler/framework/types.go`).
-    #[must_use]
     pub(crate) fn clashes_with(&self, other: &Self) -> bool {
         let is_any = |ip: &Text| matches!(ip.as_str(), "" | "0.0.0.0");
         self.number == other.number
@@ -116,7 +115,6 @@ pub struct PodAffinityTerm {
 
 impl PodAffinityTerm {
     /// Whether the term selects pods only in the pod's own namespace, as it names no other.
-    #[must_use]
     pub(crate) fn own_namespace_only(&self) -> bool {
         self.namespaces.is_empty() && self.namespace_selector.is_none()
     }
@@ -402,7 +400,7 @@ struct VolumeEntry {
     name: Text,
     persistent_volume_claim: Option<ClaimSource>,
     ephemeral: Option<EphemeralSource>,
-    // The in-tree types for which `InTreeType::counts_in_pods` holds.
+    // The in-tree types for which an inline volume may be refused.
     aws_elastic_block_store: Option<InlineSource>,
     azure_disk: Option<InlineSource>,
     cinder: Option<InlineSource>,
@@ -462,6 +460,7 @@ impl VolumeEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::in_tree::Inline;
 
     #[test]
     fn every_in_tree_type_that_counts_in_pods_is_read() {
@@ -478,7 +477,7 @@ mod tests {
             };
             assert_eq!(
                 source,
-                in_tree.counts_in_pods().then_some(expected),
+                (in_tree.inline(false) != Inline::FREE).then_some(expected),
                 "{text}"
             );
         }

@@ -59,7 +59,6 @@ pub struct Requirement {
 
 impl Requirement {
     /// Whether a label with this value (`None`: missing) satisfies the requirement.
-    #[must_use]
     pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|candidate| candidate == value);
         match (self.operator, value) {
@@ -114,7 +113,6 @@ impl LabelSelector {
     }
 
     /// Whether it matches only what has this value of the label.
-    #[must_use]
     pub(crate) fn demands(&self, key: &str, value: &str) -> bool {
         let is_that_one = |requirement: &Requirement| {
             requirement.operator == Operator::In

@@ -12,7 +12,7 @@ use super::ser::is_default;
 
 /// The provisioner of classes whose volumes are all created manually (Kubernetes
 /// documentation, "Storage Classes", "Local").
-pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+pub(crate) const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The parameter in which classes on Huawei Cloud name the CSI driver, as all of them have the
 /// same provisioner (Cloud Container Engine documentation, "StorageClass"). The
@@ -83,7 +83,6 @@ impl StorageClass {
     }
 
     /// The nodes that the volumes are limited to; `None`: all.
-    #[must_use]
     pub(crate) fn allowed_nodes(&self) -> Option<NodeSelector> {
         let terms: Box<[NodeSelectorTerm]> = self
             .allowed_topologies

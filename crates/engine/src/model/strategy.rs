@@ -50,7 +50,6 @@ pub struct Room {
 impl Strategy {
     /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod unavailable. A
     /// StatefulSet's `partition` only delays the consequences.
-    #[must_use]
     pub(crate) fn one_by_one(self) -> Self {
         match self {
             Self::RollingUpdate {
@@ -65,7 +64,6 @@ impl Strategy {
     }
 
     /// Whether all old pods are stopped before a new one is started.
-    #[must_use]
     pub(crate) const fn stops_first(&self) -> bool {
         matches!(self, Self::Recreate { .. })
     }

@@ -43,7 +43,6 @@ pub struct VolumeStatus {
 impl Volume {
     /// Whether no claim can be bound to it any more: it is being deleted, its claim was deleted,
     /// or it could not be reclaimed.
-    #[must_use]
     pub(crate) fn is_spent(&self) -> bool {
         let phase = self.status.phase.as_str();
         self.metadata.is_being_deleted() || matches!(phase, "Released" | "Failed")
@@ -56,8 +55,7 @@ impl Volume {
     }
 
     /// Whether its access modes allow several nodes at a time.
-    #[must_use]
-    pub fn is_for_many_nodes(&self) -> bool {
+    pub(crate) fn is_for_many_nodes(&self) -> bool {
         let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
         let modes = self.spec.access_modes;
         shared.into_iter().any(|mode| modes.contains(mode))
@@ -86,7 +84,6 @@ impl Volume {
     /// Whether it is bound to this claim, not to another one with the same name
     /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). The volume is
     /// bound before the claim is.
-    #[must_use]
     pub(crate) fn is_claimed_by(&self, claim: &Metadata) -> bool {
         let Some(named) = self.claimed_by() else {
             return false;

@@ -11,77 +11,47 @@ use super::object::KindRow;
 use super::pod::{PodTemplate, PodVolume, PodVolumeSource};
 use super::strategy::Strategy;
 
-/// The kinds of workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WorkloadKind {
-    /// `apps/v1` Deployment.
-    Deployment,
-    /// `apps/v1` ReplicaSet.
-    ReplicaSet,
-    /// `apps/v1` StatefulSet.
-    StatefulSet,
-    /// `apps/v1` DaemonSet.
-    DaemonSet,
-    /// `batch/v1` Job.
-    Job,
-    /// `batch/v1` CronJob.
-    CronJob,
-    /// `v1` ReplicationController.
-    ReplicationController,
-    /// `v1` Pod.
-    Pod,
-    /// `argoproj.io/v1alpha1` Rollout of Argo Rollouts.
-    Rollout,
-    /// `keda.sh/v1alpha1` ScaledJob of KEDA.
-    ScaledJob,
-    /// `apps.openshift.io/v1` DeploymentConfig of OpenShift.
-    DeploymentConfig,
-    /// `apps.kruise.io/v1alpha1` CloneSet of OpenKruise.
-    CloneSet,
+/// Declares every kind of workload, once: its `apiVersion` and its plural name.
+macro_rules! kinds {
+    ($($kind:ident: $api_version:literal $plural:literal,)+) => {
+        /// The kinds of workload.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum WorkloadKind {
+            $(#[doc = concat!("Of `", $api_version, "`.")] $kind,)+
+        }
+
+        impl WorkloadKind {
+            /// Every kind.
+            pub const ALL: [Self; [$($plural),+].len()] = [$(Self::$kind),+];
+
+            /// What the API says of the kind.
+            pub(super) const fn row(self) -> KindRow {
+                match self {
+                    $(Self::$kind => {
+                        KindRow::namespaced($api_version, stringify!($kind), $plural)
+                    })+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Deployment: "apps/v1" "deployments",
+    ReplicaSet: "apps/v1" "replicasets",
+    StatefulSet: "apps/v1" "statefulsets",
+    DaemonSet: "apps/v1" "daemonsets",
+    Job: "batch/v1" "jobs",
+    CronJob: "batch/v1" "cronjobs",
+    ReplicationController: "v1" "replicationcontrollers",
+    Pod: "v1" "pods",
+    Rollout: "argoproj.io/v1alpha1" "rollouts",
+    ScaledJob: "keda.sh/v1alpha1" "scaledjobs",
+    DeploymentConfig: "apps.openshift.io/v1" "deploymentconfigs",
+    CloneSet: "apps.kruise.io/v1alpha1" "clonesets",
 }
 
 impl WorkloadKind {
-    /// Every kind.
-    pub const ALL: [Self; 12] = [
-        Self::Deployment,
-        Self::ReplicaSet,
-        Self::StatefulSet,
-        Self::DaemonSet,
-        Self::Job,
-        Self::CronJob,
-        Self::ReplicationController,
-        Self::Pod,
-        Self::Rollout,
-        Self::ScaledJob,
-        Self::DeploymentConfig,
-        Self::CloneSet,
-    ];
-
-    /// What the API says of the kind.
-    pub(super) const fn row(self) -> KindRow {
-        let (api_version, name, plural) = match self {
-            Self::Deployment => ("apps/v1", "Deployment", "deployments"),
-            Self::ReplicaSet => ("apps/v1", "ReplicaSet", "replicasets"),
-            Self::StatefulSet => ("apps/v1", "StatefulSet", "statefulsets"),
-            Self::DaemonSet => ("apps/v1", "DaemonSet", "daemonsets"),
-            Self::Job => ("batch/v1", "Job", "jobs"),
-            Self::CronJob => ("batch/v1", "CronJob", "cronjobs"),
-            Self::ReplicationController => {
-                ("v1", "ReplicationController", "replicationcontrollers")
-            }
-            Self::Pod => ("v1", "Pod", "pods"),
-            Self::Rollout => ("argoproj.io/v1alpha1", "Rollout", "rollouts"),
-            Self::ScaledJob => ("keda.sh/v1alpha1", "ScaledJob", "scaledjobs"),
-            Self::DeploymentConfig => (
-                "apps.openshift.io/v1",
-                "DeploymentConfig",
-                "deploymentconfigs",
-            ),
-            Self::CloneSet => ("apps.kruise.io/v1alpha1", "CloneSet", "clonesets"),
-        };
-        KindRow::namespaced(api_version, name, plural)
-    }
-
     /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -227,7 +197,6 @@ pub struct Workload {
 impl Workload {
     /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
     /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
-    #[must_use]
     pub(crate) fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
         self.ephemeral_claims()
             .find_map(|(name, template)| (name == claim).then_some(template))
@@ -245,7 +214,6 @@ impl Workload {
 
     /// `Deployment web`, or the controller of a pod or ReplicaSet, which is what people know:
     /// `TaskRun build`.
-    #[must_use]
     pub(crate) fn shown(&self) -> String {
         let is_made = matches!(
             self.kind,
@@ -264,21 +232,18 @@ impl Workload {
     }
 
     /// Whether its pods name the claim.
-    #[must_use]
     pub(crate) fn names_claim(&self, claim: &str) -> bool {
         let is_named = |volume: &PodVolume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim);
         self.template.volumes.iter().any(is_named)
     }
 
     /// Whether its pods name any claim.
-    #[must_use]
     pub(crate) fn names_claims(&self) -> bool {
         let is_claim = |volume: &PodVolume| matches!(volume.source, PodVolumeSource::Claim { .. });
         self.template.volumes.iter().any(is_claim)
     }
 
     /// Whether its controller replaces pods, or removes ReplicaSets, of another template.
-    #[must_use]
     pub(crate) fn replaces_others(&self) -> bool {
         match self.kind {
             WorkloadKind::Deployment => !self.paused,
@@ -291,7 +256,6 @@ impl Workload {
 
     /// Whether the pods run to completion, so that other pods that wait for their volumes do not
     /// wait forever.
-    #[must_use]
     pub(crate) const fn ends(&self) -> bool {
         match self.kind {
             WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => true,
@@ -304,7 +268,6 @@ impl Workload {
     /// ReplicaSet, a CronJob's Job or a workload's pod. The owners of other pods are not judged.
     /// Neither is one of another version: the garbage collector leaves its dependents, whether
     /// it exists or not.
-    #[must_use]
     pub(crate) fn judged_owner(&self) -> Option<WorkloadKind> {
         let controller = self.metadata.controller.as_ref()?;
         let owner = WorkloadKind::from_name(&controller.kind)
@@ -324,13 +287,11 @@ impl Workload {
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).
     ///
     /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.
-    #[must_use]
     pub(crate) fn makes_claim(&self, claim: &str) -> bool {
         self.template_of_claim(claim).is_some()
     }
 
     /// The claim template that creates `claim` for one of the pods.
-    #[must_use]
     pub(crate) fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
         let (stem, ordinal) = claim.rsplit_once('-')?;
         let number: i64 = ordinal.parse().ok()?;
@@ -343,8 +304,7 @@ impl Workload {
 
     /// The claim template that creates the claims whose names are `stem`, a dash and an ordinal
     /// (`data-postgres`).
-    #[must_use]
-    pub fn template_of_stem(&self, stem: &str) -> Option<&Claim> {
+    pub(crate) fn template_of_stem(&self, stem: &str) -> Option<&Claim> {
         let template = stem
             .strip_suffix(self.metadata.name.as_str())?
             .strip_suffix('-')?;
@@ -354,7 +314,6 @@ impl Workload {
     }
 
     /// The ordinals of a StatefulSet's pods.
-    #[must_use]
     pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)
     }

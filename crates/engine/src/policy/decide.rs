@@ -32,7 +32,7 @@ pub struct Target<'a> {
 
 /// What is done about one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Directive<'a> {
+pub(crate) struct Directive<'a> {
     /// What is done.
     pub action: Action,
     /// What is done instead where `action` is [`Action::Fix`] and no remedy
@@ -48,7 +48,7 @@ pub struct Directive<'a> {
 
 /// What silences a finding, or lowers its action below the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Suppression<'a> {
+pub(crate) struct Suppression<'a> {
     /// Where that is written.
     pub by: SuppressedBy,
     /// The reason as written there; empty only where a Namespace lowers the action.
@@ -156,15 +156,18 @@ impl<'a> Resolved<'a> {
     }
 
     /// What is done about a finding of the rule with this code.
-    #[must_use]
-    pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Directive<'a> {
+    pub(crate) fn decide(
+        &self,
+        rule: &str,
+        outcome: Outcome,
+        certainty: Certainty,
+    ) -> Directive<'a> {
         self.decide_as(rule, outcome, certainty, |section| {
             self.action(section, rule, outcome)
         })
     }
 
     /// The same of an object that is too much to judge, as it is larger than any honest one.
-    #[must_use]
     pub(crate) fn decide_oversized(
         &self,
         rule: &str,
@@ -304,7 +307,6 @@ impl<'a> Resolved<'a> {
     }
 
     /// Whether annotations of the object are heard.
-    #[must_use]
     pub(crate) const fn object_may_override(&self) -> bool {
         self.object_may_override
     }

@@ -16,9 +16,13 @@ mod overrides;
 use std::collections::BTreeMap;
 
 pub use crate::analysis::NodeAssumption as Nodes;
-pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
-pub use decide::{Directive, Resolved, SuppressedBy, Suppression, Target};
-pub use error::{PolicyError, PolicyProblem};
+pub(crate) use action::Overrides;
+pub use action::{Action, RemedyChoice};
+pub(crate) use action::{Controlled, Existing, TooComplex};
+pub(crate) use decide::{Directive, Suppression};
+pub use decide::{Resolved, SuppressedBy, Target};
+pub use error::PolicyError;
+pub(crate) use error::PolicyProblem;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
@@ -73,7 +77,6 @@ impl Policy {
     }
 
     /// Whether the account may take the volumes of nodes that are alive.
-    #[must_use]
     pub(crate) fn may_fence(&self, account: &str) -> bool {
         let mut accounts = self.fencing_accounts.iter();
         accounts.any(|known| known.matches(account))
@@ -87,7 +90,6 @@ impl Policy {
     }
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
-    #[must_use]
     pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
         let here = |exemption: &&Exemption| {
             exemption.namespaces.is_empty()
@@ -103,7 +105,6 @@ impl Policy {
 
     /// Provisioners the policy adds to the catalog or corrects in it, in file
     /// order, each name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
-    #[must_use]
     pub(crate) fn provisioners(&self) -> &[ProvisionerOverride] {
         &self.provisioners
     }

@@ -11,7 +11,7 @@ use crate::model::object::ObjectRef;
 
 /// How an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub(crate) enum Applied {
     /// Nothing says that it lives, or who applies it.
     Unsaid,
     /// By `kubectl apply` and its like, which take the block away.
@@ -35,7 +35,6 @@ const ARGO_SERVER_SIDE: &str = "ServerSideApply=true";
 
 impl Applied {
     /// What `document` says; `lives` where more than the document does.
-    #[must_use]
     pub(crate) fn of(document: Option<&Value>, lives: bool) -> Self {
         let Some(document) = document else {
             return if lives { Self::Unknown } else { Self::Unsaid };
@@ -63,7 +62,6 @@ impl Applied {
     }
 
     /// Whether Recreate alone may be refused, so that zero surge comes first.
-    #[must_use]
     pub(crate) const fn may_refuse_recreate(self) -> bool {
         matches!(self, Self::ServerSide | Self::Unknown)
     }
@@ -83,7 +81,6 @@ pub(crate) enum Stated {
 impl Stated {
     /// What `document` says: what was applied last, or the fields that were applied on the
     /// server's side. Of other writers' fields the API server's defaults are no different.
-    #[must_use]
     pub(crate) fn of(document: Option<&Value>) -> Self {
         let Some(document) = document else {
             return Self::Unknown;
@@ -115,8 +112,7 @@ pub(crate) const RECREATE_ONCE: &str =
     r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
 
 /// The command with that patch.
-#[must_use]
-pub fn recreate_once(object: &ObjectRef, patch: &str) -> String {
+pub(crate) fn recreate_once(object: &ObjectRef, patch: &str) -> String {
     let namespace = object.namespace.iter().map(|it| format!("-n {it} "));
     format!(
         "`kubectl {}patch deploy {} --type=merge -p '{patch}'`",

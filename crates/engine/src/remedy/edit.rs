@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 /// The patch that makes the field at `path` equal `value`. Parents that are
 /// missing or null are made first; a field that is there is replaced, one that
 /// is not is added. No operation where the field has that value already.
-#[must_use]
-pub fn set(object: &Value, path: &[&str], value: Value) -> Patch {
+pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     let mut operations = Vec::new();
     let mut here = Some(object);
     let mut pointer = PointerBuf::root();
@@ -44,8 +43,7 @@ pub fn set(object: &Value, path: &[&str], value: Value) -> Patch {
 
 /// The patch that puts `item` at the end of the list at `path`, which is made
 /// where it is missing or null. No operation where the list has the item already.
-#[must_use]
-pub fn append(object: &Value, path: &[&str], item: Value) -> Patch {
+pub(crate) fn append(object: &Value, path: &[&str], item: Value) -> Patch {
     let list = path
         .iter()
         .try_fold(object, |parent, key| parent.get(key))

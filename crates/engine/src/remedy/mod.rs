@@ -67,7 +67,6 @@ impl Remedy {
 
     /// Whether the remedy does what it is for; `analysis` is that of the
     /// patched workload.
-    #[must_use]
     pub(crate) fn works(&self, analysis: &Analysis<'_>) -> bool {
         (self.works)(analysis)
     }
@@ -89,7 +88,6 @@ impl Remedy {
     }
 
     /// The same where it is known how many pods are there.
-    #[must_use]
     pub(crate) fn patch_subject(&self, subject: &Subject<'_>) -> Option<Patch> {
         (self.patch)(subject).filter(|patch| !patch.0.is_empty())
     }
@@ -114,7 +112,6 @@ pub fn named(name: &str) -> Option<&'static Remedy> {
 /// the most pods the workload may come to have, autoscalers counted: with one,
 /// stopping it first is best, by the strategy that can be `applied`; with several, they
 /// must be kept together.
-#[must_use]
 pub(crate) fn automatic(
     rule: &str,
     kind: WorkloadKind,

@@ -34,7 +34,7 @@
 //! Other changes of the claim.
 
 use super::hazard::Hazard;
-use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
+use super::{ClaimReview, On, Outcome, Rule, messages};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 
@@ -98,17 +98,12 @@ fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
 
 fn hazard(claim: &Claim, old: &Claim) -> Hazard {
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Refused,
-        certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
-        excess: 0,
         what: format!(
             "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
             old.spec.access_modes, claim.spec.access_modes
         ),
-        advice: String::new(),
-        brief: String::new(),
+        ..RULE.hazard(Outcome::Refused)
     }
 }

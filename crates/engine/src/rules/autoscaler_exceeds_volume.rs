@@ -38,7 +38,7 @@
 //! scale up (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, messages};
+use super::{On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
@@ -135,15 +135,9 @@ fn find(
         return None;
     }
     let blank = Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
-        certainty: Certainty::Verified,
         field_path: field.to_owned(),
-        volumes: Vec::new(),
         excess: analysis.pods(),
-        what: String::new(),
-        advice: String::new(),
-        brief: String::new(),
+        ..RULE.hazard(Outcome::Stuck)
     };
     if analysis.replicas_share_exclusive() {
         return Some(on_several_nodes(analysis, blank, who, fewer));

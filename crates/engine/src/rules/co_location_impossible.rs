@@ -50,7 +50,7 @@
 //! node, because those never meet the scheduler.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages, strategies};
+use super::{On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::workload::WorkloadKind;
@@ -90,9 +90,6 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         ),
     };
     found.push(Hazard {
-        rule: RULE.code,
-        outcome,
-        certainty: Certainty::Verified,
         field_path: constraint.field,
         volumes: messages::names(analysis.volumes_in_one_place()),
         excess,
@@ -114,5 +111,6 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             "{} needs the pods on one node, which their own constraints forbid",
             messages::first_of(analysis.volumes_in_one_place())
         ),
+        ..RULE.hazard(outcome)
     });
 }

@@ -105,8 +105,6 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
     let what = what(review, &volumes, &signs);
     let instead = instead(review);
     found.push(Hazard {
-        rule: RULE.code,
-        outcome,
         certainty,
         field_path: match review.fencing {
             Fencing::Taint(_) => "spec.taints",
@@ -129,6 +127,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
                 }
             ) } else { format!("it is not known whether node {node} is off; {number} attached to it") },
         volumes,
+        ..RULE.hazard(outcome)
     });
 }
 

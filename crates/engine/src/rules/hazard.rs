@@ -7,7 +7,7 @@ use crate::model::Text;
 
 /// What a rule finds: facts, their consequence, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hazard {
+pub(crate) struct Hazard {
     /// The rule's public name.
     pub rule: &'static str,
     /// What happens if nobody intervenes.
@@ -58,7 +58,6 @@ impl Hazard {
 
     /// Whether this hazard was there before in full: the same rule, on volumes
     /// that were concerned then too, no graver and no larger.
-    #[must_use]
     pub(crate) fn is_covered_by(&self, old: &Self) -> bool {
         self.rule == old.rule
             && self.outcome >= old.outcome

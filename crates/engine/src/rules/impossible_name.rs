@@ -31,7 +31,7 @@
 //! live cluster, where the API server has looked at all names.
 
 use super::hazard::Hazard;
-use super::{Certainty, ClaimReview, On, Outcome, Rule};
+use super::{ClaimReview, On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::Text;
 use crate::model::metadata::is_name;
@@ -97,12 +97,8 @@ fn fault(name: &str) -> &'static str {
 fn hazard(kind: &str, name: &str, field_path: String, volume: Text) -> Hazard {
     let fault = fault(name);
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Refused,
-        certainty: Certainty::Verified,
         field_path,
         volumes: vec![volume],
-        excess: 0,
         what: format!(
             "it names {kind} \"{name}\", and a name cannot have {fault}: it has at most 253 lowercase letters, digits, \"-\" and \".\", and begins and ends with a letter or a digit (a DNS-1123 subdomain)."
         ),
@@ -114,6 +110,7 @@ fn hazard(kind: &str, name: &str, field_path: String, volume: Text) -> Hazard {
         }
         .to_owned(),
         brief: format!("no {kind} can be called \"{name}\": a name cannot have {fault}"),
+        ..RULE.hazard(Outcome::Refused)
     }
 }
 

@@ -35,7 +35,7 @@
 //! `rollingUpdate: null`.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule};
+use super::{On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
@@ -55,12 +55,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     found.push(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Refused,
-        certainty: Certainty::Verified,
         field_path: "spec.strategy.rollingUpdate".to_owned(),
-        volumes: Vec::new(),
-        excess: 0,
         what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
         advice: format!(
             "Run `kubectl -n {} patch deploy {} --type=merge -p '{{\"spec\":{{\"strategy\":{{\"type\":\"Recreate\",\"rollingUpdate\":null}}}}}}'` once if it lives already. In the manifest, replace the whole strategy with {{type: Recreate}}.",
@@ -68,6 +63,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             workload.metadata.shown_name(),
         ),
         brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),
+        ..RULE.hazard(Outcome::Refused)
     });
 }
 

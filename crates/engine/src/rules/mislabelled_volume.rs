@@ -42,7 +42,7 @@
 
 use super::hazard::Hazard;
 use super::unguarded_volume::{Clash, Scene, by_driver, clashes};
-use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
+use super::{ClaimReview, On, Outcome, Rule, messages};
 use crate::analysis::binding::{class_of, fitting};
 use crate::analysis::mislabelled::{is_never_attached, mislabelled};
 use crate::analysis::{Analysis, ByDriver, UsedVolume};
@@ -141,12 +141,6 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
 /// A volume with ReadWriteOnce and ReadOnlyMany. `it` is how the sentence calls it.
 fn never(it: &str) -> Hazard {
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
-        certainty: Certainty::Verified,
-        field_path: String::new(),
-        volumes: Vec::new(),
-        excess: 0,
         what: format!(
             "{it} has the access modes ReadWriteOnce and ReadOnlyMany, which the external-attacher refuses together, so no pod with it ever starts."
         ),
@@ -154,6 +148,7 @@ fn never(it: &str) -> Hazard {
         brief:
             "ReadWriteOnce and ReadOnlyMany together are never attached; use ReadWriteOnce alone"
                 .to_owned(),
+        ..RULE.hazard(Outcome::Stuck)
     }
 }
 
@@ -173,15 +168,9 @@ fn refused(it: &str, driver: &str, modes: AccessModes) -> Hazard {
 
 fn too_much(modes: AccessModes) -> Hazard {
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
-        certainty: Certainty::Verified,
-        field_path: String::new(),
-        volumes: Vec::new(),
-        excess: 0,
-        what: String::new(),
         advice: "Set the access modes of the PersistentVolume to what the driver gives, or move the data to a class that can give ReadWriteMany.".to_owned(),
         brief: format!("the volume is labelled {modes}, which its driver cannot give"),
+        ..RULE.hazard(Outcome::Stuck)
     }
 }
 

@@ -26,13 +26,13 @@ mod unsupported_access_mode;
 mod unsupported_strategy;
 mod workloads_share_volume;
 
-pub use documentation::Documentation;
-pub use hazard::Hazard;
+pub(crate) use documentation::Documentation;
+pub(crate) use hazard::Hazard;
 pub(crate) use hazard::supposed;
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
-pub use strategies::RECREATE_OR_ZERO_SURGE;
+pub(crate) use strategies::RECREATE_OR_ZERO_SURGE;
 
 use std::collections::HashMap;
 
@@ -69,7 +69,7 @@ enum On {
 
 /// A claim in its cluster.
 #[derive(Clone, Copy)]
-pub struct ClaimReview<'a> {
+pub(crate) struct ClaimReview<'a> {
     /// The claim.
     pub claim: &'a Claim,
     /// The claim before the update under way; `None` for a new claim.
@@ -79,7 +79,7 @@ pub struct ClaimReview<'a> {
 }
 
 /// A workload whose replicas something else sets.
-pub struct Scaling<'a> {
+pub(crate) struct Scaling<'a> {
     /// The workload with the replicas it would have.
     pub analysis: Analysis<'a>,
     /// The replicas that it has now.
@@ -90,7 +90,7 @@ pub struct Scaling<'a> {
 
 /// A request after which the volumes of a node may be attached to another one.
 #[derive(Clone, Copy)]
-pub struct FencingReview<'a> {
+pub(crate) struct FencingReview<'a> {
     /// What is requested.
     pub fencing: Fencing<'a>,
     /// The name of the node.
@@ -103,7 +103,7 @@ pub struct FencingReview<'a> {
 
 /// What takes volumes from a node.
 #[derive(Clone, Copy)]
-pub enum Fencing<'a> {
+pub(crate) enum Fencing<'a> {
     /// The out-of-service taint is added; the node as it was before.
     Taint(&'a Node),
     /// It is deleted.
@@ -113,6 +113,21 @@ pub enum Fencing<'a> {
 }
 
 impl Rule {
+    /// A verified hazard of this rule, to be filled in.
+    const fn hazard(&self, outcome: Outcome) -> Hazard {
+        Hazard {
+            rule: self.code,
+            outcome,
+            certainty: Certainty::Verified,
+            field_path: String::new(),
+            volumes: Vec::new(),
+            excess: 0,
+            what: String::new(),
+            advice: String::new(),
+            brief: String::new(),
+        }
+    }
+
     /// The rule's documentation.
     #[must_use]
     pub fn documentation(&self) -> Documentation {
@@ -168,8 +183,7 @@ rules! {
 }
 
 /// Everything the rules find in a workload, the gravest first.
-#[must_use]
-pub fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
+pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
         if let On::Workload(judge) = on {
             judge(analysis, found);
@@ -179,8 +193,7 @@ pub fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
 }
 
 /// Everything the rules find in a claim, the gravest first.
-#[must_use]
-pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
+pub(crate) fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
     gravest_first(|on, found| {
         if let On::Claim(judge) = on {
             judge(review, found);
@@ -189,8 +202,7 @@ pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
 }
 
 /// Everything the rules find in scaling a workload, the gravest first.
-#[must_use]
-pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
+pub(crate) fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
         if let On::Scaled(judge) = on {
             judge(scaling, found);
@@ -200,8 +212,7 @@ pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
 }
 
 /// Everything the rules find in a request that may take volumes from a node.
-#[must_use]
-pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
+pub(crate) fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
     gravest_first(|on, found| {
         if let On::Fencing(judge) = on {
             judge(review, found);

@@ -426,14 +426,7 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
 
 fn blank(certainty: Certainty) -> Hazard {
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
         certainty,
-        field_path: String::new(),
-        volumes: Vec::new(),
-        excess: 0,
-        what: String::new(),
-        advice: String::new(),
-        brief: String::new(),
+        ..RULE.hazard(Outcome::Stuck)
     }
 }

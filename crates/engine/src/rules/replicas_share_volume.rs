@@ -44,7 +44,7 @@
 //! that may overlap. An autoscaler's smaller number of replicas replaces the manifest's.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 
 pub(super) const RULE: Rule = Rule {
@@ -71,9 +71,6 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         )
     };
     found.push(Hazard {
-        rule: RULE.code,
-        outcome,
-        certainty: Certainty::Verified,
         field_path: messages::pods_field(kind).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: messages::excess_pods(analysis),
@@ -97,5 +94,6 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
                 "never start"
             }
         ),
+        ..RULE.hazard(outcome)
     });
 }

@@ -113,12 +113,8 @@ fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
         return None;
     }
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Deadlock,
-        certainty: Certainty::Verified,
         field_path: strategies::field(workload).to_owned(),
         volumes: vec![volume.shown_name().clone()],
-        excess: 0,
         what: format!(
             "{} and {}; the pod of a pre or post hook mounts it while another pod has it, so on another node it never starts, and the rollout fails.",
             messages::volumes(std::iter::once(volume)),
@@ -132,6 +128,7 @@ fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
             "{}: a hook pod on another node never starts; use a mid hook",
             messages::quoted(volume)
         ),
+        ..RULE.hazard(Outcome::Deadlock)
     })
 }
 
@@ -142,12 +139,8 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         ""
     };
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Deadlock,
-        certainty: Certainty::Verified,
         field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
-        excess: 0,
         what: format!(
             "{} and {}; {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
             messages::volumes(analysis.exclusive()),
@@ -173,6 +166,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
             messages::first_of(analysis.exclusive()),
             strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis)),
         ),
+        ..RULE.hazard(Outcome::Deadlock)
     }
 }
 
@@ -228,8 +222,6 @@ fn of_move(
         )
     };
     Hazard {
-        rule: RULE.code,
-        outcome,
         certainty: match moved.from {
             // Its revision may differ in something else.
             Places::OfEarlier => Certainty::Assumed,
@@ -237,10 +229,10 @@ fn of_move(
         },
         field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
-        excess: 0,
         what,
         advice,
         brief,
+        ..RULE.hazard(outcome)
     }
 }
 
@@ -250,12 +242,8 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         .into_iter()
         .any(|claim| !users::all_others(analysis, claim).is_empty());
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Delay,
-        certainty: Certainty::Verified,
         field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
-        excess: 0,
         what: format!(
             "{} and {}; a new pod on another node waits for the volume until the old pod {}.",
             messages::volumes(analysis.exclusive()),
@@ -273,5 +261,6 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
             "{}: a new pod on another node waits until the old pod is gone",
             messages::first_of(analysis.exclusive())
         ),
+        ..RULE.hazard(Outcome::Delay)
     }
 }

@@ -87,12 +87,9 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
     })?;
     let name = other.shown();
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
         certainty: Certainty::Assumed,
         field_path: format!("{}.securityContext", analysis.workload.kind.pod_spec_path()),
         volumes: vec![claim.clone()],
-        excess: 0,
         what: format!(
             "{} is used with {} here and {} by {name}, and {} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating.",
             messages::quoted(volume),
@@ -103,6 +100,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         advice: "Give both the same seLinuxOptions, or set securityContext.seLinuxChangePolicy to Recursive in both."
             .to_owned(),
         brief: format!("{} and {name} use one volume with different SELinux labels", messages::quoted(volume)),
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 

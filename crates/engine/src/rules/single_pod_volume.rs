@@ -40,7 +40,7 @@
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages, strategies};
+use super::{On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::model::workload::WorkloadKind;
 
@@ -79,9 +79,6 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
         )
     };
     Hazard {
-        rule: RULE.code,
-        outcome,
-        certainty: Certainty::Verified,
         field_path: messages::pods_field(analysis.workload.kind).to_owned(),
         volumes: messages::names(analysis.single_pod()),
         excess: messages::excess_pods(analysis),
@@ -95,6 +92,7 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
             "{} is ReadWriteOncePod: {pods} pods {brief}",
             messages::first_of(analysis.single_pod())
         ),
+        ..RULE.hazard(outcome)
     }
 }
 
@@ -105,12 +103,8 @@ fn rollout(analysis: &Analysis<'_>) -> Hazard {
         _ => " Affinity does not help here.",
     };
     Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Deadlock,
-        certainty: Certainty::Verified,
         field_path: strategies::field(workload).to_owned(),
         volumes: messages::names(analysis.single_pod()),
-        excess: 0,
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time; {} starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
             messages::volumes(analysis.single_pod()),
@@ -125,5 +119,6 @@ fn rollout(analysis: &Analysis<'_>) -> Hazard {
                 _ => "maxSurge 0 or Recreate",
             }
         ),
+        ..RULE.hazard(Outcome::Deadlock)
     }
 }

@@ -6,7 +6,7 @@ use crate::model::workload::{Workload, WorkloadKind};
 
 /// What helps one pod through its rollouts, as the beginning of a sentence. Where the object
 /// lives, not every way of applying it may do the first.
-pub const RECREATE_OR_ZERO_SURGE: &str =
+pub(crate) const RECREATE_OR_ZERO_SURGE: &str =
     "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
 
 /// The field that says how pods are replaced.

@@ -50,7 +50,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, messages, strategies};
+use super::{On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -215,9 +215,6 @@ impl Words {
         let scene = Scene::of(analysis, volume, clash);
         let (outcome, result) = self.damage.unwrap_or((scene.outcome, scene.refused));
         Hazard {
-            rule: RULE.code,
-            outcome,
-            certainty: Certainty::Verified,
             field_path: scene.field,
             volumes: vec![volume.shown_name().clone()],
             excess: scene.excess,
@@ -232,6 +229,7 @@ impl Words {
                 self.brief,
                 scene.brief
             ),
+            ..RULE.hazard(outcome)
         }
     }
 }

@@ -49,9 +49,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{
-    Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, messages,
-};
+use super::{On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, messages};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
@@ -93,17 +91,14 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
     })?;
     let claim = messages::quoted(volume);
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
         field_path: analysis.volume_path(volume),
         volumes: vec![volume.shown_name().clone()],
-        excess: 0,
         what: format!(
             "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
         ),
         advice: "Create the claim again once it is gone, or name another one.".to_owned(),
         brief: format!("{claim} is being deleted: new pods stay Pending"),
+        ..RULE.hazard(Outcome::Unknown)
     })
 }
 
@@ -217,15 +212,11 @@ fn unresolved(
         more => format!(", and {more} more"),
     };
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
         field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
         volumes: open
             .iter()
             .map(|(volume, _)| volume.shown_name().clone())
             .collect(),
-        excess: 0,
         what: format!(
             "{}, so nobody can tell whether {volumes} on several nodes at once, which {need}.",
             messages::list(&seen),
@@ -235,6 +226,7 @@ fn unresolved(
             "{}{more}",
             about(&messages::quoted(first), missing, partial).0
         ),
+        ..RULE.hazard(Outcome::Unknown)
     })
 }
 

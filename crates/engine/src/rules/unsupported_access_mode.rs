@@ -278,14 +278,9 @@ fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Ha
 
 fn blank(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
     Hazard {
-        rule: RULE.code,
-        outcome,
-        certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
         excess: i64::try_from(modes.len()).unwrap_or_default(),
-        what: String::new(),
-        advice: String::new(),
-        brief: String::new(),
+        ..RULE.hazard(outcome)
     }
 }

@@ -35,7 +35,7 @@
 //! gate `StatefulSetRecreateStrategy` (KEP-3541).
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule};
+use super::{On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
@@ -73,17 +73,13 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         None => format!("Write {} or {}.", known[0], known[1]),
     };
     found.push(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Refused,
-        certainty: Certainty::Verified,
         field_path: format!("{field}.type"),
-        volumes: Vec::new(),
-        excess: 0,
         what: format!(
             "{field}.type is \"{word}\", and the API server knows only {} and {}.",
             known[0], known[1]
         ),
         brief: format!("the API server refuses {field}.type \"{word}\""),
         advice,
+        ..RULE.hazard(Outcome::Refused)
     });
 }

@@ -150,12 +150,6 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         return None;
     }
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
-        certainty: Certainty::Verified,
-        field_path: analysis.volume_path(volume),
-        volumes: vec![claim.into()],
-        excess: 1,
         what: format!(
             "{} and belongs to Pod {}, whose generic ephemeral volume it is; {WAITS}.",
             messages::volumes(std::iter::once(volume)),
@@ -166,6 +160,7 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
             "claim \"{claim}\" belongs to Pod {}; {ONE_RUNS}",
             owner.name
         ),
+        ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
 }
 
@@ -188,32 +183,32 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
     })?;
     let passing = workload.ends() && other.ends();
     let other = other.shown();
+    let (outcome, waits) = if passing {
+        (Outcome::Delay, WAITS_FOR_THE_END)
+    } else {
+        (Outcome::Stuck, WAITS)
+    };
     Some(Hazard {
-        rule: RULE.code,
-        outcome: if passing {
-            Outcome::Delay
-        } else {
-            Outcome::Stuck
-        },
-        certainty: Certainty::Verified,
-        field_path: analysis.volume_path(volume),
-        volumes: vec![claim.into()],
-        excess: 1,
         what: format!(
-            "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
-            named.name,
-            own.metadata.name,
-            twin.metadata.name,
-            own.spec.handle,
-            volume.driver,
-            if passing { WAITS_FOR_THE_END } else { WAITS }
+            "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {waits}.",
+            named.name, own.metadata.name, twin.metadata.name, own.spec.handle, volume.driver,
         ),
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
             "claim \"{claim}\" is the same disk as claim \"{}\"; {ONE_RUNS}",
             named.name
         ),
+        ..hazard(analysis, volume, claim, outcome)
     })
+}
+
+fn hazard(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str, outcome: Outcome) -> Hazard {
+    Hazard {
+        field_path: analysis.volume_path(volume),
+        volumes: vec![claim.into()],
+        excess: 1,
+        ..RULE.hazard(outcome)
+    }
 }
 
 const WAITS: &str = "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs";
@@ -291,11 +286,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
         _ => (String::new(), together(analysis, claim, &apart)),
     };
     Some(Hazard {
-        rule: RULE.code,
-        outcome,
         certainty,
-        field_path: analysis.volume_path(volume),
-        volumes: vec![claim.into()],
         excess: i64::try_from(others.len()).unwrap_or(i64::MAX),
         what: format!(
             "{} and is also used by {}; {led_astray}{consequence}.",
@@ -309,6 +300,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
             format!("{way}, {OWN_CLAIM}.{class}")
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
+        ..hazard(analysis, volume, claim, outcome)
     })
 }
 
@@ -393,21 +385,17 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
         follows
     };
     Some(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Stuck,
         certainty: match obstacle {
             Obstacle::Nodes(NoNode::Unknown) => Certainty::Assumed,
             _ => Certainty::Verified,
         },
-        field_path: analysis.volume_path(volume),
-        volumes: vec![claim.into()],
-        excess: 1,
         what: format!(
             "{} and is also used by {other}; {why}, and the later one never starts.",
             messages::volumes(std::iter::once(volume)),
         ),
         advice: format!("{way}, {OWN_CLAIM}.{}", messages::shared_class(analysis)),
         brief: format!("claim \"{claim}\" is also used by {other}; no node can run both"),
+        ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
 }
 
@@ -466,18 +454,14 @@ fn visiting(
         }
     };
     Hazard {
-        rule: RULE.code,
-        outcome,
         certainty,
-        field_path: analysis.volume_path(volume),
-        volumes: vec![claim.into()],
-        excess: 1,
         what: format!(
             "{} and is also used by {other}; {seen}.",
             messages::volumes(std::iter::once(volume)),
         ),
         advice,
         brief,
+        ..hazard(analysis, volume, claim, outcome)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::object::{Object, ObjectKind};
 
 /// When another object of the batch is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// Never: it is only a fact.
     Never,
     /// Before the current one.

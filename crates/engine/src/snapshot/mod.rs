@@ -24,14 +24,16 @@ mod table;
 mod view;
 mod work_budget;
 
-pub use batch::{BatchOrder, Turn};
+pub use batch::BatchOrder;
+pub(crate) use batch::Turn;
 pub use live_lookups::{LiveLookups, LookupRequest};
-pub use lookup::{Absence, Lookup};
+pub(crate) use lookup::Absence;
+pub use lookup::Lookup;
 pub use overlay::Overlay;
 pub use store::Snapshot;
 pub use stored::StoredObject;
 pub use view::{NodeHint, View};
-pub use work_budget::WorkBudget;
+pub(crate) use work_budget::WorkBudget;
 
 #[cfg(test)]
 mod tests;

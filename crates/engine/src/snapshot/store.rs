@@ -100,7 +100,6 @@ impl Snapshot {
     }
 
     /// Whether a list of all objects of `kind` was complete once.
-    #[must_use]
     pub(crate) fn is_synced(&self, kind: ObjectKind) -> bool {
         self.is_complete || self.synced.contains(&kind)
     }

@@ -68,7 +68,6 @@ impl<'a> View<'a> {
     }
 
     /// The same, with limited work.
-    #[must_use]
     pub(crate) const fn within(self, budget: &'a WorkBudget) -> Self {
         Self {
             budget: Some(budget),
@@ -94,19 +93,16 @@ impl<'a> View<'a> {
     }
 
     /// The overlay.
-    #[must_use]
     pub(crate) const fn overlay(&self) -> &'a Overlay<'a> {
         self.overlay
     }
 
     /// Whether the cluster may have more objects than this view.
-    #[must_use]
     pub(crate) const fn is_partial(&self) -> bool {
         self.overlay.partial
     }
 
     /// Whether the objects stand in files, whatever is known of the cluster.
-    #[must_use]
     pub(crate) const fn is_of_files(&self) -> bool {
         self.overlay.files
     }
@@ -186,7 +182,6 @@ impl<'a> View<'a> {
     }
 
     /// The nodes to which attachments that are known attach the persistent volume `name`.
-    #[must_use]
     pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
         let attached = self.dependencies(IndexKey::Attached(name));
         attached
@@ -423,8 +418,7 @@ impl<'a> View<'a> {
 
     /// The workload with the pod template that its pods get, which another object may have;
     /// `None` if that is not known.
-    #[must_use]
-    pub fn with_template<'w>(&self, workload: &'w Workload) -> Option<Cow<'w, Workload>> {
+    pub(crate) fn with_template<'w>(&self, workload: &'w Workload) -> Option<Cow<'w, Workload>> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
         };
@@ -440,7 +434,6 @@ impl<'a> View<'a> {
 
     /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
     /// is known.
-    #[must_use]
     pub(crate) fn owner_is_judged(&self, workload: &Workload) -> bool {
         let Some((kind, controller)) = workload
             .judged_owner()
@@ -524,7 +517,6 @@ impl<'a> View<'a> {
     }
 
     /// Whether KEDA's ScaledObject `name` is known.
-    #[must_use]
     pub(crate) fn has_scaled_object(&self, namespace: &str, name: &str) -> bool {
         self.is_known(ObjectKey {
             kind: ObjectKind::ScaledObject,
@@ -539,13 +531,11 @@ impl<'a> View<'a> {
     }
 
     /// When a workload is judged, relative to the current object.
-    #[must_use]
     pub(crate) fn workload_turn(&self, workload: &Workload) -> Turn {
         self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
     }
 
     /// When an autoscaler is judged, relative to the current object.
-    #[must_use]
     pub(crate) fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
         self.turn(autoscaler.kind.object_kind(), &autoscaler.metadata)
     }

@@ -9,11 +9,10 @@ use std::cell::Cell;
 /// ends soon. Its result is then meaningless, so the caller has to check
 /// `WorkBudget::is_exhausted`.
 #[derive(Debug)]
-pub struct WorkBudget(Cell<usize>);
+pub(crate) struct WorkBudget(Cell<usize>);
 
 impl WorkBudget {
     /// A budget of `steps`.
-    #[must_use]
     pub(crate) const fn new(steps: usize) -> Self {
         Self(Cell::new(steps))
     }
@@ -26,7 +25,6 @@ impl WorkBudget {
     }
 
     /// Whether no steps are left.
-    #[must_use]
     pub(crate) fn is_exhausted(&self) -> bool {
         self.0.get() == 0
     }

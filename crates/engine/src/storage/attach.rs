@@ -161,7 +161,6 @@ mod tests {
     use super::*;
     use crate::model::metadata::Metadata;
     use crate::model::storage_class::CsiDriverSpec;
-    use crate::storage::ProvisionerOverride;
 
     fn absent(_: &str) -> Lookup<&'static CsiDriver> {
         Lookup::Absent
@@ -177,61 +176,6 @@ mod tests {
                 attach_required: Some(attach_required),
                 ..CsiDriverSpec::default()
             },
-        }
-    }
-
-    #[test]
-    fn the_live_object_wins_then_the_policy_then_the_catalog() {
-        use AttachSource::{Catalog as ByCatalog, CsiDriver as ByObject, Policy};
-        let stated = ProvisionerOverride {
-            name: "stated.example.com".into(),
-            attach_required: Some(false),
-            ..ProvisionerOverride::default()
-        };
-        let catalog = Catalog::embedded()
-            .unwrap()
-            .with_overrides(vec![stated])
-            .unwrap();
-        let required = |by| Attach::Required { by };
-        let not_required = |by| Attach::NotRequired { by };
-        let cases = [
-            ("ebs.csi.aws.com", None, required(ByCatalog)),
-            ("efs.csi.aws.com", None, not_required(ByCatalog)),
-            ("kubernetes.io/gce-pd", None, required(ByCatalog)),
-            (
-                "kubernetes.io/portworx-volume",
-                None,
-                not_required(ByCatalog),
-            ),
-            ("efs.csi.aws.com", Some(true), required(ByObject)),
-            ("ebs.csi.aws.com", Some(false), not_required(ByObject)),
-            ("kubernetes.io/gce-pd", Some(false), not_required(ByObject)),
-            ("stated.example.com", None, not_required(Policy)),
-            ("stated.example.com", Some(true), required(ByObject)),
-            // The catalog knows the driver but not whether it attaches.
-            ("csi.cubefs.com", None, Attach::Assumed),
-            ("rook-ceph.cephfs.csi.ceph.com", None, required(ByCatalog)),
-            (
-                "rook-ceph.cephfs.csi.ceph.com",
-                Some(false),
-                not_required(ByObject),
-            ),
-            ("disk.csi.everest.io", Some(false), not_required(ByObject)),
-            ("unheard.example.com", None, Attach::Assumed),
-            ("example.com/unheard", None, Attach::Unforeseen),
-            ("kubernetes.io/no-provisioner", None, Attach::Unforeseen),
-            ("unheard.example.com", Some(false), not_required(ByObject)),
-        ];
-        for (name, object, expected) in cases {
-            let object = object.map(|required| named(csi_driver_of(name), required));
-            let attach = catalog.attach(name, |driver| match &object {
-                None => Lookup::Absent,
-                Some(object) => {
-                    assert_eq!(driver, object.metadata.name);
-                    Lookup::Found(object)
-                }
-            });
-            assert_eq!(attach, expected, "{name} with {object:?}");
         }
     }
 

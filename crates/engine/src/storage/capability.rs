@@ -12,7 +12,7 @@ use crate::model::claim::Claim;
 /// The access modes of a class for one volume mode, with the class parameters
 /// taken into account.
 #[derive(Clone, Debug)]
-pub struct Capability<'c> {
+pub(crate) struct Capability<'c> {
     volume_mode: VolumeMode,
     entry: Option<&'c Entry>,
     granted: Option<AccessModes>,
@@ -45,7 +45,7 @@ impl Catalog {
     /// in-tree name counts with the CSI driver that took it over: which of the
     /// two serves a class depends on the version of Kubernetes, so what either
     /// can do is possible.
-    pub fn capability<'p>(
+    pub(crate) fn capability<'p>(
         &self,
         provisioner: &str,
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
@@ -199,8 +199,7 @@ impl<'c> Capability<'c> {
 
     /// The same, with the modes that the StorageClass states of itself in the
     /// place of the catalog's.
-    #[must_use]
-    pub fn with_stated(mut self, stated: ClassModes) -> Self {
+    pub(crate) fn with_stated(mut self, stated: ClassModes) -> Self {
         if let Some(modes) = stated.of(self.volume_mode) {
             self.granted = Some(modes);
             self.possible = Some(modes);
@@ -211,51 +210,43 @@ impl<'c> Capability<'c> {
     }
 
     /// The volume mode this is about.
-    #[must_use]
     pub(super) const fn volume_mode(&self) -> VolumeMode {
         self.volume_mode
     }
 
     /// The catalog's entry; `None` if the provisioner is in no catalog.
-    #[must_use]
     pub(super) const fn entry(&self) -> Option<&'c Entry> {
         self.entry
     }
 
     /// What the class gives as it stands; `None`: not known, empty: it cannot
     /// make volumes of this mode.
-    #[must_use]
     pub(crate) const fn granted(&self) -> Option<AccessModes> {
         self.granted
     }
 
     /// What it could give at most, with every condition met; `None`: not known.
-    #[must_use]
     pub(super) const fn possible(&self) -> Option<AccessModes> {
         self.possible
     }
 
     /// How sure the two lists are.
-    #[must_use]
-    pub const fn confidence(&self) -> Confidence {
+    pub(crate) const fn confidence(&self) -> Confidence {
         self.confidence
     }
 
     /// What speaks for or against ReadWriteOncePod.
-    #[must_use]
     pub(super) const fn rwop(&self) -> Rwop {
         self.rwop
     }
 
     /// Whether the data lives on one node.
-    #[must_use]
-    pub const fn node_local(&self) -> NodeLocal {
+    pub(crate) const fn node_local(&self) -> NodeLocal {
         self.node_local
     }
 
     /// Every condition of the provisioner and whether it holds; empty where the
     /// modes are stated.
-    #[must_use]
     pub(super) fn conditions(&self) -> &[(&'c Condition, ConditionState)] {
         &self.conditions
     }
@@ -291,104 +282,4 @@ fn last_met<'p, T>(
         let said = says(condition)?;
         (condition.state(parameters.clone(), claim) == ConditionState::Met).then_some(said)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reach_follows_the_parameters() {
-        let cases = [
-            ("ebs.csi.aws.com", &[][..], Some(Reach::Zone)),
-            ("disk.csi.azure.com", &[], Some(Reach::Zone)),
-            (
-                "disk.csi.azure.com",
-                &[("skuname", "Premium_ZRS")],
-                Some(Reach::Region),
-            ),
-            (
-                "kubernetes.io/azure-disk",
-                &[("storageaccounttype", "StandardSSD_ZRS")],
-                Some(Reach::Region),
-            ),
-            (
-                "pd.csi.storage.gke.io",
-                &[("replication-type", "regional-pd")],
-                Some(Reach::Region),
-            ),
-            ("cinder.csi.openstack.org", &[], None),
-            ("kubernetes.io/cinder", &[], None),
-            ("unheard.example.com", &[], None),
-        ];
-        for (name, parameters, expected) in cases {
-            let catalog = Catalog::embedded().unwrap();
-            let reach = catalog.reach(name, parameters.iter().copied());
-            assert_eq!(reach, expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn node_local_follows_the_parameters() {
-        let cases = [
-            ("rancher.io/local-path", &[][..], NodeLocal::Pinned),
-            (
-                "rancher.io/local-path",
-                &[("nodeAffinityKey", "rack")],
-                NodeLocal::No,
-            ),
-            ("k8s.io/minikube-hostpath", &[], NodeLocal::Unpinned),
-            ("hostpath.csi.k8s.io", &[], NodeLocal::Pinned),
-            ("docker.io/hostpath", &[], NodeLocal::Unknown),
-            ("lvm.hwameistor.io", &[], NodeLocal::Scheduled),
-            ("linstor.csi.linbit.com", &[], NodeLocal::No),
-            (
-                "linstor.csi.linbit.com",
-                &[("layerList", "drbd storage")],
-                NodeLocal::No,
-            ),
-            (
-                "linstor.csi.linbit.com",
-                &[("layerlist", "storage")],
-                NodeLocal::Pinned,
-            ),
-            (
-                "linstor.csi.linbit.com",
-                &[
-                    ("linstor.csi.linbit.com/layerList", "storage"),
-                    ("linstor.csi.linbit.com/autoPlace", "2"),
-                ],
-                NodeLocal::No,
-            ),
-            (
-                "linstor.csi.linbit.com",
-                &[
-                    ("layerList", "storage"),
-                    ("allowRemoteVolumeAccess", "true"),
-                ],
-                NodeLocal::No,
-            ),
-            (
-                "linstor.csi.linbit.com",
-                &[("allowRemoteVolumeAccess", "False")],
-                NodeLocal::Pinned,
-            ),
-            (
-                "linstor.csi.linbit.com",
-                &[
-                    ("allowRemoteVolumeAccess", "false"),
-                    ("placementCount", "2"),
-                ],
-                NodeLocal::No,
-            ),
-            ("ebs.csi.aws.com", &[], NodeLocal::No),
-            ("unheard.example.com", &[], NodeLocal::No),
-        ];
-        for (name, parameters, expected) in cases {
-            let catalog = Catalog::embedded().unwrap();
-            let capability =
-                catalog.capability(name, parameters.iter().copied(), VolumeMode::Block, None);
-            assert_eq!(capability.node_local(), expected, "{name} {parameters:?}");
-        }
-    }
 }

@@ -59,8 +59,7 @@ const FAMILIES: [&str; 1] = ["local-path"];
 
 /// The classes that `name` means, or, where it means nothing by itself, those that its
 /// first word with a meaning does (`team-nfs-data`), or its beginning (`local-path-keep`).
-#[must_use]
-pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
+pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
         name.split(|it: char| !it.is_ascii_alphanumeric())
             .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))

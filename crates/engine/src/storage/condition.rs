@@ -12,7 +12,7 @@ use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 
 /// What a claim shows beyond the modes that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClaimFacts {
+pub(crate) struct ClaimFacts {
     /// It names a snapshot or another claim to start from (`spec.dataSource`
     /// or `spec.dataSourceRef`).
     pub has_data_source: bool,
@@ -60,7 +60,6 @@ pub(super) struct Effect {
 
 impl Effect {
     /// Every mode this effect can grant.
-    #[must_use]
     pub(super) fn grants(self) -> AccessModes {
         self.add.union(self.set.unwrap_or_default())
     }
@@ -128,7 +127,6 @@ pub(super) enum ConditionState {
 
 impl Condition {
     /// What the condition does to volumes of this mode once met.
-    #[must_use]
     pub(super) const fn effect(&self, mode: VolumeMode) -> Effect {
         match mode {
             VolumeMode::Filesystem => self.filesystem,
@@ -401,179 +399,6 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_tested() {
-        let cases = [
-            (
-                "{parameter: type, is: [io2]}",
-                Some("io2"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, is: [io2]}",
-                Some("IO2"),
-                ConditionState::NotMet,
-            ),
-            ("{parameter: type, is: [io2]}", None, ConditionState::NotMet),
-            (
-                "{parameter: type, is: [a, b]}",
-                Some("b"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, is: [NFS], ignore_case: true}",
-                Some("nfs"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: TYPE, is: [a], ignore_case: true}",
-                Some("a"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: TYPE, is: [a]}",
-                Some("a"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, prefix: pd-}",
-                Some("pd-ssd"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, prefix: pd-}",
-                Some("p"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, prefix: pd-}",
-                Some("pé-"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, suffix: _ZRS}",
-                Some("Premium_ZRS"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, suffix: _ZRS}",
-                Some("Premium_LRS"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, suffix: _ZRS}",
-                Some("ZRS"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, at_least: 2}",
-                Some("2"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, at_least: 2}",
-                Some("1"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, at_least: 2}",
-                Some("many"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: kind, aliases: [type, sort], is: [a]}",
-                Some("a"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: kind, aliases: [sort], is: [a]}",
-                Some("a"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
-                Some("luks storage"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
-                Some("DRBD  storage"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, bool: true}",
-                Some("True"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, bool: true}",
-                Some("tRUE"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, bool: true}",
-                Some("0"),
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, bool: false}",
-                Some("0"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, bool: false}",
-                None,
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, lacks: [a]}",
-                Some("ab"),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, lacks: [a]}",
-                None,
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, present: true}",
-                Some(""),
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, present: true}",
-                None,
-                ConditionState::NotMet,
-            ),
-            (
-                "{parameter: type, present: false}",
-                None,
-                ConditionState::Met,
-            ),
-            (
-                "{parameter: type, present: false}",
-                Some(""),
-                ConditionState::NotMet,
-            ),
-            ("{setup: a thing is on}", Some("x"), ConditionState::Hidden),
-            ("{claim_asks: RWX}", Some("x"), ConditionState::UpToClaim),
-            (
-                "{claim_has: data-source}",
-                Some("x"),
-                ConditionState::UpToClaim,
-            ),
-        ];
-        for (when, value, expected) in cases {
-            let parameters = [("other", "io2")]
-                .into_iter()
-                .chain(value.map(|value| ("type", value)));
-            let state = condition(when)
-                .unwrap()
-                .state(parameters, Claimant::default());
-            assert_eq!(state, expected, "{when} with {value:?}");
-        }
-    }
-
-    #[test]
     fn a_data_source_is_the_claims_affair() {
         let condition = condition("{claim_has: data-source}").unwrap();
         for (has_data_source, expected) in
@@ -604,85 +429,6 @@ mod tests {
                 .unwrap()
                 .state([("type", "io2")].into_iter(), claim);
             assert_eq!(state, expected, "{when} {has_attributes_class}");
-        }
-    }
-
-    #[test]
-    fn conditions_read_as_a_clause() {
-        let cases = [
-            (
-                "{parameter: type, is: [io2]}",
-                r#"StorageClass parameter "type" is "io2""#,
-            ),
-            (
-                "{parameter: type, is: [a, b, c]}",
-                r#"StorageClass parameter "type" is "a", "b" or "c""#,
-            ),
-            (
-                "{parameter: n, at_least: 2}",
-                r#"StorageClass parameter "n" is 2 or more"#,
-            ),
-            (
-                "{parameter: n, prefix: pd-}",
-                r#"StorageClass parameter "n" starts with "pd-""#,
-            ),
-            (
-                "{parameter: n, suffix: z}",
-                r#"StorageClass parameter "n" ends with "z""#,
-            ),
-            (
-                "{parameter: n, lacks: [a, b]}",
-                r#"StorageClass parameter "n" does not list "a" or "b""#,
-            ),
-            (
-                "{parameter: n, bool: true}",
-                r#"StorageClass parameter "n" is "true""#,
-            ),
-            (
-                "{parameter: n, aliases: [m], present: true}",
-                r#"StorageClass parameter "n" is set"#,
-            ),
-            (
-                "{parameter: n, present: false}",
-                r#"StorageClass parameter "n" is left out"#,
-            ),
-            (
-                "{claim_has: data-source}",
-                "the claim names a snapshot or another claim as its data source",
-            ),
-            ("{claim_asks: RWX}", "the claim asks for ReadWriteMany"),
-            ("{setup: it is on}", "it is on"),
-        ];
-        for (when, expected) in cases {
-            assert_eq!(
-                condition(when).unwrap().when.to_string(),
-                expected,
-                "{when}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_condition_that_says_too_little_or_too_much_is_refused() {
-        let cases = [
-            ("{}", "exactly one of"),
-            ("{parameter: type}", "exactly one of"),
-            ("{is: [io2]}", "exactly one of"),
-            (
-                "{parameter: type, is: [a], present: true}",
-                "exactly one of",
-            ),
-            ("{setup: x, claim_asks: RWX}", "exactly one of"),
-            ("{setup: x, ignore_case: true}", "exactly one of"),
-            ("{setup: x, aliases: [a]}", "exactly one of"),
-            ("{setup: x, by_attributes_class: true}", "exactly one of"),
-            ("{claim_asks: RWZ}", "no access mode"),
-            ("{claim_has: owner}", "owner"),
-            ("{colour: blue}", "colour"),
-        ];
-        for (when, expected) in cases {
-            let error = condition(when).unwrap_err().to_string();
-            assert!(error.contains(expected), "{when}: {error}");
         }
     }
 }

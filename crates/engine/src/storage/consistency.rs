@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::condition::{Effect, When};
-use super::entry::Rwop;
+use super::condition::{ClaimFacts, Effect, When};
+use super::entry::{Confidence, Entry, Rwop};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};

@@ -122,7 +122,6 @@ pub enum Confidence {
 
 impl Confidence {
     /// Whether a claim may be refused on the strength of it.
-    #[must_use]
     pub(crate) const fn is_firm(self) -> bool {
         matches!(self, Self::Stated | Self::Verified)
     }

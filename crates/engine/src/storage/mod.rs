@@ -30,20 +30,19 @@ mod summary;
 mod support;
 
 #[cfg(test)]
-mod back_ends;
-#[cfg(test)]
 mod consistency;
+#[cfg(test)]
+mod tests;
 
 pub use self::attach::{Attach, AttachSource};
-pub use self::capability::{Capability, NodeLocal};
+pub(crate) use self::capability::NodeLocal;
 pub use self::catalog::{Catalog, CatalogError};
-pub use self::class_names::{likely_classes, supposed_classes};
-pub use self::condition::ClaimFacts;
-pub use self::entry::{Confidence, Entry, ModeList};
+pub use self::class_names::likely_classes;
+pub(crate) use self::class_names::supposed_classes;
 pub use self::listing::{Listed, listing};
-pub use self::modes::{ClassModes, ModesError};
+pub use self::modes::ClassModes;
 pub use self::overrides::{OverrideError, ProvisionerOverride};
-pub use self::reach::Reach;
-pub use self::second_use::SecondUse;
-pub use self::summary::{ClassSummary, ConditionalModes, ModeSummary};
-pub use self::support::Support;
+pub(crate) use self::reach::Reach;
+pub(crate) use self::second_use::SecondUse;
+pub use self::summary::{ClassSummary, ModeSummary};
+pub(crate) use self::support::Support;

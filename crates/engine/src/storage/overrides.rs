@@ -144,7 +144,8 @@ impl Catalog {
 mod tests {
     use super::*;
     use crate::model::access_mode::AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
-    use crate::storage::{Confidence, NodeLocal};
+    use crate::storage::NodeLocal;
+    use crate::storage::entry::Confidence;
 
     fn overrides(text: &str) -> Vec<ProvisionerOverride> {
         serde_saphyr::from_str(text).unwrap()

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// How a second use of a ReadWriteOnce volume ends that nothing attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SecondUse {
+pub(crate) enum SecondUse {
     /// Nothing: these are shared files, or pods of one node that may share a disk.
     Shared,
     /// The driver refuses a second mount of a file system, on the same node as well.
@@ -18,7 +18,6 @@ pub enum SecondUse {
 
 impl SecondUse {
     /// What it means for pods, as a sentence.
-    #[must_use]
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Shared => {

@@ -206,41 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_a_second_use_is_said_where_nothing_attaches() {
-        let cases = [
-            (
-                "zfs.csi.openebs.io",
-                &[][..],
-                Some("refuses a second mount"),
-            ),
-            (
-                "zfs.csi.openebs.io",
-                &[("shared", "yes")],
-                Some("several pods may use"),
-            ),
-            ("cstor.csi.openebs.io", &[], Some("refuses a second node")),
-            (
-                "pxd.portworx.com",
-                &[("sharedv4", "true")],
-                Some("several pods may use"),
-            ),
-            ("iscsi.csi.k8s.io", &[], Some("damage the file system")),
-            ("nfs.csi.k8s.io", &[], None),
-            ("ebs.csi.aws.com", &[], None),
-        ];
-        for (name, parameters, expected) in cases {
-            let notes = summary(name, parameters, ClassModes::default()).notes;
-            let said = notes
-                .iter()
-                .find(|note| note.starts_with("Nothing attaches"));
-            match expected {
-                Some(words) => assert!(said.unwrap().contains(words), "{name}: {notes:?}"),
-                None => assert!(said.is_none(), "{name}: {notes:?}"),
-            }
-        }
-    }
-
-    #[test]
     fn an_unknown_class_and_a_stated_one() {
         let unknown = summary("unheard.example.com", &[], ClassModes::default());
         assert_eq!(unknown.title, None);

@@ -9,7 +9,7 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 
 /// Whether a class can give the requested access modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Support {
+pub(crate) enum Support {
     /// It gives all of them.
     Supported,
     /// It could, but not with the parameters and the claim at hand.
@@ -40,8 +40,7 @@ impl Capability<'_> {
     /// Whether the class can give every mode in `requested`.
     ///
     /// Each mode is judged separately, as the external-provisioner validates each separately.
-    #[must_use]
-    pub fn judge(&self, requested: AccessModes) -> Support {
+    pub(crate) fn judge(&self, requested: AccessModes) -> Support {
         let granted = self
             .granted()
             .map(|granted| granted.union(self.granted_on_request(requested)));
@@ -202,8 +201,9 @@ mod tests {
     use super::*;
     use crate::model::access_mode::VolumeMode;
     use crate::model::claim::{Claim, ClaimSpec};
-    use crate::storage::{Catalog, ClaimFacts, ClassModes, ProvisionerOverride};
-    use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
+    use crate::storage::condition::ClaimFacts;
+    use crate::storage::{Catalog, ClassModes, ProvisionerOverride};
+    use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
     use VolumeMode::{Block, Filesystem};
 
     fn capability(
@@ -217,70 +217,6 @@ mod tests {
             mode,
             Some(ClaimFacts::default()),
         )
-    }
-
-    fn hint(support: Support) -> String {
-        match support {
-            Support::NotAsConfigured { hint, .. } | Support::Unproven { hint, .. } => hint,
-            other => panic!("{other:?} has no hint"),
-        }
-    }
-
-    #[test]
-    fn hints_name_what_it_takes() {
-        let rwx = AccessModes::of(&[ReadWriteMany]);
-        let rox = AccessModes::of(&[ReadOnlyMany]);
-        let cases = [
-            (
-                "one value",
-                capability("ebs.csi.aws.com", &[], Block).judge(rwx),
-                "possible only when StorageClass parameter \"type\" is \"io2\"",
-            ),
-            (
-                "the claim or the class",
-                capability("pd.csi.storage.gke.io", &[], Filesystem).judge(rox),
-                "possible only when the claim names a snapshot or another claim as its data source, \
-                 or StorageClass parameter \"type\" is \"hyperdisk-ml\", or StorageClass parameter \
-                 \"hyperdisk-type\" is \"hyperdisk-ml\"",
-            ),
-            (
-                "ruled out by a parameter",
-                capability(
-                    "pd.csi.storage.gke.io",
-                    &[("type", "hyperdisk-extreme")],
-                    Block,
-                )
-                .judge(rwx),
-                "ruled out while StorageClass parameter \"type\" is \"hyperdisk-extreme\" or \
-                 \"hyperdisk-throughput\"",
-            ),
-            (
-                "a set-up that no object shows",
-                capability("linstor.csi.linbit.com", &[], Filesystem).judge(rwx),
-                "possible only when linstor-csi (1.10 or later) runs with --enable-rwx, which no \
-                 object of the cluster shows",
-            ),
-            (
-                "a set-up or a parameter",
-                capability("csi.vsphere.vmware.com", &[], Filesystem).judge(rwx),
-                "possible only when vSAN File Services are switched on, or StorageClass parameter \
-                 \"csi.storage.k8s.io/fstype\" is \"nfs\" or \"nfs4\"",
-            ),
-            (
-                "believed, with a condition",
-                capability("csi.nutanix.com", &[], Filesystem).judge(rwx),
-                "possible only when StorageClass parameter \"storageType\" is \"NutanixFiles\" \
-                 (believed, not verified)",
-            ),
-            (
-                "a vendor's row without a condition",
-                capability("csi.block.xsky.com", &[], Filesystem).judge(rwx),
-                "the vendor's own row in the CSI driver list, not validated",
-            ),
-        ];
-        for (case, support, expected) in cases {
-            assert_eq!(hint(support), expected, "{case}");
-        }
     }
 
     #[test]
@@ -303,91 +239,6 @@ mod tests {
             capability("ebs.csi.aws.com", &[], Block).judge(AccessModes::EMPTY),
             Support::Supported
         );
-    }
-
-    #[test]
-    fn read_write_once_pod_needs_evidence_against_it() {
-        let pod = AccessModes::of(&[ReadWriteOncePod]);
-        let refused = Support::Refused { modes: pod };
-        let cases = [
-            ("listed", "ebs.csi.aws.com", Filesystem, Support::Supported),
-            (
-                "not listed, nothing known",
-                "nfs.csi.ceph.com",
-                Filesystem,
-                Support::Supported,
-            ),
-            (
-                "not listed, copied through",
-                "microk8s.io/hostpath",
-                Filesystem,
-                Support::Supported,
-            ),
-            ("refused", "openebs.io/local", Filesystem, refused.clone()),
-            (
-                "refused in-tree, taken by the successor",
-                "kubernetes.io/cinder",
-                Filesystem,
-                Support::Supported,
-            ),
-            (
-                "refused in-tree, no successor",
-                "kubernetes.io/glusterfs",
-                Filesystem,
-                refused.clone(),
-            ),
-            (
-                "the volume mode is refused altogether",
-                "efs.csi.aws.com",
-                Block,
-                refused,
-            ),
-            (
-                "the vendor's word",
-                "csi.hpe.com",
-                Filesystem,
-                Support::Unproven {
-                    modes: pod,
-                    hint: "the vendor does not support it".to_owned(),
-                },
-            ),
-        ];
-        for (case, name, mode, expected) in cases {
-            assert_eq!(capability(name, &[], mode).judge(pod), expected, "{case}");
-        }
-    }
-
-    #[test]
-    fn a_mode_that_the_driver_turns_on_when_asked_is_supported() {
-        let portworx = capability("pxd.portworx.com", &[], Filesystem);
-        assert_eq!(
-            portworx.granted(),
-            Some(AccessModes::of(&[ReadWriteOnce, ReadWriteOncePod]))
-        );
-        for mode in [ReadWriteMany, ReadOnlyMany] {
-            let support = portworx.judge(AccessModes::of(&[mode]));
-            assert_eq!(support, Support::Supported, "{mode}");
-        }
-    }
-
-    #[test]
-    fn a_mode_asked_for_is_not_turned_on_where_a_parameter_sets_what_is_given() {
-        let judge = |backend, volume_mode, mode| {
-            capability("pxd.portworx.com", &[("backend", backend)], volume_mode)
-                .judge(AccessModes::of(&[mode]))
-        };
-        let ruled_out = |support| hint(support).starts_with("ruled out while");
-        assert!(ruled_out(judge("pure_block", Filesystem, ReadWriteMany)));
-        assert!(ruled_out(judge("pure_block", Filesystem, ReadOnlyMany)));
-        assert_eq!(
-            judge("pure_block", Block, ReadWriteMany),
-            Support::Supported
-        );
-        assert_eq!(
-            judge("pure_file", Filesystem, ReadWriteMany),
-            Support::Supported
-        );
-        assert!(ruled_out(judge("pure_file", Block, ReadWriteMany)));
     }
 
     #[test]

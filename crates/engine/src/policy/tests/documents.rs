@@ -1,8 +1,9 @@
 //! The shipped example and the reference agree with the code.
 
-use super::{Object, labels, policy};
+use super::policy;
 use crate::analysis::Certainty;
-use crate::policy::{Action, Policy, RemedyChoice, at_most, built_in, keys};
+use crate::model::labels::Labels;
+use crate::policy::{Action, Policy, RemedyChoice, Target, at_most, built_in, keys};
 use crate::rules::{Outcome, codes};
 use crate::storage::Catalog;
 
@@ -218,13 +219,18 @@ fn the_reference_names_every_rule_and_no_other() {
 #[test]
 fn the_first_example_of_the_reference_does_what_it_says() {
     let policy = policy(blocks(REFERENCE, "yaml")[0]);
+    let none = Labels::default();
     let action = |namespace, rule, outcome| {
-        let object = Object {
+        let resolved = policy.resolve(&Target {
             namespace,
-            namespace_labels: Some(labels(&[])),
-            ..Object::default()
-        };
-        let resolved = policy.resolve(&object.target());
+            namespace_labels: Some(&none),
+            namespace_annotations: Some(&none),
+            kind: "Deployment",
+            name: "web",
+            annotations: &none,
+            controlled: false,
+            now: None,
+        });
         resolved.decide(rule, outcome, Certainty::Verified).action
     };
     let cases = [
