@@ -85,7 +85,7 @@ impl Tree<'_> {
     ///
     /// # Errors
     /// The value does not have the shape `T` expects.
-    pub fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
+    pub(crate) fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
         T::deserialize(Node::new(self, id))
     }
 
@@ -95,7 +95,7 @@ impl Tree<'_> {
     ///
     /// # Errors
     /// The value does not have the shape the seed expects.
-    pub fn decode_seed<'de, S: DeserializeSeed<'de>>(
+    pub(crate) fn decode_seed<'de, S: DeserializeSeed<'de>>(
         &'de self,
         id: Id,
         seed: S,

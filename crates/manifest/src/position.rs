@@ -2,8 +2,7 @@
 
 /// The line and the column of the byte `at`, both counted from 1, the column in
 /// characters.
-#[must_use]
-pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

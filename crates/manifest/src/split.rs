@@ -30,8 +30,7 @@ impl<'t> Part<'t> {
     }
 
     /// Whether the text holds nothing but markers, comments and blank lines.
-    #[must_use]
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.text.lines().all(|line| {
             let rest = match kind(line) {
                 Line::Start | Line::End => &line[3..],

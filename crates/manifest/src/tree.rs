@@ -15,7 +15,7 @@ use super::position::Lines;
 use super::scalar::{self, Meaning};
 
 /// The place of a node in its [`Tree`].
-pub type Id = u32;
+pub(crate) type Id = u32;
 
 /// One YAML document.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Tree<'t> {
 /// A key that a mapping sets more than once. As in Kubernetes' YAML reader, the
 /// last one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated {
+pub(crate) struct Repeated {
     /// The key that is ignored.
     pub first: Id,
     /// The key that takes its place.
@@ -101,8 +101,7 @@ pub enum Tag {
 
 impl Scalar<'_> {
     /// What the scalar means to Kubernetes.
-    #[must_use]
-    pub fn meaning(&self) -> Meaning {
+    pub(crate) fn meaning(&self) -> Meaning {
         match self.tag {
             Tag::Text => Meaning::Text,
             Tag::None if self.style != ScalarStyle::Plain => Meaning::Text,
@@ -135,14 +134,12 @@ impl<'t> Tree<'t> {
     }
 
     /// The node at `id`, aliases not followed.
-    #[must_use]
-    pub fn node(&self, id: Id) -> &Node<'t> {
+    pub(crate) fn node(&self, id: Id) -> &Node<'t> {
         &self.nodes[id as usize]
     }
 
     /// Follows an alias to the node it stands for.
-    #[must_use]
-    pub fn target(&self, id: Id) -> Id {
+    pub(crate) fn target(&self, id: Id) -> Id {
         match self.node(id).shape {
             Shape::Alias(target) => target,
             _ => id,
@@ -163,7 +160,7 @@ impl<'t> Tree<'t> {
     }
 
     /// The keys and values as written in the mapping `id`; nothing for other nodes.
-    pub fn written_entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
+    pub(crate) fn written_entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
         let mapping = matches!(self.node(id).shape, Shape::Mapping { .. });
         let mut children = self.children(id);
         std::iter::from_fn(move || {
@@ -177,8 +174,7 @@ impl<'t> Tree<'t> {
     /// The keys and values of the mapping `id`, aliases followed and `<<`
     /// expanded. As in Kubernetes' YAML reader, what comes later in the text
     /// wins, be it a key or a merge.
-    #[must_use]
-    pub fn entries(&self, id: Id) -> Vec<(Id, Id)> {
+    pub(crate) fn entries(&self, id: Id) -> Vec<(Id, Id)> {
         let id = self.target(id);
         if !self.is_overlaid(id) {
             return self.written_entries(id).collect();
@@ -213,16 +209,14 @@ impl<'t> Tree<'t> {
     }
 
     /// Whether `key` is the `<<` that merges another mapping in.
-    #[must_use]
-    pub fn is_merge_key(&self, key: Id) -> bool {
+    pub(crate) fn is_merge_key(&self, key: Id) -> bool {
         matches!(&self.node(key).shape, Shape::Scalar(scalar)
             if scalar.style == ScalarStyle::Plain && scalar.tag != Tag::Text && scalar.text == "<<")
     }
 
     /// The name a key has in the JSON object: `on` is `true`, `0755` is `493`.
     /// `None` for a key that JSON cannot have.
-    #[must_use]
-    pub fn key_text(&self, key: Id) -> Option<Cow<'_, str>> {
+    pub(crate) fn key_text(&self, key: Id) -> Option<Cow<'_, str>> {
         let Shape::Scalar(scalar) = &self.node(self.target(key)).shape else {
             return None;
         };
@@ -256,8 +250,7 @@ impl<'t> Tree<'t> {
     }
 
     /// The keys that are set more than once in `id`, aliases not followed.
-    #[must_use]
-    pub fn repeated(&self, id: Id) -> &[Repeated] {
+    pub(crate) fn repeated(&self, id: Id) -> &[Repeated] {
         let place = |id| self.repeated.partition_point(|it| it.second < id);
         &self.repeated[place(id)..place(self.node(id).after)]
     }
@@ -286,8 +279,7 @@ impl<'t> Tree<'t> {
     }
 
     /// The string called `name` in the mapping `id`.
-    #[must_use]
-    pub fn string(&self, id: Id, name: &str) -> Option<&str> {
+    pub(crate) fn string(&self, id: Id, name: &str) -> Option<&str> {
         let (_, value) = self.entry(id, name)?;
         match &self.node(self.target(value)).shape {
             Shape::Scalar(scalar) if scalar.meaning() == Meaning::Text => Some(&scalar.text),

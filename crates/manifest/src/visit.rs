@@ -107,8 +107,7 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
 
 /// The node of the object at `items` in a document read again; `None` when the
 /// document has changed since.
-#[must_use]
-pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
+pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     let mut id = tree.root();
     for number in items {
         let list = ITEMS.iter().find_map(|field| tree.entry(id, field));

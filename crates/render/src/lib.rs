@@ -34,7 +34,7 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
-pub use progress::Say;
+pub(crate) use progress::Say;
 use rendering::Rendering;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;

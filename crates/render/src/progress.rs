@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Tells the user a sentence.
-pub type Say = fn(&str);
+pub(crate) type Say = fn(&str);
 
 /// Runs with fewer files are over before anybody wonders.
 const LONG: usize = 500;

@@ -15,8 +15,7 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
 
 /// A command of this program about the same cluster as commands that begin with `kubectl`:
 /// both take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
-#[must_use]
-pub fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
+pub(crate) fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
     line(
         &format!("multi-attach-guard {subcommand}{context}"),
@@ -25,8 +24,7 @@ pub fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
 }
 
 /// An argument as one word of a POSIX shell.
-#[must_use]
-pub fn quoted(argument: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(argument: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         return Cow::Borrowed(argument);

@@ -25,8 +25,7 @@ pub enum Health {
 
 impl Health {
     /// Whether its volumes wait for a node that does not answer.
-    #[must_use]
-    pub const fn is_lost(self) -> bool {
+    pub(crate) const fn is_lost(self) -> bool {
         matches!(self, Self::Lost | Self::Gone)
     }
 }

@@ -27,9 +27,7 @@ pub use clock::Clock;
 use delivery::Delivery;
 pub use explain::{Explanation, explain, explanations};
 pub use health::Health;
-pub use report_case::{
-    AttachmentEntry, CaseEntry, HolderEntry, NodeEntry, VolumeEntry, WaitingEntry, cases,
-};
+pub use report_case::{CaseEntry, NodeEntry, VolumeEntry, WaitingEntry, cases};
 pub use span::span;
 
 use jiff::Timestamp;

@@ -165,7 +165,6 @@ impl CommandLine {
     }
 
     /// A word behind all options.
-    #[must_use]
     pub(crate) fn word<'a>(mut self, word: impl Into<Argument<'a>>) -> Self {
         self.words.push(word.into().text());
         self
