@@ -22,7 +22,7 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::{by_namespace, listed, severities};
+pub use words::{by_namespace, listed};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -429,7 +429,7 @@ impl Summary {
 
 /// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// What the webhook would refuse or repair.
     Error,
     /// What it would allow with a warning.
@@ -440,7 +440,7 @@ impl Severity {
     /// `None` for findings that are not reported. What the webhook would repair is
     /// an error in the file all the same.
     #[must_use]
-    pub const fn of(action: Action) -> Option<Self> {
+    pub(crate) const fn of(action: Action) -> Option<Self> {
         match action {
             Action::Deny | Action::Fix => Some(Self::Error),
             Action::Warn => Some(Self::Warning),

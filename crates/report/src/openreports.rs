@@ -14,11 +14,11 @@ use engine::rules::Outcome;
 use engine::verdict::Finding;
 
 /// The name of the object in each namespace, and of who found what is in it.
-pub const NAME: &str = "multi-attach-guard";
+pub(crate) const NAME: &str = "multi-attach-guard";
 
 /// The most results of one object. With long names and messages they are about 1 MB; etcd takes
 /// 1.5 MiB.
-pub const MOST: usize = 500;
+pub(crate) const MOST: usize = 500;
 
 /// The most characters of a message.
 const LONGEST: usize = 1000;

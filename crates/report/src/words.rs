@@ -364,8 +364,7 @@ pub(super) fn waiting(case: &CaseEntry) -> String {
 }
 
 /// `2 errors, 1 warning`, without what there is none of.
-#[must_use]
-pub fn severities(errors: usize, warnings: usize) -> String {
+pub(crate) fn severities(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (errors, 0) => amount(errors, "error"),
         (0, warnings) => amount(warnings, "warning"),
