@@ -13,7 +13,6 @@ use report::Fix;
 
 /// The lines of `part` that the proposal changes, where the object at `items` can
 /// be edited where it stands.
-#[must_use]
 pub fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Option<Fix> {
     let (edited, came_of) = edit::apply_each(part.text, &[(items, &proposal.patch)]);
     if came_of.iter().any(Result::is_err) || edited == part.text {

@@ -94,7 +94,6 @@ use scope::Scopes;
 
 impl Parsed {
     /// Judges everything and says where it stands.
-    #[must_use]
     pub fn report(
         &self,
         effective: &EffectivePolicy,

@@ -36,7 +36,6 @@ pub struct Parsed {
 }
 
 /// Completes the objects by where they are. `facts` are known besides them.
-#[must_use]
 pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let Reading {
         texts,

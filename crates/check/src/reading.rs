@@ -100,7 +100,6 @@ impl Reading {
     }
 
     /// The namespaces that surround the texts from the number `first` on.
-    #[must_use]
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
         let around = |(number, text): (usize, &Text)| match &text.namespace {
@@ -133,7 +132,6 @@ fn known(item: Item) -> Option<ParsedObject> {
 }
 
 /// The error as reports have it. `source` is what it is about, where that could be opened.
-#[must_use]
 pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> Unread {
     let path = match source {
         Some(source) => source.real_path().map(|path| files.path_of(path)),

@@ -70,7 +70,6 @@ pub struct Edited {
 
 impl Repair<'_> {
     /// Repairs every object for which there is a remedy.
-    #[must_use]
     pub fn edits(&self) -> Edits {
         let mut edits = Edits::default();
         let repairable = self.repairable();

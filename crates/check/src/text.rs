@@ -110,7 +110,6 @@ impl Release {
 
 impl Text {
     /// A text of that origin.
-    #[must_use]
     pub const fn new(source: Source, origin: Origin) -> Self {
         Self {
             source,
@@ -122,7 +121,6 @@ impl Text {
     }
 
     /// What stands in a file or comes from a pipe.
-    #[must_use]
     pub fn read_from(source: Source) -> Self {
         let origin = match source.path() {
             Some(_) => Origin::File,
@@ -132,7 +130,6 @@ impl Text {
     }
 
     /// The same text where a controller gives its objects another namespace.
-    #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self {
             source: self.source.clone(),
@@ -144,7 +141,6 @@ impl Text {
     }
 
     /// The chart or the kustomization that it was rendered from; `None` for a release.
-    #[must_use]
     pub const fn root(&self) -> Option<&Root> {
         match &self.origin {
             Origin::Chart(root) | Origin::Kustomization(root) => Some(root),
@@ -153,7 +149,6 @@ impl Text {
     }
 
     /// The release that it was rendered for.
-    #[must_use]
     pub fn release(&self) -> Option<&Release> {
         match &self.origin {
             Origin::Release(release) => Some(release),
@@ -162,7 +157,6 @@ impl Text {
     }
 
     /// The path, without links, of the file that it is.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self.origin {
             Origin::File => self.source.real_path(),
@@ -171,7 +165,6 @@ impl Text {
     }
 
     /// Whether it was rendered.
-    #[must_use]
     pub const fn is_rendered(&self) -> bool {
         !matches!(self.origin, Origin::File | Origin::Pipe)
     }

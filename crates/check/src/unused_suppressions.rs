@@ -44,7 +44,6 @@ pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<Strin
 
 /// The exemptions of the policy `file`, whose text is at hand, that cover no finding of a report
 /// on everything the policy is for.
-#[must_use]
 pub fn unused_exemptions(
     policy: &Policy,
     file: &Path,

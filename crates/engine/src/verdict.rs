@@ -126,7 +126,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// The gravest action of all findings; [`Action::Ignore`] where nothing was found.
-    #[must_use]
     pub fn action(&self) -> Action {
         self.findings
             .iter()
@@ -195,20 +194,17 @@ impl EffectivePolicy {
     }
 
     /// The policy.
-    #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
     /// The catalog.
-    #[must_use]
     pub const fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 }
 
 /// Judges one object in a cluster.
-#[must_use]
 pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
     let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
     let facts = Facts {

@@ -29,7 +29,7 @@ use crate::snapshot::{StoredObject, View};
 use crate::verdict::EffectivePolicy;
 pub(crate) use decided::Existing;
 pub(crate) use scaling::Limit;
-pub(crate) use volumes::Constraint;
+pub use volumes::Constraint;
 
 /// What a policy in the API server may refuse in one namespace.
 ///
@@ -37,14 +37,14 @@ pub(crate) use volumes::Constraint;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFacts {
-    /// Claims by name, with the name of their constraint or [`ANY`]. Claims
+    /// Claims by name, with the name of their constraint or `ANY`. Claims
     /// about which less is known are left out.
     pub claims: BTreeMap<Text, String>,
     /// Disks that pods name themselves, by the field that names them, with the name of their
     /// constraint.
     pub inline: BTreeMap<&'static str, String>,
     /// The constraints of claims and disks, by name.
-    pub(crate) constraints: BTreeMap<String, Constraint>,
+    pub constraints: BTreeMap<String, Constraint>,
     /// The workloads that may have one pod, whatever a Scale or an autoscaler asks for, by
     /// `Kind/name`.
     pub limits: BTreeMap<String, Limit>,
@@ -83,7 +83,6 @@ pub struct Members {
 
 impl Members {
     /// The members of each namespace of the cluster.
-    #[must_use]
     pub fn of(view: View<'_>) -> BTreeMap<Text, Self> {
         let mut all = BTreeMap::<Text, Self>::new();
         for object in view.cluster().objects() {
@@ -115,7 +114,6 @@ fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
 
 impl VolumeFacts {
     /// Whether there is nothing that a policy could refuse.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let restricts = |constraint: &String| constraint != ANY;
         !self.claims.values().any(restricts) && self.inline.is_empty() && self.limits.is_empty()
@@ -125,7 +123,6 @@ impl VolumeFacts {
     ///
     /// Empty where the guard's policy denies none of the rules there, or where nothing is known
     /// of the Namespace.
-    #[must_use]
     pub fn of(
         namespace: &str,
         members: &Members,

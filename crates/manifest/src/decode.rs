@@ -25,7 +25,6 @@ pub struct DecodeError {
 
 impl DecodeError {
     /// The innermost value that did not fit, in bytes of the document's text.
-    #[must_use]
     pub const fn at(&self) -> Option<usize> {
         self.at
     }
@@ -108,7 +107,6 @@ impl Tree<'_> {
     /// The node `id` as a JSON value, aliases and merges expanded. Integers keep
     /// every digit up to 64 bits; larger ones become decimal numbers, as in
     /// Kubernetes.
-    #[must_use]
     pub fn value(&self, id: Id) -> serde_json::Value {
         // A JSON value takes every shape a tree can have.
         self.decode(id).unwrap_or_default()

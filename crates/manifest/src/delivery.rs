@@ -97,7 +97,6 @@ fn role(api_version: &str, kind: &str) -> Option<Role> {
 }
 
 /// The content of the object at `place` of a file with this text; `None` where there is none.
-#[must_use]
 pub fn document_at(text: &str, place: &Position) -> Option<Value> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
@@ -110,7 +109,6 @@ pub fn document_at(text: &str, place: &Position) -> Option<Value> {
 
 /// Where the field `path` of the object at `place` stands, in bytes of the file's text. See
 /// [`locate`] for fields that are not there.
-#[must_use]
 pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
@@ -124,7 +122,6 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
 
 /// The value of a text that is one YAML document, as Kubernetes and Helm read it; null where
 /// nothing is written. `None` where it is no YAML.
-#[must_use]
 pub fn value_of(text: &str) -> Option<Value> {
     let parts = parts(text);
     let Some(part) = parts.iter().find(|part| !part.is_blank()) else {
@@ -135,7 +132,6 @@ pub fn value_of(text: &str) -> Option<Value> {
 }
 
 /// The text that the `data` of a Secret holds; `None` where it is no text.
-#[must_use]
 pub fn decoded(data: &str) -> Option<String> {
     let letters: String = data.split_whitespace().collect();
     String::from_utf8(STANDARD.decode(letters).ok()?).ok()

@@ -39,7 +39,6 @@ pub struct FieldIndex {
 
 impl FieldIndex {
     /// Keeps the object `id` of the document `part`.
-    #[must_use]
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
         let spots = RefCell::new(vec![first_line(tree, tree.target(id))]);
         let kept = Kept {
@@ -60,14 +59,12 @@ impl FieldIndex {
     }
 
     /// The object, but for its bulk.
-    #[must_use]
     pub fn document(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
     /// Finds the field `path` of the object, as [`super::locate::locate`] does, in
     /// bytes of the file. `document` is what [`Self::document`] gives.
-    #[must_use]
     pub fn locate(&self, document: &Value, path: &str) -> Spot {
         let (mut here, mut found) = (document, 0);
         for step in PathSegments(path) {

@@ -41,7 +41,6 @@ pub struct ExcludeError {
 
 impl Exclude {
     /// Leaves out nothing.
-    #[must_use]
     pub fn nothing() -> Self {
         Self(Gitignore::empty())
     }

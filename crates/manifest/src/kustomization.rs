@@ -104,7 +104,6 @@ pub struct Chart {
 
 impl Chart {
     /// The folder, in that of all charts, where kustomize looks for it before it fetches it.
-    #[must_use]
     pub fn folder(&self) -> String {
         match (self.repo.as_str(), self.version.as_str()) {
             ("", _) | (_, "") => self.name.clone(),
@@ -122,7 +121,6 @@ struct Globals {
 impl Kustomization {
     /// The kustomization in `text`; `None` where it is none, be it that the text
     /// is not YAML, or that it is an object of another group with the same kind.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let fields: Fields = serde_saphyr::from_str(text).ok()?;
         let ours = fields.api_version.is_empty()

@@ -15,7 +15,6 @@ pub struct Spot {
 /// `metadata.annotations["example.com/key"]` for keys with dots. Where the field
 /// is missing, the nearest field around it is found; where nothing of the path
 /// is there, the object's first line.
-#[must_use]
 pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     let mut here = tree.target(id);
     let mut found = first_line(tree, here);

@@ -23,14 +23,12 @@ pub struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     /// The lines of `text`.
-    #[must_use]
     pub fn of(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1).collect();
         Self { text, starts }
     }
 
-    /// As [`line_and_column`], without reading the text again.
-    #[must_use]
+    /// As `line_and_column`, without reading the text again.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let (before, start) = self.line(at);
         let (_, column) = line_and_column(&self.text[start..], at - start);
@@ -38,7 +36,6 @@ impl<'t> Lines<'t> {
     }
 
     /// Where the line starts that the byte `at` is on.
-    #[must_use]
     pub fn start(&self, at: usize) -> usize {
         self.line(at).1
     }

@@ -32,7 +32,6 @@ pub struct Position {
 
 impl Position {
     /// The first document of the first source.
-    #[must_use]
     pub fn start() -> Self {
         Self {
             source: 0,

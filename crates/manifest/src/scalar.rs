@@ -23,7 +23,6 @@ pub enum Meaning {
 }
 
 /// Resolves an untagged plain scalar.
-#[must_use]
 pub fn resolve(plain: &str) -> Meaning {
     let Some(first) = plain.bytes().next() else {
         return Meaning::Null;

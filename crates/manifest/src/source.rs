@@ -42,7 +42,6 @@ enum Contents {
 
 impl Source {
     /// A source whose text is already at hand, called `name` in messages.
-    #[must_use]
     pub fn in_memory(name: &str, text: String) -> Self {
         Self {
             name: name.to_owned(),
@@ -54,7 +53,6 @@ impl Source {
     }
 
     /// The file `path`, whose text somebody else has read.
-    #[must_use]
     pub fn at_hand(path: &str, text: String) -> Self {
         Self {
             name: path.to_owned(),
@@ -70,7 +68,6 @@ impl Source {
     }
 
     /// What the chart or kustomization called `name` was rendered to.
-    #[must_use]
     pub fn rendered(name: &str, text: String) -> Self {
         Self {
             rendered: true,
@@ -102,7 +99,6 @@ impl Source {
     }
 
     /// The file on disk; `None` for standard input and pipes.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Contents::File { path, .. } => Some(path),
@@ -112,7 +108,6 @@ impl Source {
 
     /// As [`Self::path`], absolute and with all links followed; the path itself
     /// where that could not be found out.
-    #[must_use]
     pub fn real_path(&self) -> Option<&Path> {
         match &self.origin {
             Contents::File { path, real, .. } => Some(real.as_ref().unwrap_or(path)),
@@ -145,7 +140,6 @@ impl Source {
     }
 
     /// Whether the file is UTF-16 text, so that its text cannot be written back as it is.
-    #[must_use]
     pub fn is_utf16(&self) -> bool {
         let content = self.path().and_then(|_| self.content().ok());
         content.is_some_and(|bytes| text_of_utf16(&bytes).is_some())

@@ -18,7 +18,6 @@ pub struct Part<'t> {
 impl<'t> Part<'t> {
     /// The template that `helm template` says the document was rendered from,
     /// `chart/templates/web.yaml` for example.
-    #[must_use]
     pub fn template(&self) -> Option<&'t str> {
         self.text
             .lines()
@@ -44,7 +43,6 @@ impl<'t> Part<'t> {
 
 /// Cuts `text` into its documents. Parts with nothing in them are kept, so that
 /// a document's number stays what it was when another one is edited.
-#[must_use]
 pub fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut part = Part {

@@ -117,7 +117,6 @@ impl Scalar<'_> {
 
 impl<'t> Tree<'t> {
     /// The text the offsets of the nodes point into.
-    #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
     }
@@ -128,7 +127,6 @@ impl<'t> Tree<'t> {
     }
 
     /// The outermost node.
-    #[must_use]
     pub const fn root(&self) -> Id {
         0
     }
@@ -231,7 +229,6 @@ impl<'t> Tree<'t> {
     }
 
     /// The key and the value called `name` in the mapping `id`, aliases and `<<` followed.
-    #[must_use]
     pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
         let id = self.target(id);
         let called = |(key, _): &(Id, Id)| self.key_text(*key).is_some_and(|text| text == name);
@@ -243,7 +240,6 @@ impl<'t> Tree<'t> {
     }
 
     /// The value at the end of `path`, one key a step, aliases and `<<` followed.
-    #[must_use]
     pub fn at(&self, id: Id, path: &[&str]) -> Option<Id> {
         path.iter()
             .try_fold(id, |id, name| Some(self.entry(id, name)?.1))

@@ -68,7 +68,6 @@ pub struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     /// Finds the files. Pipes are read once.
-    #[must_use]
     pub fn find(input: Input<'a>) -> Self {
         let limit = Duration::from_secs(input.render.render_timeout);
         Self {

@@ -21,7 +21,6 @@ const POLICIES: [&str; 2] = [".multi-attach-guard.yaml", ".multi-attach-guard.ym
 impl Repository {
     /// The repository of the working directory; without one, the working
     /// directory itself.
-    #[must_use]
     pub fn around_here() -> Self {
         Self::at(&std::env::current_dir().unwrap_or_default())
     }
@@ -77,7 +76,6 @@ impl Repository {
     /// The policy for what is checked: the nearest one in the directory of the first
     /// path or above, up to the repository's root. Outside of the repository, only the
     /// path's own directory counts, as anybody may write to those above.
-    #[must_use]
     pub fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
         let first = paths.iter().find_map(|path| path.canonicalize().ok());
         let first = first.unwrap_or_else(|| self.here.clone());

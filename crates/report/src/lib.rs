@@ -36,74 +36,40 @@ use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
 use live::{Origin, Override, Owner, Stuck};
 
-/// A format of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A picture of the lines at fault for each object; of a cluster, a table.
-    Text,
-    /// The same with all that is known: the long text and what remedies cost.
-    Wide,
-    /// A line for each finding, as editors and compilers write them.
-    Concise,
-    /// One JSON object with `findings` and `summary`.
-    Json,
-    /// SARIF 2.1.0.
-    Sarif,
-    /// JUnit XML.
-    Junit,
-    /// Workflow commands of GitHub Actions.
-    Github,
-    /// Markdown with a marker, by which a comment is found again.
-    Markdown,
-    /// A page that needs nothing else.
-    Html,
-    /// `Report` objects of openreports.io.
-    Openreports,
+/// Declares the formats: the name under which each is chosen, and what it is for.
+macro_rules! formats {
+    ($($format:ident $name:literal $purpose:literal,)+) => {
+        /// A format of a report.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $(#[doc = $purpose] $format,)+
+        }
+
+        impl Format {
+            /// All of them, in the order in which they are documented.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$format),+];
+
+            /// The name under which a format is chosen, and what it is for.
+            pub const fn documented(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Self::$format => ($name, $purpose),)+
+                }
+            }
+        }
+    };
 }
 
-impl Format {
-    /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 10] = [
-        Self::Text,
-        Self::Wide,
-        Self::Concise,
-        Self::Json,
-        Self::Sarif,
-        Self::Junit,
-        Self::Github,
-        Self::Markdown,
-        Self::Html,
-        Self::Openreports,
-    ];
-
-    /// The name under which a format is chosen, and what it is for.
-    #[must_use]
-    pub const fn documented(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Text => (
-                "text",
-                "For people: the lines at fault; of a cluster, a table",
-            ),
-            Self::Wide => ("wide", "For people, with all that is known of each finding"),
-            Self::Concise => ("concise", "For people and editors, a line for each finding"),
-            Self::Json => ("json", "One JSON object with `findings` and `summary`"),
-            Self::Sarif => ("sarif", "SARIF 2.1.0, for code scanning"),
-            Self::Junit => ("junit", "JUnit XML, for the test pages of build servers"),
-            Self::Github => (
-                "github",
-                "Workflow commands, for annotations in GitHub Actions",
-            ),
-            Self::Markdown => (
-                "markdown",
-                "A comment for a pull request, to be updated in place",
-            ),
-            Self::Html => ("html", "A page with a picture of each volume at risk"),
-            Self::Openreports => (
-                "openreports",
-                "Report objects of openreports.io, one a namespace, to apply",
-            ),
-        }
-    }
+formats! {
+    Text "text" "For people: the lines at fault; of a cluster, a table",
+    Wide "wide" "For people, with all that is known of each finding",
+    Concise "concise" "For people and editors, a line for each finding",
+    Json "json" "One JSON object with `findings` and `summary`",
+    Sarif "sarif" "SARIF 2.1.0, for code scanning",
+    Junit "junit" "JUnit XML, for the test pages of build servers",
+    Github "github" "Workflow commands, for annotations in GitHub Actions",
+    Markdown "markdown" "A comment for a pull request, to be updated in place",
+    Html "html" "A page with a picture of each volume at risk",
+    Openreports "openreports" "Report objects of openreports.io, one a namespace, to apply",
 }
 
 /// Everything that was found.
@@ -166,7 +132,6 @@ pub struct Located {
 
 impl Located {
     /// A finding, where it stands, and nothing more.
-    #[must_use]
     pub const fn new(finding: Finding, place: Option<Place>) -> Self {
         Self {
             finding,
@@ -238,7 +203,6 @@ pub struct User {
 }
 
 /// The workloads of a namespace that use any of these claims, each once.
-#[must_use]
 pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
     let mut users: Vec<User> = Vec::new();
     for claim in claims {
@@ -421,7 +385,6 @@ impl Summary {
     }
 
     /// Findings that are reported.
-    #[must_use]
     pub const fn reported(&self) -> usize {
         self.deny + self.fix + self.warn
     }
@@ -439,7 +402,6 @@ pub(crate) enum Severity {
 impl Severity {
     /// `None` for findings that are not reported. What the webhook would repair is
     /// an error in the file all the same.
-    #[must_use]
     pub(crate) const fn of(action: Action) -> Option<Self> {
         match action {
             Action::Deny | Action::Fix => Some(Self::Error),
@@ -496,7 +458,6 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
 }
 
 /// The summary and the content of [`Format::Html`], for a page that has its own heading.
-#[must_use]
 pub fn html_content(report: &Report) -> (String, String) {
     let content = html::content(&report.made_safe()).into_string();
     let summary = words::summary(&report.summary);

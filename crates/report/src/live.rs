@@ -36,7 +36,6 @@ pub struct Stuck {
 
 impl Stuck {
     /// Whether it is news that somebody has to act on.
-    #[must_use]
     pub fn fails(&self) -> bool {
         !self.case.passes && self.is_new != Some(false)
     }

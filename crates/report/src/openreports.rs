@@ -40,7 +40,6 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The object for the findings of a namespace.
-#[must_use]
 pub fn object(namespace: Option<&str>, findings: &[&Finding], at: Option<Timestamp>) -> Value {
     let mut metadata = json!({"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}});
     if let Some(namespace) = namespace {

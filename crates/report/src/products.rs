@@ -41,7 +41,6 @@ impl Product {
     }
 
     /// What to print besides the summary, each with its name.
-    #[must_use]
     pub fn details(&self) -> Vec<(&'static str, &str)> {
         let sharing = self.sharing.iter().map(|it| ("Sharing", it.as_str()));
         let sources = self.sources.iter().map(|it| ("Source", it.as_str()));
@@ -105,7 +104,6 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
 }
 
 /// Whether each word of `name` begins a word of one of these.
-#[must_use]
 pub fn is_called(name: &str, known: &[&str]) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
@@ -122,7 +120,6 @@ pub fn is_called(name: &str, known: &[&str]) -> bool {
 }
 
 /// A line for each product.
-#[must_use]
 pub fn list(products: &[Product]) -> String {
     let width = products.iter().map(|it| it.summary.provisioner.len()).max();
     let width = width.unwrap_or_default();
@@ -159,14 +156,12 @@ pub const COLUMNS: [&str; 7] = [
 ];
 
 /// The products of today, a row each with the part of the catalog before its cells.
-#[must_use]
 pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
     let current = products.iter().filter(|it| it.is_current);
     current.map(|it| (it.part.as_str(), cells(it))).collect()
 }
 
 /// The page `docs/storage.md`.
-#[must_use]
 pub fn page(products: &[Product]) -> String {
     let mut page = "# Which storage can be shared\n\n\
         Whether pods on several nodes can write to one volume (ReadWriteMany), by cloud and product. \

@@ -123,19 +123,16 @@ fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
 }
 
 /// The text on one line.
-#[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     made_safe(text, Breaks::Spaces)
 }
 
 /// The text with its line breaks: for messages of several lines.
-#[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     made_safe(text, Breaks::Lines)
 }
 
 /// A diff. It can be applied where nothing in it had to be escaped, and then it is borrowed.
-#[must_use]
 pub fn patch(diff: &str) -> Cow<'_, str> {
     made_safe(diff, Breaks::Patch)
 }
@@ -164,7 +161,6 @@ pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
 }
 
 /// The same JSON: what is not safe to print, but for line breaks, is escaped.
-#[must_use]
 pub fn json_escaped(json: &str) -> String {
     let is_unsafe = |at: usize, letter: char| match letter {
         '\n' => false,
@@ -185,7 +181,6 @@ pub fn json_escaped(json: &str) -> String {
 }
 
 /// The `yaml` of `value` or, where that is not safe to print, its JSON, which is YAML as well.
-#[must_use]
 pub fn yaml(yaml: String, value: &Value) -> String {
     match patch(&yaml) {
         Cow::Borrowed(_) => yaml,

@@ -256,7 +256,6 @@ impl fmt::Display for NamespaceCounts<'_> {
 }
 
 /// The namespaces for which something is reported, the worst first.
-#[must_use]
 pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
     let mut namespaces: BTreeMap<&str, NamespaceCounts<'_>> = BTreeMap::new();
     let empty = |name| NamespaceCounts {
@@ -386,7 +385,6 @@ pub(super) fn amount(number: usize, what: &str) -> String {
 }
 
 /// `a, b and c`.
-#[must_use]
 pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),

@@ -18,7 +18,6 @@ pub struct Clock {
 impl Clock {
     /// Compares `now` with the Leases of nodes that are Ready. Of those at least one was
     /// renewed a moment ago, whatever its node's clock says.
-    #[must_use]
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
         let is_ready = |name: &str| {
             let mut nodes = observed.nodes.iter();

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 /// `kubectl` and its arguments, each quoted where a POSIX shell would read it otherwise.
-#[must_use]
 pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     let mut line = kubectl.to_owned();
     for argument in arguments {

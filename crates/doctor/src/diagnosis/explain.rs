@@ -45,7 +45,6 @@ impl Message {
 
 /// What a line of an Event, or of the scheduler, means; `None` where it is none that is known.
 /// The words by which people search for such a line are enough.
-#[must_use]
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
     let by_pattern = catalog().iter().find(|it| it.is_in(&line));

@@ -129,7 +129,6 @@ pub struct NodeEntry {
 /// Every case, those that do not pass by themselves first. `documents` gives workloads as
 /// the API server has them, in the order of the request; without them some
 /// commands cannot be written.
-#[must_use]
 pub fn cases(
     facts: DiagnosisInput<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,

@@ -2,7 +2,6 @@
 
 /// A span of so many seconds: `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. What is
 /// negative counts as none.
-#[must_use]
 pub fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (size, name, rest, rest_name) = match seconds {

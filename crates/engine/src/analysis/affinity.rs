@@ -194,7 +194,6 @@ pub(super) fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
 
 /// Whether a term of `workload` that looks at host names demands, or for
 /// anti-affinity forbids, the company of its own pods.
-#[must_use]
 pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
     matches_own(term, workload, &workload.template.labels, facts)
 }
@@ -579,7 +578,6 @@ fn all_leaders<'a>(
 }
 
 /// Whether two values are facts about the same object.
-#[must_use]
 pub fn same(a: &Workload, b: &Workload) -> bool {
     a.kind == b.kind
         && a.metadata.name == b.metadata.name

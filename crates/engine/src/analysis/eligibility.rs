@@ -129,7 +129,6 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Whether pods can go to `node`. Cordons and pressure do not count: they pass.
-    #[must_use]
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
         template
@@ -193,8 +192,7 @@ impl<'a> Eligibility<'a> {
         })
     }
 
-    /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
-    #[must_use]
+    /// How many nodes are eligible, at most `COUNTED`; `None` where no node is known.
     pub fn count(&self, facts: Facts<'_>) -> Option<usize> {
         let mut count = 0;
         let near = self.pair();
@@ -220,7 +218,6 @@ impl<'a> Eligibility<'a> {
     }
 
     /// The name of an eligible node.
-    #[must_use]
     pub fn first(&self, facts: Facts<'_>) -> Option<Text> {
         let mut name = None;
         self.visit(facts, &mut |node| {

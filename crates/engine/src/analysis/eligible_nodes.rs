@@ -27,9 +27,9 @@ pub(crate) enum OneNode {
 /// The nodes on which the pods of one revision may be, each by itself.
 pub(super) struct EligibleNodes<'a> {
     pub(super) eligibility: Eligibility<'a>,
-    /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
+    /// How many nodes are eligible, at most `COUNTED`; `None` where no node is known.
     ///
-    /// [`COUNTED`]: super::eligibility::COUNTED
+    /// `COUNTED`: super::eligibility::COUNTED
     pub(super) counted: Option<usize>,
     /// Why it is one node, where it is.
     pub(super) one_node: Option<OneNode>,

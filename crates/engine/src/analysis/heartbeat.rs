@@ -65,7 +65,6 @@ impl Heartbeat {
 
     /// The same, of the condition `Ready` of the Node, `None` where it is `Unknown`, and
     /// of the Lease.
-    #[must_use]
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
             ready: match ready {
@@ -85,7 +84,6 @@ impl Heartbeat {
 
     /// What they say. One fresh sign is enough. They never prove that a machine is off, only that
     /// it is silent.
-    #[must_use]
     pub const fn life(&self) -> Life {
         match (self.ready, self.lease) {
             (Ready::True, _) | (_, LeaseAge::Renewed { holds: true, .. }) => Life::Alive,

@@ -1,5 +1,5 @@
 //! What is true of one workload in its cluster: which volumes it uses and how far apart its pods
-//! can be. Rules read an [`Analysis`] and decide; nothing is judged here.
+//! can be. Rules read an `Analysis` and decide; nothing is judged here.
 
 mod admission;
 pub mod affinity;

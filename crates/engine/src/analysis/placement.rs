@@ -31,7 +31,7 @@ pub(crate) struct Placement {
 /// How many nodes the pods can go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eligible {
-    /// That many; [`COUNTED`] stands for that many or more.
+    /// That many; `COUNTED` stands for that many or more.
     Nodes(usize),
     /// Not known: many are assumed.
     ManyAssumed,

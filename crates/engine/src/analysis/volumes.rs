@@ -52,7 +52,6 @@ impl UsedVolume {
     }
 
     /// Whether it keeps its pods on one node, exclusive or not.
-    #[must_use]
     pub fn keeps_its_node(&self) -> bool {
         self.stays_on_its_node || self.reach.as_ref().and_then(only_host).is_some()
     }
@@ -69,7 +68,6 @@ impl UsedVolume {
     }
 
     /// What messages call it: the claim's name, or the volume's own.
-    #[must_use]
     pub fn shown_name(&self) -> &Text {
         self.claim.as_ref().unwrap_or(&self.name)
     }
@@ -90,7 +88,6 @@ pub fn claims(workload: &Workload) -> impl Iterator<Item = &Text> {
 /// Every volume of the workload's pods, in the order of the template. A volume
 /// that a StatefulSet's own claim template makes is one for each pod and is
 /// not among them.
-#[must_use]
 pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
     workload
         .template
@@ -125,7 +122,6 @@ fn unmounted(volume: UsedVolume) -> UsedVolume {
 }
 
 /// The claim `name`, as a pod of `namespace` uses it.
-#[must_use]
 pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     let volume = PodVolume {
         index: 0,

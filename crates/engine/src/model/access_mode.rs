@@ -33,7 +33,6 @@ impl AccessMode {
     ];
 
     /// The name used in manifests, `ReadWriteOnce` for example.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadWriteOnce => "ReadWriteOnce",
@@ -54,7 +53,6 @@ impl AccessMode {
     }
 
     /// Reads either the long or the short name; `None` for anything else.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -89,7 +87,6 @@ impl AccessModes {
     pub(crate) const EMPTY: Self = Self(0);
 
     /// The set of `modes`.
-    #[must_use]
     pub const fn of(modes: &[AccessMode]) -> Self {
         let mut bits = 0;
         let mut at = 0;
@@ -101,19 +98,16 @@ impl AccessModes {
     }
 
     /// Whether the set is empty.
-    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// How many modes are in the set, 0 to 4.
-    #[must_use]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
     /// Whether `mode` is in the set.
-    #[must_use]
     pub const fn contains(self, mode: AccessMode) -> bool {
         self.0 & mode.bit() != 0
     }
@@ -228,7 +222,6 @@ pub enum VolumeMode {
 
 impl VolumeMode {
     /// The name used in manifests.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Filesystem => "Filesystem",

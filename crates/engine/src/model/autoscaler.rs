@@ -21,7 +21,6 @@ pub enum AutoscalerKind {
 
 impl AutoscalerKind {
     /// The kind in the table of kinds.
-    #[must_use]
     pub const fn object_kind(self) -> ObjectKind {
         match self {
             Self::Horizontal => ObjectKind::Autoscaler,
@@ -30,13 +29,11 @@ impl AutoscalerKind {
     }
 
     /// The kind's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.object_kind().name()
     }
 
     /// The fields with the fewest and the most replicas.
-    #[must_use]
     pub const fn fields(self) -> [&'static str; 2] {
         match self {
             Self::Horizontal => ["minReplicas", "maxReplicas"],
@@ -108,7 +105,6 @@ impl Autoscaler {
     /// The most replicas it gives a workload that has `replicas`. It does not scale from 0,
     /// unless it scaled to 0 itself, and it scales to its minimum regardless of its policies
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
-    #[must_use]
     pub fn most(&self, replicas: i64) -> i64 {
         if let Some(fixed) = self.paused_at(replicas) {
             return fixed;
@@ -183,7 +179,6 @@ impl Autoscaler {
 
     /// KEDA's ScaledObject that it is, or that owns the autoscaler and reverts changes to it
     /// (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
-    #[must_use]
     pub fn scaled_object(&self) -> Option<&Text> {
         if self.kind == AutoscalerKind::ScaledObject {
             return Some(&self.metadata.name);
@@ -275,7 +270,6 @@ pub struct ScaleTarget {
 
 impl ScaleTarget {
     /// The API group of the kind, empty for the core one.
-    #[must_use]
     pub fn group(&self) -> &str {
         self.api_version
             .split_once('/')

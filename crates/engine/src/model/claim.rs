@@ -95,7 +95,6 @@ pub struct ClaimStatus {
 impl Claim {
     /// The requested class, from the older annotation or the field; empty requests none, `None`
     /// the default one.
-    #[must_use]
     pub fn class(&self) -> Option<&str> {
         self.metadata
             .annotations

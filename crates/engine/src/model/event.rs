@@ -45,7 +45,6 @@ struct Series {
 
 impl Event {
     /// Whether it is about this pod, not about an earlier one with the same name.
-    #[must_use]
     pub fn is_about(&self, pod: &Pod) -> bool {
         let about = &self.involved_object;
         about.kind != CLAIM
@@ -55,7 +54,6 @@ impl Event {
     }
 
     /// Whether it is about this claim, not about an earlier one with the same name.
-    #[must_use]
     pub fn is_about_claim(&self, claim: &Metadata) -> bool {
         let about = &self.involved_object;
         about.kind == CLAIM
@@ -65,13 +63,11 @@ impl Event {
     }
 
     /// Whether it reports a fault, not progress.
-    #[must_use]
     pub fn is_warning(&self) -> bool {
         self.kind == "Warning"
     }
 
     /// When it last occurred. The field depends on the component that recorded it.
-    #[must_use]
     pub fn said_at(&self) -> Option<Timestamp> {
         let times = [
             self.series.last_observed_time,

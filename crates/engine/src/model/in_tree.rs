@@ -139,7 +139,6 @@ impl InTreeType {
     }
 
     /// Every type.
-    #[must_use]
     pub fn all() -> &'static [Self] {
         &TYPES
     }
@@ -173,7 +172,6 @@ impl InTreeType {
 
 /// The name under which Kubernetes looks for the CSIDriver object of a
 /// provisioner: the successor for an in-tree name that has one, else the name itself.
-#[must_use]
 pub fn csi_driver_of(provisioner: &str) -> &str {
     // Other provisioners are names of CSI drivers.
     if !provisioner.starts_with("kubernetes.io/") {

@@ -13,7 +13,6 @@ pub struct Labels(Box<[(Text, Text)]>);
 
 impl Labels {
     /// The value of `key`.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let at = self
             .0
@@ -30,7 +29,6 @@ impl Labels {
     }
 
     /// Whether there is no key.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -39,7 +39,6 @@ pub struct LeaseSpec {
 impl Lease {
     /// The time between its renewal and `now`, which is negative if the clocks differ. `None` if
     /// it was never renewed.
-    #[must_use]
     pub fn age(&self, now: Timestamp) -> Option<SignedDuration> {
         Some(now.duration_since(self.spec.renew_time?))
     }

@@ -40,26 +40,22 @@ pub struct Pod {
 
 impl Pod {
     /// Whether it uses volumes, or will: it is bound to a node and has not finished.
-    #[must_use]
     pub fn is_living(&self) -> bool {
         self.node.is_some() && !matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
     /// Whether it still waits for its volumes. A terminating pod does not need them any more.
-    #[must_use]
     pub fn is_starting(&self) -> bool {
         !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
     }
 
     /// Whether it is terminating.
-    #[must_use]
     pub const fn is_ending(&self) -> bool {
         self.meta.is_being_deleted()
     }
 
     /// The kind and the name of the object that a user changes to change the pod: the Deployment
     /// rather than its ReplicaSet, or the pod itself if it has no controller.
-    #[must_use]
     pub fn workload(&self) -> (Text, Text) {
         let Some(controller) = &self.meta.controller else {
             return ("Pod".into(), self.meta.name.clone());
@@ -78,7 +74,6 @@ impl Pod {
     }
 
     /// The label value that differs between revisions.
-    #[must_use]
     pub fn revision(&self) -> Option<&str> {
         let labels = &self.meta.labels;
         labels
@@ -87,7 +82,6 @@ impl Pod {
     }
 
     /// When it started to wait, as far as that is known.
-    #[must_use]
     pub fn waits_since(&self) -> Option<Timestamp> {
         match self.node {
             Some(_) => self.scheduled_at.or_else(|| self.meta.created()),

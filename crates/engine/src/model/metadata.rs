@@ -42,7 +42,6 @@ pub(crate) const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
 
 /// Whether an object can have this name: a DNS subdomain name (RFC 1123), as Kubernetes requires
 /// of all kinds here.
-#[must_use]
 pub fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     name.len() <= LONGEST_NAME
@@ -109,13 +108,11 @@ pub struct Metadata {
 
 impl Metadata {
     /// Whether the object is being deleted.
-    #[must_use]
     pub const fn is_being_deleted(&self) -> bool {
         self.deleted.is_some()
     }
 
     /// When the object was created, if that is known.
-    #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
         self.creation_timestamp.parse().ok()
     }
@@ -128,7 +125,6 @@ impl Metadata {
     }
 
     /// The name for messages: the real one, or the prefix with `*` for a generated one.
-    #[must_use]
     pub fn shown_name(&self) -> Text {
         if self.name.is_empty() && !self.generate_name.is_empty() {
             let mut shown = self.generate_name.clone();
@@ -155,7 +151,6 @@ pub struct Controller {
 
 impl Controller {
     /// The owner's API group, `apps` for example, empty for the core one.
-    #[must_use]
     pub fn group(&self) -> &str {
         let group = self.api_version.split_once('/');
         group.map_or("", |(group, _)| group)

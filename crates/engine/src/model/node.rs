@@ -388,7 +388,6 @@ impl NodeSelector {
     }
 
     /// Whether the selector matches `node`.
-    #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
         self.node_selector_terms
             .iter()
@@ -398,13 +397,11 @@ impl NodeSelector {
 
 impl NodeSelectorTerm {
     /// Whether it has no requirement, and so matches no node.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.match_expressions.is_empty() && self.match_fields.is_empty()
     }
 
     /// Whether the term matches `node`.
-    #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
         if self.is_empty() {
             return false;

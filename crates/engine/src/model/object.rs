@@ -137,7 +137,6 @@ kinds! {
 
 impl ObjectKind {
     /// A reference to an object of this kind in a namespace.
-    #[must_use]
     pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef {
             api_version: self.api_version().into(),
@@ -149,7 +148,6 @@ impl ObjectKind {
 
     /// The kind for an API group (empty: core) and a kind's name; `None` for
     /// kinds that are not read, custom resources of the same name included.
-    #[must_use]
     pub fn of(group: &str, kind: &str) -> Option<Self> {
         let workloads = WorkloadKind::ALL.into_iter().map(Self::Workload);
         workloads
@@ -158,38 +156,32 @@ impl ObjectKind {
     }
 
     /// The kind for the `apiVersion` and `kind` of a manifest.
-    #[must_use]
     pub fn of_manifest(api_version: &str, kind: &str) -> Option<Self> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self::of(group, kind)
     }
 
     /// The `apiVersion` of its manifests.
-    #[must_use]
     pub const fn api_version(self) -> &'static str {
         self.row().api_version
     }
 
     /// The API group, empty for the core one.
-    #[must_use]
     pub fn group(self) -> &'static str {
         self.row().group()
     }
 
     /// The kind's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The resource's name in paths, permissions and metrics.
-    #[must_use]
     pub const fn plural(self) -> &'static str {
         self.row().plural
     }
 
     /// Whether every cluster serves it. Others are served where their controller is installed.
-    #[must_use]
     pub const fn is_built_in(self) -> bool {
         match self {
             Self::Workload(kind) => kind.is_built_in(),
@@ -199,7 +191,6 @@ impl ObjectKind {
     }
 
     /// Whether objects of this kind are in namespaces.
-    #[must_use]
     pub const fn is_namespaced(self) -> bool {
         self.row().is_namespaced
     }
@@ -207,7 +198,6 @@ impl ObjectKind {
 
 impl Object {
     /// The metadata; `None` for the kinds that carry no directives for the guard.
-    #[must_use]
     pub const fn metadata(&self) -> Option<&Metadata> {
         match self {
             Self::Workload(workload) => Some(&workload.metadata),

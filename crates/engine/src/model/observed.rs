@@ -42,14 +42,12 @@ pub struct Unread {
 
 impl Observed {
     /// Whether a resource could be read.
-    #[must_use]
     pub fn has_read(&self, resource: &str) -> bool {
         self.unread(resource).is_none()
     }
 
     /// The last message about a pod that has not started: the scheduler's if it has no node, or
     /// else that of an Event about its volumes.
-    #[must_use]
     pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
         let event = || {
             let events = self.events.iter().filter(|event| event.is_about(pod));
@@ -60,7 +58,6 @@ impl Observed {
     }
 
     /// Why a resource could not be read, if it could not.
-    #[must_use]
     pub fn unread(&self, resource: &str) -> Option<&Unread> {
         self.unread.iter().find(|it| it.resource == resource)
     }
@@ -68,7 +65,6 @@ impl Observed {
 
 impl Unread {
     /// A sentence about a question without an answer, such as "which pods use the claim".
-    #[must_use]
     pub fn leaves_open(&self, question: &str) -> String {
         let Self { resource, reason } = self;
         format!("It is not known {question}, because the {resource} could not be read: {reason}.")

@@ -11,7 +11,6 @@ pub struct Quantity(pub u128);
 
 impl Quantity {
     /// Reads `10Gi`, `1.5T`, `1e9`, `500m` and the like (Kubernetes API, "Quantity").
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text
             .find(|c: char| !(c.is_ascii_digit() || c == '.'))

@@ -103,7 +103,6 @@ pub struct LabelSelector {
 
 impl LabelSelector {
     /// Whether `labels` satisfy the selector.
-    #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.match_labels.is_subset(labels)
             && self
@@ -123,7 +122,6 @@ impl LabelSelector {
     }
 
     /// Whether the selector has no requirement and so matches everything.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
     }

@@ -61,7 +61,6 @@ pub struct TopologyExpression {
 
 impl StorageClass {
     /// The driver of the volumes: the CSI driver in the parameters, or else the provisioner.
-    #[must_use]
     pub fn driver(&self) -> &str {
         self.parameters
             .get(DRIVER)
@@ -70,13 +69,11 @@ impl StorageClass {
     }
 
     /// Whether claims are bound only when a pod that uses them is scheduled.
-    #[must_use]
     pub fn binds_late(&self) -> bool {
         self.volume_binding_mode == "WaitForFirstConsumer"
     }
 
     /// Whether it is a default class.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         let yes = |key| self.metadata.annotations.get(key) == Some("true");
         yes(DEFAULT_CLASS) || yes(DEFAULT_CLASS_BETA)
@@ -143,7 +140,6 @@ pub struct CsiDriverSpec {
 impl CsiDriver {
     /// Whether the attach-detach controller attaches the driver's volumes, as it does by default
     /// (Kubernetes API, `CSIDriverSpec.attachRequired`).
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         self.spec.attach_required.unwrap_or(true)
     }

@@ -73,7 +73,6 @@ impl Strategy {
     ///
     /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
     /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.
-    #[must_use]
     pub fn room(&self, replicas: i64) -> Option<Room> {
         let (max_surge, max_unavailable) = match self {
             Self::RollingUpdate {

@@ -14,7 +14,6 @@ pub struct Uid(u128);
 
 impl Uid {
     /// Whether both are known and differ.
-    #[must_use]
     pub fn contradicts(self, other: Self) -> bool {
         let unknown = Self::default();
         self != other && self != unknown && other != unknown

@@ -49,7 +49,6 @@ impl Volume {
     }
 
     /// The claim that its `claimRef` names, unless it is spent.
-    #[must_use]
     pub fn claimed_by(&self) -> Option<&ClaimRef> {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
     }
@@ -62,7 +61,6 @@ impl Volume {
     }
 
     /// The CSI driver that serves it; `None` for an in-tree or unknown type.
-    #[must_use]
     pub fn csi_driver(&self) -> Option<&str> {
         match &self.spec.source {
             VolumeSource::Csi(driver) => Some(driver),
@@ -73,7 +71,6 @@ impl Volume {
     /// Whether it is the same volume as `other` to the attach-detach controller, which goes by
     /// the driver and what that calls it (`GetUniqueVolumeNameFromSpec` in
     /// `pkg/volume/util/util.go`).
-    #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.csi_driver().is_some()
             && !self.spec.handle.is_empty()
@@ -97,7 +94,6 @@ impl Volume {
     }
 
     /// Its class; empty: none. The older annotation takes precedence (`GetPersistentVolumeClass` in the Kubernetes source).
-    #[must_use]
     pub fn class(&self) -> &str {
         let annotated = self.metadata.annotations.get(CLASS_BETA);
         annotated.unwrap_or(&self.spec.storage_class_name)

@@ -28,7 +28,6 @@ pub struct VolumeAttachment {
 impl VolumeAttachment {
     /// Whether the volume is attached and not about to be detached. One that is about to be is no
     /// longer mounted, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
-    #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.attached && !self.metadata.is_being_deleted()
     }

@@ -53,19 +53,16 @@ kinds! {
 
 impl WorkloadKind {
     /// The kind's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The kind with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The kind with this plural name, `deployments` for example.
-    #[must_use]
     pub fn from_resource(resource: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -73,19 +70,16 @@ impl WorkloadKind {
     }
 
     /// The `apiVersion` of its manifests.
-    #[must_use]
     pub const fn api_version(self) -> &'static str {
         self.row().api_version
     }
 
     /// The API group, empty for the core one.
-    #[must_use]
     pub fn group(self) -> &'static str {
         self.row().group()
     }
 
     /// Whether every cluster serves it. Others are served where their controller is installed.
-    #[must_use]
     pub const fn is_built_in(self) -> bool {
         !matches!(
             self,
@@ -94,7 +88,6 @@ impl WorkloadKind {
     }
 
     /// The path of the pod specification in the object.
-    #[must_use]
     pub const fn pod_spec_path(self) -> &'static str {
         match self {
             Self::Pod => "spec",
@@ -107,7 +100,6 @@ impl WorkloadKind {
     /// Whether it has the subresource `scale`, with which `kubectl scale` changes how many
     /// pods it has (`pkg/registry/apps/rest/storage_apps.go` and
     /// `pkg/registry/core/rest/storage_core.go`).
-    #[must_use]
     pub const fn scales(self) -> bool {
         matches!(
             self,
@@ -122,7 +114,6 @@ impl WorkloadKind {
     }
 
     /// The label that differs between the pods of two revisions.
-    #[must_use]
     pub const fn revision_label(self) -> Option<&'static str> {
         match self {
             Self::Deployment => Some("pod-template-hash"),
@@ -226,7 +217,6 @@ impl Workload {
     }
 
     /// Whether the workload has, or will have, any pods.
-    #[must_use]
     pub fn has_pods(&self) -> bool {
         self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.is_being_deleted()
     }

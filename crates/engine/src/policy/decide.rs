@@ -71,7 +71,6 @@ pub enum SuppressedBy {
 
 impl Policy {
     /// Gathers everything that applies to one object, to decide about its findings.
-    #[must_use]
     pub fn resolve<'a>(&'a self, target: &Target<'a>) -> Resolved<'a> {
         let mut passed_over = Vec::new();
         let Entries { sure, possible } = self.entries(target);
@@ -150,7 +149,6 @@ pub struct Resolved<'a> {
 
 impl<'a> Resolved<'a> {
     /// What is not honoured. Show it with the findings.
-    #[must_use]
     pub fn passed_over(&self) -> &[PassedOver<'a>] {
         &self.passed_over
     }
@@ -293,7 +291,6 @@ impl<'a> Resolved<'a> {
 
     /// How an update is treated that starts a rollout and is not to blame for
     /// what is wrong.
-    #[must_use]
     pub fn existing(&self) -> Existing {
         let existing_in = |section: Option<&Section>| {
             section

@@ -2,7 +2,7 @@
 //!
 //! A policy comes from one YAML file, is checked in full when it is read, and
 //! is asked in two steps: [`Policy::resolve`] once for an object, then
-//! [`Resolved::decide`] for each finding on it. `docs/policy.md` is its
+//! `Resolved::decide` for each finding on it. `docs/policy.md` is its
 //! reference.
 
 mod action;
@@ -71,7 +71,6 @@ impl Policy {
     }
 
     /// How many nodes are assumed.
-    #[must_use]
     pub fn nodes(&self) -> Nodes {
         self.nodes
     }
@@ -144,7 +143,6 @@ impl Default for Policy {
 }
 
 /// Whether the built-in policy denies what comes to that, as sure as that.
-#[must_use]
 pub fn is_denied_by_default(outcome: Outcome, certainty: Certainty) -> bool {
     built_in(outcome) == Action::Deny && at_most(certainty) == Action::Deny
 }

@@ -54,13 +54,11 @@ pub(crate) struct Subject<'a> {
 
 impl Remedy {
     /// Whether the remedy may cure a hazard of `rule` on some kind of workload.
-    #[must_use]
     pub fn cures(&self, rule: &str) -> bool {
         self.cures.contains(&rule)
     }
 
     /// Whether the remedy may cure a hazard of `rule` on that kind of workload.
-    #[must_use]
     pub fn suits(&self, rule: &str, kind: WorkloadKind) -> bool {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
     }
@@ -74,7 +72,6 @@ impl Remedy {
     /// The patch for `workload`, which was received as `raw`; `None` where the
     /// object has not what it takes, or where nothing would change. An object that has a
     /// uid is taken to have its pods.
-    #[must_use]
     pub fn patch(&self, workload: &Workload, raw: &Value) -> Option<Patch> {
         self.patch_subject(&Subject {
             workload,
@@ -102,7 +99,6 @@ pub const REMEDIES: [Remedy; 4] = [
 ];
 
 /// The remedy of that name.
-#[must_use]
 pub fn named(name: &str) -> Option<&'static Remedy> {
     static ALL: [Remedy; 4] = REMEDIES;
     ALL.iter().find(|remedy| remedy.name == name)

@@ -19,13 +19,11 @@ impl Documentation {
     }
 
     /// All of it, as Markdown.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.0
     }
 
     /// Its first line: what the rule finds, in a sentence.
-    #[must_use]
     pub fn summary(&self) -> &str {
         self.0.lines().next().unwrap_or_default()
     }

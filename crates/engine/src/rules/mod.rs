@@ -129,7 +129,6 @@ impl Rule {
     }
 
     /// The rule's documentation.
-    #[must_use]
     pub fn documentation(&self) -> Documentation {
         Documentation::of_source(self.source)
     }
@@ -154,7 +153,6 @@ macro_rules! rules {
             pub const ALL: [&str; [$(stringify!($file)),+].len()] = [$($CODE),+];
 
             /// The entry of [`ALL`] that equals `code`; `None` where there is no such rule.
-            #[must_use]
             pub fn find(code: &str) -> Option<&'static str> {
                 ALL.into_iter().find(|known| *known == code)
             }

@@ -85,7 +85,6 @@ const MAX_NODES: usize = 8;
 impl LiveLookups {
     /// Looks up everything a judgement depends on, not only what the cache lacks: the cache
     /// may be outdated.
-    #[must_use]
     pub fn confirming_everything() -> Self {
         Self {
             confirms_cached: true,

@@ -26,14 +26,12 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A cluster about which nothing is known: every look-up is `NotSynced`.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// An empty cluster about which everything is known: objects that are not added are
     /// absent.
-    #[must_use]
     pub fn complete() -> Self {
         Self {
             is_complete: true,
@@ -105,7 +103,6 @@ impl Snapshot {
     }
 
     /// How many objects of `kind` there are.
-    #[must_use]
     pub fn count(&self, kind: ObjectKind) -> usize {
         self.objects.count(kind)
     }

@@ -64,7 +64,6 @@ impl StoredObject {
     /// The object without what no decision about other objects reads: the labels of claims,
     /// workloads and autoscalers (not those of their pods).
     /// `None` for scales, which decide about no other object.
-    #[must_use]
     pub fn of(mut object: Object) -> Option<Self> {
         if let Object::Workload(Workload { metadata, .. })
         | Object::Claim(Claim { metadata, .. })
@@ -107,7 +106,6 @@ impl StoredObject {
     }
 
     /// The object's kind.
-    #[must_use]
     pub fn kind(&self) -> ObjectKind {
         self.key().kind
     }

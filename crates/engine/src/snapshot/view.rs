@@ -50,7 +50,6 @@ pub struct View<'a> {
 
 impl Snapshot {
     /// The facts of this cluster alone.
-    #[must_use]
     pub const fn view(&self) -> View<'_> {
         View::new(self, &Overlay::NOTHING)
     }
@@ -58,7 +57,6 @@ impl Snapshot {
 
 impl<'a> View<'a> {
     /// The facts of `cluster` with `overlay`.
-    #[must_use]
     pub const fn new(cluster: &'a Snapshot, overlay: &'a Overlay<'a>) -> Self {
         Self {
             cluster,
@@ -87,7 +85,6 @@ impl<'a> View<'a> {
     }
 
     /// The snapshot.
-    #[must_use]
     pub const fn cluster(&self) -> &'a Snapshot {
         self.cluster
     }
@@ -118,7 +115,6 @@ impl<'a> View<'a> {
     }
 
     /// The namespaces, sorted, that have a claim with this name.
-    #[must_use]
     pub fn namespaces_with_claim(&self, name: &str) -> Vec<&'a str> {
         let claims = self.cluster.objects().filter_map(Claim::of);
         let mut namespaces: Vec<&str> = claims
@@ -130,7 +126,6 @@ impl<'a> View<'a> {
     }
 
     /// Whether some namespace has a workload of this kind and name.
-    #[must_use]
     pub fn has_workload(&self, kind: WorkloadKind, name: &str) -> bool {
         let mut workloads = self.cluster.objects().filter_map(Workload::of);
         workloads.any(|workload| workload.kind == kind && workload.metadata.name == name)
@@ -142,7 +137,6 @@ impl<'a> View<'a> {
     }
 
     /// The persistent volumes of `class` (empty: without one) that no claim is bound to.
-    #[must_use]
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.depends_on_all(ObjectKind::Volume, "");
         self.dependencies(IndexKey::FreeOfClass(class))
@@ -152,7 +146,6 @@ impl<'a> View<'a> {
 
     /// The persistent volume whose `claimRef` names the claim, whether or not the claim names
     /// the volume; the first by name if there are several.
-    #[must_use]
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
         let key = IndexKey::ClaimedBy {
             namespace: &claim.namespace,
@@ -166,7 +159,6 @@ impl<'a> View<'a> {
 
     /// The other persistent volumes that are the same volume to the attach-detach controller,
     /// by name.
-    #[must_use]
     pub fn twins(&self, volume: &Volume) -> Vec<&'a Volume> {
         if volume.spec.handle.is_empty() {
             return Vec::new();
@@ -224,7 +216,6 @@ impl<'a> View<'a> {
 
     /// Every storage class, by name. They are used for advice and decide nothing, so the cached
     /// ones are not confirmed.
-    #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> =
@@ -349,7 +340,6 @@ impl<'a> View<'a> {
 
     /// The workloads that use the claim: their pod template names it, or a claim template of a
     /// StatefulSet or bare pod makes it. Excludes workloads whose owner uses it in their place.
-    #[must_use]
     pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
         let uses = |workload: &Workload| {
             workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
@@ -493,7 +483,6 @@ impl<'a> View<'a> {
     }
 
     /// The autoscalers that scale the workload.
-    #[must_use]
     pub fn autoscalers_of(
         &self,
         kind: WorkloadKind,

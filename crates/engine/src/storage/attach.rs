@@ -49,7 +49,6 @@ pub enum Attach {
 
 impl Attach {
     /// The answer and where it comes from, as part of a sentence.
-    #[must_use]
     pub const fn text(self) -> &'static str {
         use AttachSource as By;
         match self {

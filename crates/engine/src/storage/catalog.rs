@@ -63,7 +63,6 @@ impl Catalog {
 
     /// The entry of a provisioner: the exact name, else the pattern with the
     /// longest fixed part. Allocates nothing.
-    #[must_use]
     pub fn get(&self, provisioner: &str) -> Option<&Entry> {
         self.exact.get(provisioner).or_else(|| {
             self.globs

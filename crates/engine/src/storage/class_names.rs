@@ -40,7 +40,6 @@ fn names() -> &'static Names {
 
 /// The classes that installations create under `name`, as these make them: one
 /// for each meaning of the name; none where the name means nothing.
-#[must_use]
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
     let of_family = || {

@@ -127,7 +127,6 @@ impl Confidence {
     }
 
     /// How sure the catalog is, in words.
-    #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
             Self::Stated => "stated by the policy or the StorageClass",
@@ -140,7 +139,6 @@ impl Confidence {
 
 impl Entry {
     /// The access modes for volumes of this mode.
-    #[must_use]
     pub const fn modes(&self, mode: VolumeMode) -> ModeList {
         match mode {
             VolumeMode::Filesystem => self.filesystem,

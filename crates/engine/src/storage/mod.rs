@@ -10,7 +10,7 @@
 //!                                       └─▶ attach(CSIDriver)          ─▶ Attach
 //! ```
 //!
-//! [`Support::Refused`] and [`Support::NotAsConfigured`] need an entry whose modes were verified in the
+//! `Support::Refused` and `Support::NotAsConfigured` need an entry whose modes were verified in the
 //! driver's code or official documentation, and a mode that no condition of the entry can grant, or
 //! none that may hold.
 

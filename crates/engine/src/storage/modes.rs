@@ -87,7 +87,6 @@ impl ClassModes {
     }
 
     /// What is stated for `mode`.
-    #[must_use]
     pub const fn of(self, mode: VolumeMode) -> Option<AccessModes> {
         match mode {
             VolumeMode::Filesystem => self.filesystem,

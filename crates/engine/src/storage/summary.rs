@@ -60,7 +60,6 @@ pub struct ConditionalModes {
 impl ClassSummary {
     /// Sums up a class: `stated` is what its annotations say, `attach` is what is
     /// known of its volumes' attachment.
-    #[must_use]
     pub fn new(
         catalog: &Catalog,
         class: &StorageClass,
@@ -132,7 +131,6 @@ impl ModeSummary {
 
 impl NodeLocal {
     /// The answer in words.
-    #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
             Self::No => "no",

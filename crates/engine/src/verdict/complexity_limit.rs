@@ -103,7 +103,6 @@ fn hazard(is_cut: bool, size: usize) -> Hazard {
 
 /// The number of entries in the object's lists that affect its pods: its volumes, tolerations and
 /// constraints, and the values in these.
-#[must_use]
 pub fn size(object: &Object) -> usize {
     let Object::Workload(workload) = object else {
         return 0;

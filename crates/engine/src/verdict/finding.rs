@@ -98,7 +98,6 @@ pub struct Proposal {
 
 impl Proposal {
     /// The document with the patch; `None` where the patch does not fit it.
-    #[must_use]
     pub fn applied_to(&self, document: &Value) -> Option<Value> {
         let mut patched = document.clone();
         json_patch::patch(&mut patched, &self.patch).ok()?;
@@ -180,7 +179,6 @@ impl Finding {
     }
 
     /// Whether its remedies change the pod template.
-    #[must_use]
     pub fn patches_template(&self) -> bool {
         let patches = self.remedies.iter().flat_map(|it| it.patch.iter());
         let mut paths = patches.map(|operation| operation.path().as_str());
@@ -190,7 +188,6 @@ impl Finding {
     /// The rule, the object, what was found and the one change, on one line of at most
     /// [`WARNING_LENGTH`] characters. What was found, which the rule names too, gives way to the
     /// change, but for its condition: a guess says that it is one.
-    #[must_use]
     pub fn warning(&self) -> String {
         let ObjectRef { kind, name, .. } = &self.object;
         let object = format!("{kind} {name}");

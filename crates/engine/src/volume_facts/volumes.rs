@@ -13,7 +13,7 @@ use crate::rules::described;
 /// What a volume does to its pods, and the words for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Constraint {
+pub struct Constraint {
     /// A mark of the nodes that reach it: volumes with different marks are not judged together.
     pub reach: String,
     /// What it is: `is ReadWriteOnce (ebs.csi.aws.com)`.

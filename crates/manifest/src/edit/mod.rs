@@ -63,7 +63,6 @@ pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, EditE
 /// Applies as many of the changes as can be, each of another object, and returns
 /// the document's new text with what came of each change. A long list is read and
 /// written once, and a few times more for each change that is refused.
-#[must_use]
 pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(), EditError>>) {
     match apply_all(text, changes) {
         Ok(edited) => (edited, changes.iter().map(|_| Ok(())).collect()),
@@ -102,7 +101,6 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
 
 /// `value` as a YAML document in block style, with quotes only where a word
 /// would mean something else without.
-#[must_use]
 pub fn to_yaml(value: &Value) -> String {
     let style = render::Style {
         step: 2,

@@ -33,7 +33,6 @@ impl Format {
     pub const ALL: [Self; 2] = [Self::Text, Self::Json];
 
     /// The name under which a format is chosen, and what it is for.
-    #[must_use]
     pub const fn documented(self) -> (&'static str, &'static str) {
         match self {
             Self::Text => ("text", "For people"),
@@ -47,7 +46,6 @@ const MOST: usize = 20;
 
 impl Diagnosis {
     /// How many pods wait.
-    #[must_use]
     pub fn pods(&self) -> usize {
         self.cases.iter().map(|case| case.waiting.len()).sum()
     }

@@ -13,6 +13,7 @@ use engine::model::object::ObjectKind;
 use engine::model::workload::{Workload, WorkloadKind};
 
 /// The object that a way out changes.
+#[derive(Default)]
 pub(super) struct Changed<'a> {
     /// As kubectl takes it, `deployment/web`.
     pub(super) name: String,
@@ -39,11 +40,7 @@ impl<'a> Changed<'a> {
             return Self {
                 name: format!("rollouts.argoproj.io/{}", rollout.name),
                 shown: format!("Rollout {}", rollout.name),
-                made_by: None,
-                kind: None,
-                workload: None,
-                controller: None,
-                delivery: None,
+                ..Self::default()
             };
         }
         let document = reference(pod).and_then(|(_, it)| documents.get(&it));
@@ -57,18 +54,18 @@ impl<'a> Changed<'a> {
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
-                controller: None,
                 delivery: documents.get(&reference).and_then(Delivery::of),
+                ..Self::default()
             };
         }
         Self {
             name: WaitingPod::target_of(pod),
             shown: format!("{kind} {name}"),
-            made_by: None,
             kind: WorkloadKind::from_name(&kind),
             workload,
             controller: workload.and_then(|it| it.metadata.controller.as_deref()),
             delivery: document.and_then(Delivery::of),
+            ..Self::default()
         }
     }
 
@@ -89,11 +86,9 @@ impl<'a> Changed<'a> {
                 Some(name) => format!("ScaledObject {name}"),
                 None => format!("{} {}", kind.name(), metadata.name),
             },
-            made_by: None,
-            kind: None,
-            workload: None,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
             delivery: document.and_then(Delivery::of),
+            ..Self::default()
         }
     }
 

@@ -108,7 +108,6 @@ static LAST: Cause = other::CAUSE;
 
 impl Cause {
     /// The cause of that name.
-    #[must_use]
     pub fn named(code: &str) -> Option<&'static Self> {
         CAUSES.iter().find(|cause| cause.code == code)
     }
