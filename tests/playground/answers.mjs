@@ -9,4 +9,12 @@ const { PROGRAM, bindgen } = vm.runInThisContext(`${readFileSync(script, "utf8")
 const program = bindgen();
 program.initSync({ module: new WebAssembly.Module(gunzipSync(Buffer.from(PROGRAM, "base64"))) });
 const { now, questions } = JSON.parse(readFileSync(file, "utf8"));
-console.log(JSON.stringify(questions.map(([text, facts]) => program.check(text, facts, now))));
+const answers = questions.map(([text, facts]) => {
+  const checked = new program.Checked(text, facts, now);
+  const verdict = checked.verdict();
+  const details = JSON.parse(verdict).objects.flatMap(({ findings }) => findings.map(({ number }) => checked.details(number)));
+  const answer = [verdict, checked.repair(), checked.report(), ...details];
+  checked.free();
+  return answer;
+});
+console.log(JSON.stringify(answers));

@@ -64,11 +64,12 @@ step("the example, its line, its links and its repair are shown", async (page) =
   await judged(page);
   assert.match(await status(page).textContent(), /^1 error/);
   assert.equal(await page.locator("#found article").count(), 1);
-  assert.equal(await page.locator("#found svg").count() > 3, true);
+  await page.locator("#found svg").nth(3).waitFor();
   assert.match(await page.locator(".more a").nth(0).getAttribute("href"), /^rules\.html#[a-z-]+$/);
   assert.equal(await page.locator(".more a").nth(1).getAttribute("href"), "runbook.html#rollout-overlap");
   assert.equal(await page.locator("#lines .error").textContent(), "15");
   assert.match(await page.locator("#diff ins").first().textContent(), /strategy/);
+  assert.equal(await page.locator("#found .long p").isVisible(), false);
   // Where one node has the volume for good, nothing hangs.
   await page.selectOption("#cluster", "k3s");
   await says(page, /^No findings/);
@@ -138,6 +139,26 @@ step("the keyboard is enough", async (page) => {
   const without = [];
   for (const one of all) if (!(await one.evaluate((it) => it.tabIndex === 0))) without.push(await one.textContent());
   assert.deepEqual(without, []);
+});
+
+step("findings are opened by keyboard, and their long text apart", async (page) => {
+  await judged(page);
+  await page.fill("#text", ["a", "b"].map((name) => `${claim(name)}${deployment(name)}---\n`).join(""));
+  await says(page, /^2 errors/);
+  const [first, second] = await page.locator("#found article").all();
+  await first.locator("svg").first().waitFor();
+  // Nothing is drawn for a finding that nobody has opened.
+  assert.equal(await second.locator("svg, .long").count(), 0);
+  await second.locator(".jump").focus();
+  for (const [summary, shown] of [["What happens, and the repair", "svg"], ["In full", ".long p"]]) {
+    await tab(page, summary);
+    await page.keyboard.press("Enter");
+    await second.locator(shown).first().waitFor();
+  }
+  assert.match(await second.locator(".long p").textContent(), /^Deployment b: .{100}/);
+  assert.equal(await first.locator(".long p").isVisible(), false);
+  await page.keyboard.press("Enter");
+  assert.equal(await second.locator(".long p").isVisible(), false);
 });
 
 step("a link holds the text, the cluster and own facts", async (page) => {
@@ -230,12 +251,12 @@ step("a program that fails is replaced", async (page) => {
     let failed = false;
     WebAssembly.Instance = function (...parts) {
       const { exports } = new Instance(...parts);
-      const check = (...values) => {
-        if (failed) return exports.check(...values);
+      const checked_new = (...values) => {
+        if (failed) return exports.checked_new(...values);
         failed = true;
         throw new WebAssembly.RuntimeError("unreachable");
       };
-      return Object.create(Instance.prototype, { exports: { value: { ...exports, check } } });
+      return Object.create(Instance.prototype, { exports: { value: { ...exports, checked_new } } });
     };
   },
 });

@@ -103,16 +103,19 @@ pub(super) struct Judged {
     pub(super) notices: Vec<(String, Spot)>,
 }
 
-/// Judges the objects `numbers`, all of one file; `None` where nothing was found, as for most.
+/// Judges the objects that are wanted of `numbers`, all of one file; `None` where nothing was
+/// found, as for most.
 pub(super) fn judge<'p>(
     parsed: &'p Parsed,
     scopes: &Scopes<'p>,
     effective: &EffectivePolicy,
     numbers: &[usize],
+    is_wanted: impl Fn(&usize) -> bool,
 ) -> Option<JudgedGroup<'p>> {
     let context = scopes.around(numbers);
     let objects: Vec<Judged> = numbers
         .iter()
+        .filter(|number| is_wanted(number))
         .filter_map(|number| judge_object(parsed, effective, &context, *number))
         .collect();
     (!objects.is_empty()).then_some(JudgedGroup { context, objects })

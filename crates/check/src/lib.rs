@@ -86,6 +86,7 @@ pub use repair::{Edited, Edits, Repair};
 pub use text::Text;
 pub use unused_suppressions::unused_exemptions;
 
+use engine::model::object::ObjectRef;
 use engine::verdict::EffectivePolicy;
 use excerpts::Claims;
 #[cfg(feature = "threads")]
@@ -100,13 +101,27 @@ impl Parsed {
         files: &dyn Files,
         format: ::report::Format,
     ) -> ::report::Report {
+        self.report_of(|_| true, effective, files, format)
+    }
+
+    /// The same of those objects alone that are `wanted`, beside all the others.
+    #[must_use]
+    pub fn report_of(
+        &self,
+        wanted: impl Fn(&ObjectRef) -> bool + Sync,
+        effective: &EffectivePolicy,
+        files: &dyn Files,
+        format: ::report::Format,
+    ) -> ::report::Report {
+        let is_wanted = |number: &usize| wanted(&self.objects[*number].reference);
         let scopes = Scopes::of(self);
         let groups = scopes.groups();
         #[cfg(feature = "threads")]
         let groups = groups.into_par_iter();
         #[cfg(not(feature = "threads"))]
         let groups = groups.into_iter();
-        let judged = groups.filter_map(|group| judge::judge(self, &scopes, effective, &group));
+        let judged =
+            groups.filter_map(|group| judge::judge(self, &scopes, effective, &group, is_wanted));
         let claims = Claims::of(self);
         let placed = judged.map(|group| report::place(self, files, format, &claims, group));
         report::report(self, placed.collect(), format)

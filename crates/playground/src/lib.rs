@@ -3,11 +3,13 @@
 //! `docs/site/playground` is the page. A browser and node call `exports`, tests the functions
 //! that it calls.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use check::{NoFiles, Reading, Repair, Text, parse};
+use check::{NoFiles, Parsed, Reading, Repair, Text, parse};
 use doctor::diagnosis;
+use engine::model::object::ObjectRef;
 use engine::policy::Policy;
 use engine::rules::codes;
 use engine::snapshot::Snapshot;
@@ -16,7 +18,7 @@ use engine::verdict::{EffectivePolicy, Mode};
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
-use report::{Format, Style, products};
+use report::{Format, Located, Report, Severity, Style, products, safe};
 use serde::Serialize;
 use similar::TextDiff;
 
@@ -25,10 +27,37 @@ use similar::TextDiff;
 pub mod exports {
     use wasm_bindgen::prelude::wasm_bindgen;
 
-    /// What is found in a text, with the time in milliseconds.
+    /// A text that is judged.
     #[wasm_bindgen]
-    pub fn check(text: &str, facts: &str, now: f64) -> String {
-        super::check(text, facts, now)
+    pub struct Checked(super::Checked);
+
+    #[wasm_bindgen]
+    impl Checked {
+        /// Judges the text. The time is in milliseconds; what is thrown is a sentence.
+        #[wasm_bindgen(constructor)]
+        pub fn new(text: &str, facts: &str, now: f64) -> Result<Self, String> {
+            super::Checked::of(text, facts, now).map(Self)
+        }
+
+        /// What is found, without what only a finding that is opened shows.
+        pub fn verdict(&self) -> String {
+            self.0.verdict()
+        }
+
+        /// The pictures and the long text of a finding, as HTML.
+        pub fn details(&self, number: usize) -> String {
+            self.0.details(number)
+        }
+
+        /// The text with every remedy.
+        pub fn repair(&self) -> String {
+            self.0.repair()
+        }
+
+        /// What `check --format json` prints.
+        pub fn report(&self) -> Result<String, String> {
+            self.0.report()
+        }
     }
 
     /// What an error line means, or `null`.
@@ -128,80 +157,159 @@ pub fn explain(line: &str) -> String {
     json(&diagnosis::explain(line))
 }
 
-/// What is found in a text.
+/// A text that is judged: what is found is known, the rest is made when it is asked for.
+pub struct Checked {
+    text: String,
+    effective: &'static EffectivePolicy,
+    parsed: Parsed,
+    report: Report,
+}
+
 #[derive(Serialize)]
-struct Checked {
+struct Verdict<'c> {
     /// A sentence.
     summary: String,
-    /// The cards of the HTML report.
-    html: String,
-    /// The JSON report.
-    json: String,
+    objects: Vec<ObjectAtFault<'c>>,
+    /// What else there is to say, as HTML.
+    asides: String,
+}
+
+#[derive(Serialize)]
+struct ObjectAtFault<'c> {
+    severity: Severity,
+    object: String,
+    findings: Vec<Found<'c>>,
+}
+
+#[derive(Serialize)]
+struct Found<'c> {
+    /// For [`Checked::details`].
+    number: usize,
+    rule: &'static str,
+    severity: Severity,
+    brief: Cow<'c, str>,
+    line: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Repaired {
     /// The text with every remedy.
     repaired: String,
     /// What the remedies change.
     diff: String,
 }
 
-/// Why a text was not judged.
-#[derive(Serialize)]
-struct Problem {
-    problem: String,
-}
-
-/// What is found in `text` in a cluster with `facts`, none for one that is not known. `now` is
-/// in milliseconds.
-#[must_use]
-pub fn check(text: &str, facts: &str, now: f64) -> String {
-    match checked(text, facts, now) {
-        Ok(checked) => json(&checked),
-        Err(problem) => json(&Problem { problem }),
-    }
-}
-
-fn checked(text: &str, facts: &str, now: f64) -> Result<Checked, String> {
-    static POLICY: LazyLock<Result<EffectivePolicy, String>> = LazyLock::new(|| {
-        let catalog = Catalog::embedded().map_err(ToString::to_string)?;
-        EffectivePolicy::new(Policy::default(), catalog).map_err(|error| error.to_string())
-    });
-    let effective = POLICY.as_ref().map_err(Clone::clone)?;
-    let mut cluster = Snapshot::complete();
-    if !facts.trim().is_empty() {
-        let source = Source::at_hand(FACTS, facts.to_owned());
-        facts::apply(&mut cluster, &[source], Vec::new(), || FACTS.to_owned())
-            .map_err(|error| error.to_string())?;
-    }
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "a time of today has 13 digits"
-    )]
-    let now = Timestamp::from_millisecond(now as i64).map_err(|error| error.to_string())?;
-    let manifest = Text::read_from(Source::at_hand(NAME, text.to_owned()));
-    let reading = Reading::of(vec![manifest], None, &NoFiles, || {});
-    let parsed = parse(reading, cluster, now);
-    let report = parsed.report(effective, &NoFiles, Format::Html);
-    let mut repaired = text.to_owned();
-    let mut found = report.findings.iter();
-    if found.any(|located| !located.finding.remedies.is_empty()) {
-        let repair = Repair {
-            parsed: &parsed,
+impl Checked {
+    /// Judges the text in a cluster with `facts`, none for one that is not known. `now` is in
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// Facts that cannot be read, in a sentence.
+    pub fn of(text: &str, facts: &str, now: f64) -> Result<Self, String> {
+        static POLICY: LazyLock<Result<EffectivePolicy, String>> = LazyLock::new(|| {
+            let catalog = Catalog::embedded().map_err(ToString::to_string)?;
+            EffectivePolicy::new(Policy::default(), catalog).map_err(|error| error.to_string())
+        });
+        let effective = POLICY.as_ref().map_err(Clone::clone)?;
+        let mut cluster = Snapshot::complete();
+        if !facts.trim().is_empty() {
+            let source = Source::at_hand(FACTS, facts.to_owned());
+            facts::apply(&mut cluster, &[source], Vec::new(), || FACTS.to_owned())
+                .map_err(|error| error.to_string())?;
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "a time of today has 13 digits"
+        )]
+        let now = Timestamp::from_millisecond(now as i64).map_err(|error| error.to_string())?;
+        let manifest = Text::read_from(Source::at_hand(NAME, text.to_owned()));
+        let reading = Reading::of(vec![manifest], None, &NoFiles, || {});
+        let parsed = parse(reading, cluster, now);
+        Ok(Self {
+            text: text.to_owned(),
             effective,
+            report: parsed.report(effective, &NoFiles, Format::Json),
+            parsed,
+        })
+    }
+
+    /// What is found, without what only a finding that is opened shows.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let mut count = 0;
+        let objects = self.report.by_object().into_iter().filter_map(|together| {
+            let (severity, first) = *together.first()?;
+            let findings = together.into_iter().map(|(severity, located)| {
+                count += 1;
+                Found {
+                    number: count - 1,
+                    rule: located.finding.rule,
+                    severity,
+                    brief: safe::line(&located.finding.brief),
+                    line: located.place.as_ref().map(|place| place.line),
+                }
+            });
+            Some(ObjectAtFault {
+                severity,
+                object: safe::line(&first.finding.object.to_string()).into_owned(),
+                findings: findings.collect(),
+            })
+        });
+        json(&Verdict {
+            summary: self.report.summarised() + nothing(&self.report.summary),
+            objects: objects.collect(),
+            asides: self.report.asides(),
+        })
+    }
+
+    /// The pictures and the long text of a finding, as HTML.
+    #[must_use]
+    pub fn details(&self, number: usize) -> String {
+        let Some((_, opened)) = self.report.by_object().into_iter().flatten().nth(number) else {
+            return String::new();
+        };
+        let wanted = |object: &ObjectRef| *object == opened.finding.object;
+        let mut report = self
+            .parsed
+            .report_of(wanted, self.effective, &NoFiles, Format::Html);
+        let is_opened =
+            |it: &Located| it.place == opened.place && it.finding.rule == opened.finding.rule;
+        report.findings.retain(is_opened);
+        report.details()
+    }
+
+    /// The text with every remedy, and what they change in it.
+    #[must_use]
+    pub fn repair(&self) -> String {
+        let repair = Repair {
+            parsed: &self.parsed,
+            effective: self.effective,
             mode: Mode::Repair { remedy: None },
             files: &NoFiles,
         };
         let edited = repair.edits().files.into_values().next();
-        repaired = edited.map_or(repaired, |edited| edited.after);
+        let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
+        let diff = TextDiff::from_lines(&self.text, &repaired);
+        let diff = diff.unified_diff().to_string();
+        json(&Repaired { repaired, diff })
     }
-    let (summary, html) = report::html_content(&report);
-    Ok(Checked {
-        summary: summary + nothing(&report.summary),
-        html,
-        json: written(&report)?,
-        diff: TextDiff::from_lines(text, &repaired)
-            .unified_diff()
-            .to_string(),
-        repaired,
-    })
+
+    /// What `check --format json` prints.
+    ///
+    /// # Errors
+    /// A report that cannot be written.
+    pub fn report(&self) -> Result<String, String> {
+        let style = Style {
+            colour: false,
+            width: 80,
+            summary: false,
+            verbose: false,
+        };
+        let mut json = Vec::new();
+        report::write(&self.report, Format::Json, style, &mut json)
+            .map_err(|error| error.to_string())?;
+        String::from_utf8(json).map_err(|error| error.to_string())
+    }
 }
 
 /// What to do where nothing was judged.
@@ -216,18 +324,6 @@ const fn nothing(summary: &report::Summary) -> &'static str {
         }
         _ => " There is no workload, claim or autoscaler in the text.",
     }
-}
-
-fn written(report: &report::Report) -> Result<String, String> {
-    let style = Style {
-        colour: false,
-        width: 80,
-        summary: false,
-        verbose: false,
-    };
-    let mut json = Vec::new();
-    report::write(report, Format::Json, style, &mut json).map_err(|error| error.to_string())?;
-    String::from_utf8(json).map_err(|error| error.to_string())
 }
 
 /// Text that is written as it is read, which cannot fail.

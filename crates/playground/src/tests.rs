@@ -14,38 +14,40 @@ fn example() -> &'static str {
     rest.split_once("</textarea>").unwrap().0
 }
 
-fn answer(text: &str, facts: &str) -> Value {
-    serde_json::from_str(&check(text, facts, 1_790_000_000_000.0)).unwrap()
+fn checked(text: &str, facts: &str) -> Checked {
+    Checked::of(text, facts, 1_790_000_000_000.0).unwrap()
 }
 
 /// The rules that found something.
-fn rules(answer: &Value) -> Vec<String> {
-    let json: Value = serde_json::from_str(answer["json"].as_str().unwrap()).unwrap();
-    let findings = json["findings"].as_array().unwrap().iter();
-    findings
-        .map(|it| it["rule"].as_str().unwrap().to_owned())
-        .collect()
+fn rules(checked: &Checked) -> Vec<&str> {
+    let found = checked.report.findings.iter();
+    found.map(|located| located.finding.rule).collect()
+}
+
+fn repaired(checked: &Checked) -> String {
+    let answer: Value = serde_json::from_str(&checked.repair()).unwrap();
+    answer["repaired"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn the_example_hangs_where_its_volume_is_attached() {
     for cluster in CLUSTERS {
-        let answer = answer(example(), cluster.facts);
+        let checked = checked(example(), cluster.facts);
         let hangs = !["k3s", "one-node"].contains(&cluster.name);
         let expected = if hangs {
             vec![codes::ROLLING_UPDATE_OVERLAP]
         } else {
             Vec::new()
         };
-        assert_eq!(rules(&answer), expected, "{}", cluster.name);
-        let repaired = answer["repaired"].as_str().unwrap();
+        assert_eq!(rules(&checked), expected, "{}", cluster.name);
+        let repaired = repaired(&checked);
         assert_eq!(
             repaired.contains("type: Recreate"),
             hangs,
             "{}",
             cluster.name
         );
-        assert!(rules(&super::tests::answer(repaired, cluster.facts)).is_empty());
+        assert!(rules(&super::tests::checked(&repaired, cluster.facts)).is_empty());
     }
 }
 
@@ -88,13 +90,15 @@ fn the_runbook_has_what_is_linked() {
 #[test]
 fn what_cannot_be_judged_is_said() {
     let template = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Values.name }}\n";
-    let words = |text: &str, facts: &str| answer(text, facts).to_string();
+    let words = |text: &str, facts: &str| checked(text, facts).verdict();
     assert!(words(template, "").contains("helm template"));
     assert!(words("a: 1\n", "").contains("There is no workload"));
     let broken = words("apiVersion: v1\nkind: Pod\na: [\n", "");
     assert!(broken.contains("Could not be read") && !broken.contains("There is no"));
-    assert!(words(example(), "a: 1\n").contains("No facts were found here"));
-    assert!(words(example(), "kind: [\n").contains("problem"));
+    for (facts, problem) in [("a: 1\n", "No facts were found here"), ("kind: [\n", FACTS)] {
+        let refused = Checked::of(example(), facts, 0.0).map(|it| it.verdict());
+        assert!(refused.is_err_and(|it| it.contains(problem)));
+    }
     assert_eq!(explain("Back-off pulling image"), "null");
     let line = "AttachVolume.Attach failed for volume \"pv-1\" : already attached to n1";
     assert!(explain(line).contains("kubectl get pv pv-1"));
@@ -103,10 +107,34 @@ fn what_cannot_be_judged_is_said() {
 #[test]
 fn windows_line_ends_stay() {
     let text = example().replace('\n', "\r\n");
-    let answer = answer(&text, CLUSTERS[0].facts);
-    assert_eq!(rules(&answer), [codes::ROLLING_UPDATE_OVERLAP]);
-    let repaired = answer["repaired"].as_str().unwrap();
+    let checked = checked(&text, CLUSTERS[0].facts);
+    assert_eq!(rules(&checked), [codes::ROLLING_UPDATE_OVERLAP]);
+    let repaired = repaired(&checked);
     assert!(repaired.contains("type: Recreate\r\n"), "{repaired}");
+}
+
+#[test]
+fn a_finding_is_drawn_when_it_is_opened() {
+    let cluster = "apiVersion: v1\nkind: List\nitems: []\n";
+    let texts = ["a", "b"].map(|name| example().replace("web", name));
+    let checked = checked(&texts.join("---\n"), CLUSTERS[0].facts);
+    let verdict: Value = serde_json::from_str(&checked.verdict()).unwrap();
+    let objects = verdict["objects"].as_array().unwrap();
+    let names: Vec<_> = objects
+        .iter()
+        .map(|it| it["object"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["Deployment a", "Deployment b"]);
+    assert!(!verdict.to_string().contains("<svg"));
+    for (number, name) in names.iter().enumerate() {
+        assert_eq!(objects[number]["findings"][0]["number"], number);
+        let details = checked.details(number);
+        assert!(
+            details.contains("<svg") && details.contains(&format!("<p>{name}: ")),
+            "{details}"
+        );
+    }
+    assert_eq!(checked.details(2), "");
 }
 
 #[test]

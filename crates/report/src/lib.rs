@@ -391,8 +391,9 @@ impl Summary {
 }
 
 /// How severe a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
     /// What the webhook would refuse or repair.
     Error,
     /// What it would allow with a warning.
@@ -457,11 +458,30 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
     }
 }
 
-/// The summary and the content of [`Format::Html`], for a page that has its own heading.
-pub fn html_content(report: &Report) -> (String, String) {
-    let content = html::content(&report.made_safe()).into_string();
-    let summary = words::summary(&report.summary);
-    (summary, safe::lines(&content).into_owned())
+/// The parts of [`Format::Html`], for a page that draws a finding when somebody opens it.
+impl Report {
+    /// The summary, a sentence.
+    pub fn summarised(&self) -> String {
+        words::summary(&self.summary)
+    }
+
+    /// The errors and warnings, those of one object together.
+    pub fn by_object(&self) -> Vec<Vec<(Severity, &Located)>> {
+        let sections = words::sections(self).into_iter();
+        sections.flat_map(|section| section.objects).collect()
+    }
+
+    /// The pictures, the remedy and the long text of each finding.
+    pub fn details(&self) -> String {
+        let html = html::details(&self.made_safe()).into_string();
+        safe::lines(&html).into_owned()
+    }
+
+    /// What there is to say besides findings.
+    pub fn asides(&self) -> String {
+        let html = html::asides(&self.made_safe()).into_string();
+        safe::lines(&html).into_owned()
+    }
 }
 
 impl Report {

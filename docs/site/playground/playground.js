@@ -13,6 +13,8 @@ let compiled;
 let program;
 let clusters = [];
 let runbook = {};
+/** What the program knows of the text. */
+let checked;
 let repaired = "";
 
 /** An element with these properties and children. */
@@ -32,15 +34,16 @@ function say(sentence) {
 }
 
 /** Asks the program. One that failed is in no state to be asked again: a new one takes its place. */
-function ask(name, ...values) {
+function ask(question) {
   try {
     if (!program) {
       program = bindgen();
       program.initSync({ module: compiled });
     }
-    return JSON.parse(program[name](...values));
+    return question(program);
   } catch (error) {
-    program = undefined;
+    // A sentence says what is wrong with the text.
+    if (typeof error !== "string") program = checked = undefined;
     throw error;
   }
 }
@@ -80,11 +83,15 @@ function guard(event) {
 
 /** Numbers beside the lines, those of findings marked. */
 function number(findings) {
-  const marks = new Map(findings.toReversed().map(({ line, action }) => [line, action === "warn" ? "warning" : "error"]));
   const count = $("text").value.length > MOST ? 0 : $("text").value.split("\n").length;
-  $("lines").replaceChildren(
-    ...Array.from({ length: count }, (_, at) => make("b", { className: marks.get(at + 1) ?? "" }, `${at + 1}`)),
-  );
+  const numbers = $("lines").children;
+  while (numbers.length > count) $("lines").lastChild.remove();
+  $("lines").append(...Array.from({ length: count - numbers.length }, (_, at) => make("b", {}, `${numbers.length + at + 1}`)));
+  for (const marked of $("lines").querySelectorAll("[class]")) marked.removeAttribute("class");
+  // The gravest come first.
+  for (const { line, severity } of findings.toReversed()) {
+    if (numbers[line - 1]) numbers[line - 1].className = severity;
+  }
   $("lines").scrollTop = $("text").scrollTop;
 }
 
@@ -97,50 +104,80 @@ function jump(line) {
   $("text").scrollTop = Math.max(0, ($("text").scrollHeight * (line - 6)) / $("text").value.split("\n").length);
 }
 
-/** Links each finding to its line, its rule, the runbook and the installation. */
-function link(found) {
-  for (const place of found.querySelectorAll(".place")) {
-    const line = Number(place.textContent.match(/:(\d+):\d+/)[1]);
-    // The rule stands above the message, and that above the place.
-    const rule = place.previousElementSibling.previousElementSibling.querySelector("code").textContent;
-    place.classList.add("more");
-    place.replaceChildren(
-      make("button", { type: "button", className: "jump", onclick: () => jump(line) }, `line ${line}`),
-      make("a", { href: `rules.html#${rule}` }, `rule ${rule}`),
-      ...(runbook[rule] ? [make("a", { href: `runbook.html#${runbook[rule]}` }, "when it hangs already")] : []),
-      make("a", { href: "#install" }, "install the check"),
-    );
+/** All that is found for an object. */
+function card({ severity, object, findings }) {
+  return make("article", { className: severity },
+    make("h3", {}, make("span", { className: "severity" }, severity), ` ${object}`),
+    ...findings.flatMap(({ rule, severity, brief, line, number }) => [
+      make("p", { className: "brief" }, make("code", {}, rule), ` · ${severity} · ${brief}`),
+      make("p", { className: "place more" },
+        make("button", { type: "button", className: "jump", onclick: () => jump(line) }, `line ${line}`),
+        make("a", { href: `rules.html#${rule}` }, `rule ${rule}`),
+        ...(runbook[rule] ? [make("a", { href: `runbook.html#${runbook[rule]}` }, "when it hangs already")] : []),
+        make("a", { href: "#install" }, "install the check"),
+      ),
+      details(number),
+    ]),
+  );
+}
+
+/** The pictures and the long text of a finding, drawn when somebody opens them. */
+function details(number) {
+  const made = make("details", { open: number === 0 }, make("summary", {}, "What happens, and the repair"));
+  made.addEventListener("toggle", () => attempt(() => {
+    made.insertAdjacentHTML("beforeend", ask(() => checked.details(number)));
+  }), { once: true });
+  return made;
+}
+
+/** The repaired text, after the verdict is on the page. */
+function repair() {
+  const answer = JSON.parse(ask(() => checked.repair()));
+  repaired = answer.repaired;
+  const kinds = { "-": "del", "+": "ins" };
+  $("diff").replaceChildren(...answer.diff.split("\n").map((line) => make(kinds[line[0]] ?? "span", {}, `${line}\n`)));
+  $("repair").hidden = repaired === $("text").value;
+}
+
+/** Does it, and says so where the program fails. */
+function attempt(act) {
+  try {
+    act();
+  } catch (error) {
+    if (typeof error === "string") return say(error);
+    say(`The program failed on this text, which is a fault of the program. Change the text to go on. ${COMMAND}`);
   }
 }
 
-function draw(diff) {
-  const kinds = { "-": "del", "+": "ins" };
-  $("diff").replaceChildren(...diff.split("\n").map((line) => make(kinds[line[0]] ?? "span", {}, `${line}\n`)));
-}
+let repairing;
 
 function check() {
   const [text, facts] = [$("text").value, $("facts").value];
+  clearTimeout(repairing);
   $("found").replaceChildren();
   $("repair").hidden = true;
-  number([]);
   const long = Math.max(text.length, facts.length);
-  if (long > MOST) return say(tooLong(long));
-  if (!text.trim()) return say("Paste a manifest to begin.");
-  try {
-    const begun = performance.now();
-    const answer = ask("check", text, facts, Date.now());
-    const took = Math.max(1, Math.round(performance.now() - begun));
-    if (answer.problem) return say(answer.problem);
-    $("found").innerHTML = answer.html;
-    link($("found"));
-    number(JSON.parse(answer.json).findings);
-    repaired = answer.repaired;
-    $("repair").hidden = repaired === text;
-    draw(answer.diff);
-    say(`${answer.summary} Judged in this page in ${took} ms.`);
-  } catch {
-    say(`The program failed on this text, which is a fault of the program. Change the text to go on. ${COMMAND}`);
+  if (long > MOST || !text.trim()) {
+    number([]);
+    return say(long > MOST ? tooLong(long) : "Paste a manifest to begin.");
   }
+  attempt(() => {
+    const begun = performance.now();
+    let found = [];
+    try {
+      checked?.free();
+      checked = undefined;
+      checked = ask(({ Checked }) => new Checked(text, facts, Date.now()));
+      const { summary, objects, asides } = JSON.parse(checked.verdict());
+      $("found").append(...objects.map(card));
+      $("found").insertAdjacentHTML("beforeend", asides);
+      found = objects.flatMap(({ findings }) => findings);
+      say(`${summary} Judged in this page in ${Math.max(1, Math.round(performance.now() - begun))} ms.`);
+      if (found.length) repairing = setTimeout(() => attempt(repair));
+    } finally {
+      number(found);
+    }
+  });
 }
 
 function explain() {
@@ -149,7 +186,7 @@ function explain() {
   if (!line.trim()) return;
   let found;
   try {
-    found = ask("explain", line.slice(0, MOST));
+    found = JSON.parse(ask(({ explain }) => explain(line.slice(0, MOST))));
   } catch {
     return $("meaning").append(`The program failed on this line, which is a fault of the program. ${COMMAND}`);
   }
@@ -249,7 +286,7 @@ async function share() {
 async function begin() {
   try {
     compiled = await WebAssembly.compile(await unpack(PROGRAM));
-    const contents = ask("contents");
+    const contents = JSON.parse(ask(({ contents }) => contents()));
     ({ clusters, runbook } = contents);
     tabulate(contents);
   } catch {

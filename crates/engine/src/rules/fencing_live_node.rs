@@ -114,8 +114,8 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
         what,
         advice: format!(
-            "First make sure that the machine is off, by its power state at the cloud provider or \
-             its management controller; what Kubernetes knows of it is its last sign of life \
+            "First make sure that the machine is off (by its power state at the cloud provider or \
+             its management controller). What Kubernetes knows of it is its last sign of life \
              (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),

@@ -62,7 +62,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             shown(&workload.metadata.namespace),
             workload.metadata.shown_name(),
         ),
-        brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),
+        brief: "a rollingUpdate block was left beside strategy Recreate; set it to null".to_owned(),
         ..RULE.hazard(Outcome::Refused)
     });
 }

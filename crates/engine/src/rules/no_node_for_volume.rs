@@ -304,7 +304,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
             workload.metadata.name,
         ),
         advice: format!(
-            "Make the anti-affinity preferred, or, if the other pods have the data too, delete claim \"{claim}\" and pod {}-{pod}, so that its volume is made anew elsewhere.",
+            "Make the anti-affinity preferred. Or, if the other pods have the data too, delete claim \"{claim}\" and pod {}-{pod}, so that its volume is made anew elsewhere.",
             workload.metadata.name
         ),
         brief: format!(

@@ -253,7 +253,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         advice: match affinity_would_hold(analysis) {
             true if is_shared => "Keep all users of the claim on one node with required pod affinity, or give each a claim of its own.",
             false if is_shared => "Keep all users of the claim on one node, or give each a claim of its own.",
-            true => "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.",
+            true => "Nothing breaks; to spare the wait, keep the pods on one node (required pod affinity).",
             false => "Nothing breaks.",
         }
         .to_owned(),

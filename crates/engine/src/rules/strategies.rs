@@ -64,7 +64,7 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy"
         }
         (WorkloadKind::Rollout, Strategy::SideBySide(_), ..=1) => {
-            "A Rollout has no Recreate: use the canary strategy without trafficRouting, with maxSurge 0 and maxUnavailable 1, or scale to 0 before each update"
+            "A Rollout has no Recreate: use the canary strategy (without trafficRouting), with maxSurge 0 and maxUnavailable 1, or scale to 0 before each update"
         }
         (WorkloadKind::Rollout, _, ..=1) => {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.strategy.canary, as a Rollout has no Recreate"

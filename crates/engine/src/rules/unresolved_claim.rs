@@ -96,7 +96,7 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
         what: format!(
             "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
         ),
-        advice: "Create the claim again once it is gone, or name another one.".to_owned(),
+        advice: "Create it again once it is gone, or name another one.".to_owned(),
         brief: format!("{claim} is being deleted: new pods stay Pending"),
         ..RULE.hazard(Outcome::Unknown)
     })
@@ -240,10 +240,10 @@ fn about_claims(
         .iter()
         .map(|(volume, _)| format!("\"{}\"", volume.shown_name()));
     let (fate, advice) = match absence {
-        Absence::NotSynced => ("could not be looked up in time", "Try again in a moment."),
+        Absence::NotSynced => ("were not read in time", "Try again."),
         Absence::Absent if partial => (
             "are not among the checked files",
-            "Check their manifests together with this one, or add the claims to the facts about the cluster.",
+            "Check their manifests too, or add the claims to the facts about the cluster.",
         ),
         Absence::Absent => ("do not exist", "Create the claims."),
     };
@@ -260,7 +260,7 @@ fn about_claims(
 /// cluster than is in view.
 fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str) {
     let fate = |absence: &Absence| match absence {
-        Absence::NotSynced => "could not be looked up in time",
+        Absence::NotSynced => "was not read in time",
         Absence::Absent if partial => "is not among the checked files",
         Absence::Absent => "does not exist",
     };
@@ -277,11 +277,9 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             "names no StorageClass, and there is no default".to_owned()
         }
         Missing::DefaultClass(Absence::NotSynced) => {
-            "names no StorageClass, and the default could not be looked up in time".to_owned()
+            "names no StorageClass, and the default was not read in time".to_owned()
         }
-        Missing::FittingVolume => {
-            "asks for a manually created volume, and no matching one is known".to_owned()
-        }
+        Missing::FittingVolume => "asks for a volume made by hand, and none is known".to_owned(),
         Missing::Provisioner(name) => {
             format!("will be made by \"{name}\", about which nothing is known")
         }
@@ -296,17 +294,17 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         Missing::Claim(Absence::NotSynced)
         | Missing::Class(_, Absence::NotSynced)
         | Missing::DefaultClass(Absence::NotSynced)
-        | Missing::Volume(_, Absence::NotSynced) => "Try again in a moment.",
+        | Missing::Volume(_, Absence::NotSynced) => "Try again.",
         Missing::Claim(_) if partial => {
-            "Check its manifest together with this one, or add it to the facts about the cluster."
+            "Check its manifest too, or add it to the facts about the cluster."
         }
         Missing::FittingVolume | Missing::Volume(..) if partial => {
-            "Check the volume's manifest together with this one, or add it to the facts about the cluster."
+            "Check the volume too, or add it to the facts about the cluster."
         }
         Missing::Claim(_) => "Create the claim.",
         Missing::FittingVolume | Missing::Volume(..) => "Create the volume.",
         Missing::Class(..) if partial => {
-            "Check the class's manifest together with this one, or add it to the facts about the cluster."
+            "Check the class too, or add it to the facts about the cluster."
         }
         Missing::Class(..) => "Create the class, or name another one in the claim.",
         Missing::DefaultClass(_) => "Name a class in the claim.",

@@ -219,7 +219,7 @@ impl Finding {
     }
 
     /// The one thing to do, as a part of a sentence: what `brief` says of it after a semicolon,
-    /// and the first step of the advice, in full and without its details.
+    /// and the first step of the advice, in full, without its details, and in a few words.
     fn changes(&self, brief: &str) -> Vec<String> {
         const IMPERATIVE: [&str; 5] = ["use ", "set ", "change ", "back up", "keep "];
         let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
@@ -230,8 +230,10 @@ impl Finding {
         let end = step.find(", so that").unwrap_or(step.len());
         let plain = denial::without_asides(&step[..end]).replace(" on kubernetes.io/hostname", "");
         let brief = is_change.then(|| brief.to_owned());
+        let gives_affinity = step.contains("pod affinity") || step.contains("podAffinity");
+        let short = gives_affinity.then(|| "keep both on one node (podAffinity)".to_owned());
         let steps = [step, plain].into_iter().filter(|it| !it.is_empty());
-        brief.into_iter().chain(steps).collect()
+        brief.into_iter().chain(steps).chain(short).collect()
     }
 }
 

@@ -23,12 +23,26 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What stands between the heading and the foot of the page.
-pub(super) fn content(report: &Report) -> Markup {
+fn content(report: &Report) -> Markup {
     html! {
         (counts(report))
         @for section in words::sections(report) { (self::section(&section)) }
         (overrides(report))
         (asides(report))
+    }
+}
+
+/// The pictures, the remedy and the long text of each finding.
+pub(super) fn details(report: &Report) -> Markup {
+    html! {
+        @for (_, located) in report.reported() {
+            (picture::of(located))
+            (remedy(located, &mut Vec::new()))
+            details.long {
+                summary { "In full" }
+                p { (prose(&located.finding.message)) }
+            }
+        }
     }
 }
 
@@ -273,7 +287,7 @@ fn overrides(report: &Report) -> Markup {
 }
 
 /// What else there is to say.
-fn asides(report: &Report) -> Markup {
+pub(super) fn asides(report: &Report) -> Markup {
     let suppressed: Vec<_> = report.suppressed().collect();
     html! {
         @if !report.open.is_empty() {
