@@ -222,6 +222,8 @@ fuzz-corpus: ## Add the inputs of `make fuzz` that reach further to the corpus
 .PHONY: bench
 bench: ## Measure the ratios that must stay low
 	$(CARGO) bench --locked
+	@docs/site/playground/build target/page
+	node benches/page.mjs target/page
 
 .PHONY: rules
 rules: ## Write docs/rules.md and docs/storage.md from what the program knows

@@ -79,11 +79,13 @@ step("the example, its line, its links and its repair are shown", async (page) =
 step("nothing is sent, whatever is done", async (page) => {
   await judged(page);
   await page.fill("#text", claim("secret") + deployment("secret"));
+  await page.locator("#found h3", { hasText: "secret" }).waitFor();
   await page.fill("#line", 'Multi-Attach error for volume "secret"');
   await page.locator("#meaning h3").waitFor();
+  await page.click("#share");
+  await says(page, "The link is copied.");
   await page.selectOption("#cluster", "own");
   await page.fill("#facts", "");
-  await page.click("#share");
   await judged(page);
   assert.deepEqual(page.asked.filter((url) => !FILES.some((name) => url === address.replace("playground.html", name))), []);
   // What a script could still try.
