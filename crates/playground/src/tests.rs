@@ -115,7 +115,6 @@ fn windows_line_ends_stay() {
 
 #[test]
 fn a_finding_is_drawn_when_it_is_opened() {
-    let cluster = "apiVersion: v1\nkind: List\nitems: []\n";
     let texts = ["a", "b"].map(|name| example().replace("web", name));
     let checked = checked(&texts.join("---\n"), CLUSTERS[0].facts);
     let verdict: Value = serde_json::from_str(&checked.verdict()).unwrap();
