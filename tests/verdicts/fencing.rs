@@ -243,8 +243,7 @@ fn an_override_is_kept_for_the_audit_log() {
 #[test]
 fn what_is_uncertain_is_said() {
     let response = response(&case("a Node with an unreadable Lease"), DeleteNode);
-    let expected =
-        "fencing-live-node: it is not known whether node n1 is off; first make sure that the machine is off";
+    let expected = "fencing-live-node: it is not known whether node n1 is off; first make sure that the machine is off";
     assert_eq!(response["warnings"], json!([expected]));
 }
 
