@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn names_from_the_line_are_filled_in() {
         let line = "AttachVolume.Attach failed for volume \"pv-data\" : already attached to n1";
-        let look = explain(&line).map(|it| it.look).unwrap_or_default();
+        let look = explain(line).map(|it| it.look).unwrap_or_default();
         assert!(
             look.contains(&"kubectl get pv pv-data".to_owned()),
             "{look:?}"

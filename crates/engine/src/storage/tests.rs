@@ -153,7 +153,7 @@ fn provisioners_can_do_what_is_said_of_them() {
             }
         });
         let notes = ClassSummary::new(&catalog, &class, ClassModes::default(), attach).notes;
-        let mut notes = notes.iter().map(|it| it.as_str());
+        let mut notes = notes.iter().map(crate::model::Text::as_str);
         let second_use = notes
             .find(|note| note.starts_with("Nothing attaches"))
             .unwrap_or("");
