@@ -82,6 +82,8 @@ pub(super) fn verdict(
         partial: !parsed.facts_have_classes,
         files: true,
         nearer: &nearer,
+        made_classes: &parsed.made_classes,
+        default_in_doubt: parsed.is_default_in_doubt,
         batch: Some((&context.order, number)),
         ..Overlay::NOTHING
     };

@@ -65,6 +65,7 @@ mod fold;
 mod hints;
 pub mod hunk;
 mod judge;
+mod made_classes;
 mod merge_patch;
 mod namespace;
 mod neighbours;

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
+use super::made_classes::{made_classes, names_local_path};
 use super::parsed_object::ParsedObject;
 use super::reading::Reading;
 use super::text::Text;
+use engine::model::Text as Name;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 use report::{Summary, Unopened, Unread};
@@ -24,6 +26,10 @@ pub struct Parsed {
     /// Whether the facts hold the cluster's classes, so that a class which is not
     /// in view is not in the cluster.
     pub(super) facts_have_classes: bool,
+    /// The classes that nothing defines, and that are made by what was not rendered.
+    pub(super) made_classes: Vec<Name>,
+    /// Whether a claim without a class may get one that attaches nothing.
+    pub(super) is_default_in_doubt: bool,
     /// Templates and kinds of objects that several kustomizations take from one file.
     shared: HashSet<(Box<str>, String)>,
     pub(super) unread: Vec<Unread>,
@@ -46,6 +52,7 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         mut summary,
         unread,
         unopened,
+        unrendered_charts,
         ..
     } = reading;
     for known in &mut objects {
@@ -60,11 +67,14 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         }
         as_created(known, &facts);
     }
+    let made_classes = made_classes(&objects, &facts, &texts, &unrendered_charts);
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
     summary.unreadable = unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
+        is_default_in_doubt: names_local_path(&objects),
+        made_classes,
         shared: shared(&objects),
         texts,
         parts,

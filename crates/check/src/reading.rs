@@ -27,6 +27,8 @@ pub struct Reading {
     pub unread: Vec<Unread>,
     /// What could not be rendered.
     pub unopened: Vec<Unopened>,
+    /// The files of each chart that was not rendered.
+    pub unrendered_charts: Vec<Vec<Source>>,
     /// The numbers, but for those of the objects and the findings.
     pub summary: Summary,
     /// In the order of the texts.

@@ -55,6 +55,7 @@ pub(super) fn deliver(
         *summary.unopened.entry(kind).or_default() += count;
     }
     reading.parts.extend(discovered.parts);
+    reading.unrendered_charts = discovered.unrendered_charts;
     reading.unread.splice(..0, discovered.unread);
     reading.unopened.splice(..0, discovered.unopened);
     Ok(reading)

@@ -61,6 +61,8 @@ pub(super) struct Discovered {
     pub(super) texts: Vec<Text>,
     /// The checked files, without links, that are parts of what was rendered.
     pub(super) parts: HashSet<PathBuf>,
+    /// The files of each chart that was not rendered.
+    pub(super) unrendered_charts: Vec<Vec<Source>>,
     /// What could not be rendered.
     pub(super) unopened: Vec<Unopened>,
     /// What could not be opened, or was to be rendered and could not be.
@@ -236,6 +238,12 @@ impl Sorted {
                     || roots::is_of_chart(path, |it| charts.contains(it))
             })
         };
+        let files_of = |chart: &Root| {
+            let is_its =
+                |it: &&Source| it.real_path().is_some_and(|it| it.starts_with(&chart.real));
+            sources.iter().filter(is_its).cloned().collect()
+        };
+        let unrendered_charts = self.charts.iter().map(files_of).collect();
         let (mut texts, mut parts) = (Vec::new(), HashSet::new());
         for source in sources {
             if !is_free(source) {
@@ -252,6 +260,7 @@ impl Sorted {
         Discovered {
             texts,
             parts,
+            unrendered_charts,
             ..self.discovered
         }
     }

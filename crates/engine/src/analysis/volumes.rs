@@ -289,8 +289,9 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     }
 }
 
-/// A claim whose class is not in view. If the view is partial, the class is guessed from its name;
-/// else, or if the name means nothing, the volume is assumed to be attached, as most are.
+/// A claim whose class is not in view. If the view is partial, the class is guessed from its name.
+/// If the name means nothing, the volume is assumed to be attached, as most are, unless something
+/// out of view is known to make the class.
 fn without_class(
     claim: &Claim,
     missing: Missing,
@@ -308,8 +309,14 @@ fn without_class(
         Missing::Class(name, absence) => match likely(claim, &name, &blank, facts) {
             Likely::This(volume) => return volume,
             Likely::Either => return unknown(Missing::Class(name, absence), blank),
+            Likely::Anything if facts.view.is_made_elsewhere(&name) => {
+                return unknown(Missing::Class(name, absence), blank);
+            }
             Likely::Anything => Grounds::UnknownClass(name),
         },
+        Missing::DefaultClass(_) if facts.view.is_default_in_doubt() => {
+            return unknown(missing, blank);
+        }
         Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
         other => return unknown(other, blank),
     };

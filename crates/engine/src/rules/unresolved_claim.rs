@@ -12,6 +12,9 @@
 //! * the class does not exist in the live cluster;
 //! * the class is not among the files, and its name says NFS, which most drivers do not attach and
 //!   some do;
+//! * the claim names no class, and other claims among the files name K3s' default class;
+//! * the class is not among the files, and the values or the templates of a chart that was not
+//!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.
 //!
 //! It is reported once for each workload. The outcome is `unknown`, which is never denied by
@@ -272,6 +275,9 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             } else {
                 format!("names StorageClass \"{name}\", which {}", fate(absence))
             }
+        }
+        Missing::DefaultClass(Absence::Absent) if partial => {
+            "names no StorageClass, and the default one is not among the checked files".to_owned()
         }
         Missing::DefaultClass(Absence::Absent) => {
             "names no StorageClass, and there is no default".to_owned()

@@ -3,6 +3,7 @@
 use super::batch::BatchOrder;
 use super::live_lookups::LiveLookups;
 use super::store::Snapshot;
+use crate::model::Text;
 use crate::model::claim::Claim;
 
 /// What one judgement knows in addition to the snapshot.
@@ -20,6 +21,10 @@ pub struct Overlay<'a> {
     pub batch: Option<(&'a BatchOrder, usize)>,
     /// Whether the cluster may have more objects, as when files stand for it.
     pub partial: bool,
+    /// Classes that something makes which is not in view.
+    pub made_classes: &'a [Text],
+    /// Whether the default class, which is not in view, may be one that attaches nothing.
+    pub default_in_doubt: bool,
     /// Whether the objects stand in files, which no API server has read.
     pub files: bool,
 }
@@ -32,6 +37,8 @@ impl Overlay<'_> {
         lookups: None,
         batch: None,
         partial: false,
+        made_classes: &[],
+        default_in_doubt: false,
         files: false,
     };
 }

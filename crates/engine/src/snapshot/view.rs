@@ -99,6 +99,16 @@ impl<'a> View<'a> {
         self.overlay.partial
     }
 
+    /// Whether something that is not in view makes the class.
+    pub(crate) fn is_made_elsewhere(&self, class: &Text) -> bool {
+        self.overlay.made_classes.contains(class)
+    }
+
+    /// Whether the default class may be one that attaches nothing.
+    pub(crate) const fn is_default_in_doubt(&self) -> bool {
+        self.overlay.default_in_doubt
+    }
+
     /// Whether the objects stand in files, whatever is known of the cluster.
     pub(crate) const fn is_of_files(&self) -> bool {
         self.overlay.files

@@ -1,0 +1,171 @@
+//! Classes that charts make which were not rendered.
+//!
+//! A class that no manifest defines is assumed to attach its volumes, as most do. Where the values
+//! or the templates of a chart name it, the repository says what it is, only not in a form that is
+//! read here: the class is unknown.
+
+use std::collections::HashSet;
+
+use engine::model::Text as Name;
+use engine::model::object::Object;
+use engine::model::storage_class::StorageClass;
+use engine::snapshot::Snapshot;
+use engine::storage::likely_classes;
+use manifest::source::Source;
+
+use super::parsed_object::ParsedObject;
+use super::text::Text;
+
+/// The keys of values from which charts make classes: `storageClass: {name: fast}`, `storageClasses:
+/// [{name: fast}]`.
+const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
+
+/// The classes that claims name and nothing defines, and that are made by what was not rendered:
+/// by `charts`, the files of each, or from values in one of `texts`.
+pub(super) fn made_classes(
+    objects: &[ParsedObject],
+    facts: &Snapshot,
+    texts: &[Text],
+    charts: &[Vec<Source>],
+) -> Vec<Name> {
+    let mut unknown = unknown_classes(objects, facts);
+    if unknown.is_empty() {
+        return Vec::new();
+    }
+    let mut made: HashSet<String> = HashSet::new();
+    for text in texts.iter().filter_map(|it| it.source.text().ok()) {
+        made.extend(from_values(&text));
+    }
+    for chart in charts {
+        let texts: Vec<_> = chart.iter().filter_map(|it| it.text().ok()).collect();
+        if texts.iter().any(|it| it.contains("kind: StorageClass")) {
+            made.extend(texts.iter().flat_map(|it| words(it)));
+        }
+    }
+    unknown.retain(|class| made.contains(class.as_str()));
+    unknown.into_iter().collect()
+}
+
+/// Whether a claim names K3s' class, which is the default one there.
+pub(super) fn names_local_path(objects: &[ParsedObject]) -> bool {
+    let is_local_path = |name: &str| {
+        let classes = likely_classes(name).iter();
+        classes.map(StorageClass::driver).any(|it| it == LOCAL_PATH)
+    };
+    named(objects).into_iter().any(is_local_path)
+}
+
+const LOCAL_PATH: &str = "rancher.io/local-path";
+
+/// The classes that claims name.
+fn named(objects: &[ParsedObject]) -> HashSet<&str> {
+    let mut named = HashSet::new();
+    for known in objects {
+        match &known.object {
+            Object::Claim(claim) => named.extend(claim.class()),
+            Object::Workload(workload) => {
+                let ephemeral = workload.ephemeral_claims().map(|(_, template)| template);
+                let templates = workload.claim_templates.iter().chain(ephemeral);
+                named.extend(templates.filter_map(|it| it.class()));
+            }
+            _ => {}
+        }
+    }
+    named
+}
+
+fn unknown_classes(objects: &[ParsedObject], facts: &Snapshot) -> HashSet<Name> {
+    let mut unknown = named(objects);
+    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
+    for known in objects {
+        if let Object::StorageClass(class) = &known.object {
+            unknown.remove(class.metadata.name.as_str());
+        }
+    }
+    unknown.into_iter().map(Into::into).collect()
+}
+
+/// The names below keys of the values from which charts make classes. The lines are read as they
+/// stand, as values are also texts within other texts.
+fn from_values(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    // The indentation of the key that the lines are below.
+    let mut key: Option<usize> = None;
+    for line in text.lines() {
+        let entry = line.trim_start();
+        if entry.is_empty() || entry.starts_with('#') {
+            continue;
+        }
+        let indent = line.len() - entry.len();
+        let is_below = |key: usize| indent > key || indent == key && entry.starts_with("- ");
+        key = key.filter(|key| is_below(*key));
+        let entry = entry.trim_start_matches("- ");
+        let Some((name, value)) = entry.split_once(':') else {
+            continue;
+        };
+        let is_key = KEYS
+            .iter()
+            .any(|it| name.to_ascii_lowercase().ends_with(it));
+        let value = value.trim();
+        if is_key && (value.is_empty() || value.starts_with(['#', '&'])) {
+            key = key.or(Some(line.len() - entry.len()));
+        } else if is_key && value.starts_with(['{', '[']) {
+            let inner = value.split(['{', '[', ',', '}', ']']);
+            names.extend(inner.filter_map(|it| word(it.trim().strip_prefix("name:")?)));
+        } else if key.is_some() && name == "name" {
+            names.extend(word(value));
+        }
+    }
+    names
+}
+
+/// What stands at the ends of the lines.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("- ");
+        word(line.split_once(": ").map_or(line, |(_, value)| value))
+    })
+}
+
+fn word(value: &str) -> Option<String> {
+    let value = value.split(" #").next()?.trim().trim_matches(['"', '\'']);
+    (!value.is_empty() && !value.contains(char::is_whitespace)).then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_from_which_a_class_is_made_name_it() {
+        let table: [(&str, &[&str]); 9] = [
+            ("storageClass:\n  create: true\n  name: fast\n", &["fast"]),
+            (
+                "storageClasses:\n- name: fast\n  parameters: {}\n- name: 'slow' # for backups\n",
+                &["fast", "slow"],
+            ),
+            (
+                "values:\n  storageClass: {create: true, name: fast}\n  name: web\n",
+                &["fast"],
+            ),
+            (
+                "storageClasses: [{name: fast}, {name: slow}]\n",
+                &["fast", "slow"],
+            ),
+            (
+                "cephBlockPools:\n  - name: pool\n    storageClass:\n      enabled: true\n      name: fast\n  - name: other\n",
+                &["fast"],
+            ),
+            (
+                "helm:\n  values: |\n    storageClass:\n      # the fast one\n      name: fast\n    name: web\n",
+                &["fast"],
+            ),
+            ("persistence:\n  storageClass: fast\n  name: web\n", &[]),
+            ("storageClassName: fast\nname: web\n", &[]),
+            ("storageClass:\nname: web\n", &[]),
+        ];
+        for (text, names) in table {
+            assert_eq!(from_values(text), names, "{text}");
+        }
+    }
+}
