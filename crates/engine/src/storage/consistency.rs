@@ -212,7 +212,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0x9c1d_27d3_bcdf_b66b,
+        0xbef2_4e35_fd94_6639,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
