@@ -64,13 +64,13 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy"
         }
         (WorkloadKind::Rollout, Strategy::SideBySide(_), ..=1) => {
-            "A Rollout has no Recreate: use the canary strategy (without trafficRouting), with maxSurge 0 and maxUnavailable 1, or scale to 0 before each update"
+            "A Rollout has no Recreate: use the canary strategy (without trafficRouting), with maxSurge 0 and maxUnavailable 1"
         }
         (WorkloadKind::Rollout, _, ..=1) => {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.strategy.canary, as a Rollout has no Recreate"
         }
         (WorkloadKind::Rollout, ..) => {
-            "A Rollout has no Recreate: scale to 0 before the update, and up again after it"
+            "A Rollout has no Recreate: scale to 0, change the template, and scale up once status.stableRS equals status.currentPodHash"
         }
         (WorkloadKind::DeploymentConfig, ..) => "Set spec.strategy.type to Recreate",
         (_, _, 2..) => "Set spec.strategy to Recreate",
