@@ -327,6 +327,10 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
     }
     let newest = newest_api();
     if newest.is_none() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "The newest k8s.io/api cannot be had, and with CI set nothing is skipped: go must be able to download it"
+        );
         eprintln!("SKIPPED: the newest k8s.io/api cannot be had.");
     }
     let mut actual = BTreeSet::new();
