@@ -128,7 +128,7 @@ fn send(
         ))
         .header("content-type", content)
         .body(body.to_vec())
-        .unwrap();
+        .map_err(Error::HttpError)?;
     plane
         .block_on(plane.client().request_text(request))
         .map(drop)

@@ -163,7 +163,7 @@ async fn a_rollout_goes_back_to_its_stable_template() {
 
 /// Its status says how many pods are not of the newest revision, but not of which they are.
 #[tokio::test]
-async fn a_daemon_set_goes_back_to_the_older_of_two_revisions() {
+async fn a_daemon_set_goes_back_to_the_revision_whose_pods_run() {
     const HASHES: [&str; 3] = ["aaa", "bbb", "ccc"];
     let mut review = undo();
     let request = &mut review["request"];
@@ -194,10 +194,19 @@ async fn a_daemon_set_goes_back_to_the_older_of_two_revisions() {
             "metadata": {"name": format!("web-{}", HASHES[number]), "namespace": "shop", "ownerReferences": owner},
             "revision": number + 1, "data": {"spec": {"template": template}}})
     };
-    let two = [revision(0), revision(1)];
-    let answer_two = answer(&json!(two), &review).await;
-    assert_eq!(answer_two["allowed"], true, "{answer_two:#}");
-    let three = [revision(0), revision(1), revision(2)];
-    let answer_three = answer(&json!(three), &review).await;
-    assert_eq!(answer_three["allowed"], false, "{answer_three:#}");
+    let pod = |hash: &str, phase: &str| {
+        let pod = wanted["spec"].clone();
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": pod, "status": {"phase": phase},
+            "metadata": {"name": "web-x", "namespace": "shop", "ownerReferences": owner,
+                "labels": {"app": "web", "controller-revision-hash": hash}}})
+    };
+    for (hash, phase, expected) in [
+        ("aaa", "Running", true),
+        ("aaa", "Pending", false),
+        ("bbb", "Running", false),
+    ] {
+        let objects = json!([revision(0), revision(1), revision(2), pod(hash, phase)]);
+        let answer = answer(&objects, &review).await;
+        assert_eq!(answer["allowed"], expected, "{hash} {phase}: {answer:#}");
+    }
 }

@@ -46,6 +46,13 @@ const MAX_READ: usize = 24;
 /// A list as `kubectl get` gets it: what is printed of each object.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 
+/// A list of metadata alone.
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+
+/// The label by which the pods of a revision of a DaemonSet are told.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
 /// The workload that is updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner<'a> {
@@ -74,7 +81,8 @@ pub struct Revision {
     pub number: i64,
     /// When it was created, as the API server writes times.
     pub created: Text,
-    /// How many pods it has, where that is known: a ReplicaSet says so.
+    /// How many pods it has, where that is known: a ReplicaSet says so. Those of a DaemonSet's
+    /// revision are counted where its status does not tell its revisions apart.
     pub pods: Option<i64>,
     /// How many of them are ready.
     pub ready: i64,
@@ -162,7 +170,14 @@ impl LiveRevisions {
             return Err(late);
         };
         let compared = Compared::new(&self.digester, owner.kind, template);
-        let list = resource.list(client, owner, |template| compared.is(template));
+        let list = async {
+            let is_wanted = |template: &RawValue| compared.is(template);
+            let mut revisions = resource.list(client, owner, is_wanted).await?;
+            if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
+                revision.pods = PODS.count(client, owner, revision).await?;
+            }
+            Ok(revisions)
+        };
         timeout_at(deadline, list).await.unwrap_or(Err(late))
     }
 }
@@ -170,7 +185,7 @@ impl LiveRevisions {
 /// Revisions in files that stand for a cluster.
 #[derive(Debug, Default)]
 pub struct FileRevisions {
-    /// Revisions as JSON.
+    /// Revisions and pods as JSON.
     objects: Vec<(&'static Resource, String)>,
     digester: Digester,
 }
@@ -189,7 +204,7 @@ impl FileRevisions {
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
         let mut objects = Vec::new();
         for text in texts {
-            if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
+            if !KINDS.iter().any(|it| text.contains(it.kind)) {
                 continue;
             }
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
@@ -215,7 +230,16 @@ impl FileRevisions {
         let revisions = of_kind.filter_map(|(resource, json)| {
             resource.read(json, owner, |template| compared.is(template))
         });
-        revisions.collect()
+        let mut revisions: Vec<Revision> = revisions.collect();
+        if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
+            let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
+            let its = pods.filter(|(_, json)| {
+                let pod = StoredPod::of(json, owner, revision);
+                pod.is_some_and(|it| it.status.phase == "Running")
+            });
+            revision.pods = i64::try_from(its.count()).ok();
+        }
+        revisions
     }
 }
 
@@ -251,6 +275,13 @@ impl<'d> Compared<'d> {
     }
 }
 
+/// The revision of a DaemonSet whose pods have to be counted: it has the wanted template, and is
+/// one of several that the pods may be of. The status says how many are not of the newest one.
+fn with_pods_to_count<'r>(owner: &Owner<'_>, all: &'r mut [Revision]) -> Option<&'r mut Revision> {
+    let is_ambiguous = owner.kind == WorkloadKind::DaemonSet && all.len() > 2;
+    all.iter_mut().find(|it| is_ambiguous && it.has_template)
+}
+
 /// Whether two templates are the same to Kubernetes.
 #[must_use]
 pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
@@ -260,15 +291,17 @@ pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
 
 fn revision(document: &Value) -> Option<(&'static Resource, String)> {
     let kind = document.get("kind")?.as_str()?;
-    let resource = RESOURCES.iter().find(|resource| resource.kind == kind)?;
+    let resource = KINDS.into_iter().find(|resource| resource.kind == kind)?;
     Some((resource, document.to_string()))
 }
 
-/// What revisions are kept in.
+/// What revisions are kept in, and pods.
 #[derive(Debug)]
 struct Resource {
     kind: &'static str,
     plural: &'static str,
+    /// Where the API server has it.
+    api: &'static str,
     owners: &'static [WorkloadKind],
     /// The column that is 0 for those that are not read.
     column: &'static str,
@@ -278,6 +311,7 @@ static RESOURCES: [Resource; 2] = [
     Resource {
         kind: "ReplicaSet",
         plural: "replicasets",
+        api: "apis/apps/v1",
         owners: &[WorkloadKind::Deployment, WorkloadKind::Rollout],
         // Its pods.
         column: "Current",
@@ -285,10 +319,22 @@ static RESOURCES: [Resource; 2] = [
     Resource {
         kind: "ControllerRevision",
         plural: "controllerrevisions",
+        api: "apis/apps/v1",
         owners: &[WorkloadKind::StatefulSet, WorkloadKind::DaemonSet],
         column: "Revision",
     },
 ];
+
+static PODS: Resource = Resource {
+    kind: "Pod",
+    plural: "pods",
+    api: "api/v1",
+    owners: &[],
+    column: "",
+};
+
+/// What is read of files.
+const KINDS: [&Resource; 3] = [&RESOURCES[0], &RESOURCES[1], &PODS];
 
 impl Resource {
     fn for_owner(owner: WorkloadKind) -> Option<&'static Self> {
@@ -308,7 +354,7 @@ impl Resource {
         let mut revisions = Vec::new();
         for name in names {
             let parameters = ListParams::default().fields(&format!("metadata.name={name}"));
-            let body = self.page(client, owner, &parameters, false).await?;
+            let body = self.page(client, owner, &parameters, None).await?;
             let list: List<'_> = self.parsed(&body)?;
             let items = list.items.iter();
             revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
@@ -329,7 +375,7 @@ impl Resource {
         parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
         let mut names = Vec::new();
         for _ in 0..MAX_PAGES {
-            let body = self.page(client, owner, &parameters, true).await?;
+            let body = self.page(client, owner, &parameters, Some(TABLE)).await?;
             let table: Table = self.parsed(&body)?;
             let at = |name| table.columns.iter().position(|it| it.name == name);
             let (name, count) = at("Name").zip(at(self.column)).unwrap_or_default();
@@ -350,21 +396,48 @@ impl Resource {
         })
     }
 
+    /// How many pods of a revision of `owner` run, and so have their volumes; `None` where the
+    /// guard may not know.
+    async fn count(
+        &self,
+        client: &Client,
+        owner: &Owner<'_>,
+        revision: &Revision,
+    ) -> Result<Option<i64>, RevisionsError> {
+        let Some(hash) = revision.hash(owner.name) else {
+            return Ok(None);
+        };
+        let running = ListParams::default().limit(PAGE);
+        let running = running
+            .fields("status.phase=Running")
+            .labels(&format!("{REVISION_LABEL}={hash}"));
+        let body = match self.page(client, owner, &running, Some(METADATA)).await {
+            Err(RevisionsError::Forbidden { .. }) => return Ok(None),
+            body => body?,
+        };
+        let list: List<'_> = self.parsed(&body)?;
+        let pods = list.items.iter();
+        let its = pods.filter_map(|it| StoredPod::of(it.get(), owner, revision));
+        Ok(i64::try_from(its.count()).ok())
+    }
+
     async fn page(
         &self,
         client: &Client,
         owner: &Owner<'_>,
         parameters: &ListParams,
-        as_table: bool,
+        accept: Option<HeaderValue>,
     ) -> Result<Vec<u8>, RevisionsError> {
         let Owner { namespace, .. } = owner;
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/{}", self.plural);
+        let path = format!("/{}/namespaces/{namespace}/{}", self.api, self.plural);
         let request = Request::new(path).list(parameters);
         let mut request = request.map_err(|error| self.failed(&error))?;
-        if as_table {
+        if accept == Some(TABLE) {
             let uri = format!("{}&includeObject=None", request.uri());
             *request.uri_mut() = uri.parse().map_err(|error| self.failed(&error))?;
-            request.headers_mut().insert(ACCEPT, TABLE);
+        }
+        if let Some(accept) = accept {
+            request.headers_mut().insert(ACCEPT, accept);
         }
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| self.failed(&error))?;
@@ -430,6 +503,31 @@ impl Resource {
 }
 
 #[derive(Deserialize)]
+struct StoredPod {
+    metadata: Metadata,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+impl StoredPod {
+    /// The pod, if it is one of that revision of `owner`, and stays.
+    fn of(json: &str, owner: &Owner<'_>, revision: &Revision) -> Option<Self> {
+        let pod: Self = serde_json::from_str(json).ok()?;
+        let hash = pod.metadata.labels.revision.as_deref()?;
+        (pod.metadata.is_of(owner)
+            && pod.metadata.deletion_timestamp.is_none()
+            && revision.hash(owner.name) == Some(hash))
+        .then_some(pod)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: Text,
+}
+
+#[derive(Deserialize)]
 struct List<'a> {
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
@@ -480,6 +578,8 @@ struct Metadata {
     namespace: Option<Text>,
     annotations: Annotations,
     creation_timestamp: Text,
+    deletion_timestamp: Option<Text>,
+    labels: PodLabels,
     owner_references: Vec<OwnerReference>,
 }
 
@@ -488,6 +588,13 @@ impl Metadata {
         let namespace = self.namespace.as_deref().unwrap_or("default");
         namespace == owner.namespace && self.owner_references.iter().any(|it| it.is(owner))
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodLabels {
+    #[serde(rename = "controller-revision-hash")]
+    revision: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]

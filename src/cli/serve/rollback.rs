@@ -7,8 +7,9 @@
 //!
 //! Whoever may create ReplicaSets can forge one of a Deployment or a Rollout, with its owner,
 //! number, template and pods, so it is worth as much as an annotation of that user: nothing where
-//! the policy lets no object override it. ControllerRevisions and the status of a workload are
-//! written by controllers alone, as far as the roles `edit` and `admin` go.
+//! the policy lets no object override it. The same holds for the labels of pods, which tell the
+//! revisions of a DaemonSet that has more than two. ControllerRevisions and the status of a
+//! workload are written by controllers alone, as far as the roles `edit` and `admin` go.
 
 use std::collections::BTreeSet;
 
@@ -74,6 +75,8 @@ impl Rollbacks {
         let revisions = revisions.map_err(|error| error.to_string());
         let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
         match found {
+            // The labels of a DaemonSet's pods are written by whoever may edit pods.
+            Ok(Some(Revision { pods: Some(_), .. })) if !verdict.may_be_overridden => verdict,
             Ok(Some(Revision {
                 kind,
                 name,
@@ -263,11 +266,14 @@ impl<'a> TemplateUpdate<'a> {
                 Some(_) if status.updated_number_scheduled >= status.current_number_scheduled => {
                     Ok(None)
                 }
-                Some(revision) if revisions.len() > 2 => Err(format!(
-                    "of which of its {} revisions its pods are, {} among them, is not known",
-                    revisions.len(),
-                    revision.name
-                )),
+                Some(revision) if revisions.len() > 2 => match revision.pods {
+                    Some(running) => Ok(Some(revision).filter(|_| running >= 1)),
+                    None => Err(format!(
+                        "of which of its {} revisions its pods are, {} among them, is not known without the right to list pods",
+                        revisions.len(),
+                        revision.name
+                    )),
+                },
                 found => Ok(found),
             },
             _ => Ok(with_template.find(|it| {
@@ -528,6 +534,7 @@ mod tests {
     fn a_set_goes_back_to_what_its_status_says_its_pods_are_of() {
         let wanted = revision("wanted", 1, None, 0);
         let current = revision("current", 2, None, 0);
+        let other = revision("other", 3, None, 0);
         let two = [wanted.clone(), current.clone()];
         let hangs = json!({"currentRevision": "wanted", "currentReplicas": 1,
             "updateRevision": "current", "updatedReplicas": 1});
@@ -546,8 +553,19 @@ mod tests {
             rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)),
             Ok(false)
         );
-        let three = [wanted, current, revision("other", 3, None, 0)];
-        assert!(rests_on("DaemonSet", &status(1), &three).is_err());
-        assert_eq!(rests_on("DaemonSet", &status(2), &three), Ok(false));
+        let counted = |pods| {
+            let wanted = revision("wanted", 1, pods, 0);
+            [wanted, current.clone(), other.clone()]
+        };
+        assert!(rests_on("DaemonSet", &status(1), &counted(None)).is_err());
+        assert_eq!(
+            rests_on("DaemonSet", &status(1), &counted(Some(0))),
+            Ok(false)
+        );
+        assert_eq!(
+            rests_on("DaemonSet", &status(1), &counted(Some(1))),
+            Ok(true)
+        );
+        assert_eq!(rests_on("DaemonSet", &status(2), &counted(None)), Ok(false));
     }
 }
