@@ -150,10 +150,19 @@ function attempt(act) {
 }
 
 let repairing;
+/** The check that typing has asked for, if it is still to come. */
+let waiting;
+
+function later() {
+  clearTimeout(waiting);
+  waiting = setTimeout(check, 150);
+}
 
 function check() {
   const [text, facts] = [$("text").value, $("facts").value];
   clearTimeout(repairing);
+  clearTimeout(waiting);
+  waiting = undefined;
   $("found").replaceChildren();
   $("repair").hidden = true;
   const long = Math.max(text.length, facts.length);
@@ -278,6 +287,8 @@ async function copy(text, done) {
 }
 
 async function share() {
+  // Its verdict would take the place of what is said here.
+  if (waiting) check();
   const hash = await fragment();
   history.replaceState(null, "", hash);
   await copy(location.href, "The link is copied. It holds the text itself; no server has it.");
@@ -297,11 +308,6 @@ async function begin() {
     make("option", { value: OWN }, "own facts"),
   );
   choose();
-  let waiting;
-  const later = () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(check, 150);
-  };
   const own = () => {
     $("cluster").value = OWN;
     later();
