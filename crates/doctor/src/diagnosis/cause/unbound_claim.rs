@@ -169,7 +169,10 @@ static KNOWN: [Known; 5] = [
         advice: "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
     },
     Known {
-        words: Words(&["storageclass"]),
+        words: Words(&[
+            "storageclass.storage.k8s.io",
+            "failed to find storage class",
+        ]),
         advice: "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
     },
     Known {
