@@ -20,15 +20,16 @@ use super::text::Text;
 /// [{name: fast}]`.
 const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 
-/// The classes that claims name and nothing defines, and that are made by what was not rendered:
-/// by `charts`, the files of each, or from values in one of `texts`.
+/// The classes that are `named` and nothing defines, and that are made by what was not rendered: by
+/// `charts`, the files of each, or from values in one of `texts`.
 pub(super) fn made_classes(
+    named: &HashSet<&str>,
     objects: &[ParsedObject],
     facts: &Snapshot,
     texts: &[Text],
     charts: &[Vec<Source>],
 ) -> Vec<Name> {
-    let mut unknown = unknown_classes(objects, facts);
+    let mut unknown = unknown_classes(named, objects, facts);
     if unknown.is_empty() {
         return Vec::new();
     }
@@ -46,19 +47,19 @@ pub(super) fn made_classes(
     unknown.into_iter().collect()
 }
 
-/// Whether a claim names K3s' class, which is the default one there.
-pub(super) fn names_local_path(objects: &[ParsedObject]) -> bool {
+/// Whether one of the classes is K3s', which is the default one there.
+pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
     let is_local_path = |name: &str| {
         let classes = likely_classes(name).iter();
         classes.map(StorageClass::driver).any(|it| it == LOCAL_PATH)
     };
-    named(objects).into_iter().any(is_local_path)
+    named.iter().any(|name| is_local_path(name))
 }
 
 const LOCAL_PATH: &str = "rancher.io/local-path";
 
 /// The classes that claims name.
-fn named(objects: &[ParsedObject]) -> HashSet<&str> {
+pub(super) fn named_classes(objects: &[ParsedObject]) -> HashSet<&str> {
     let mut named = HashSet::new();
     for known in objects {
         match &known.object {
@@ -74,8 +75,12 @@ fn named(objects: &[ParsedObject]) -> HashSet<&str> {
     named
 }
 
-fn unknown_classes(objects: &[ParsedObject], facts: &Snapshot) -> HashSet<Name> {
-    let mut unknown = named(objects);
+fn unknown_classes(
+    named: &HashSet<&str>,
+    objects: &[ParsedObject],
+    facts: &Snapshot,
+) -> HashSet<Name> {
+    let mut unknown = named.clone();
     unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
     for known in objects {
         if let Object::StorageClass(class) = &known.object {

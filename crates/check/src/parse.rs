@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::made_classes::{made_classes, names_local_path};
+use super::made_classes::{has_local_path, made_classes, named_classes};
 use super::parsed_object::ParsedObject;
 use super::reading::Reading;
 use super::text::Text;
@@ -67,13 +67,15 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         }
         as_created(known, &facts);
     }
-    let made_classes = made_classes(&objects, &facts, &texts, &unrendered_charts);
+    let named = named_classes(&objects);
+    let is_default_in_doubt = has_local_path(&named);
+    let made_classes = made_classes(&named, &objects, &facts, &texts, &unrendered_charts);
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
     summary.unreadable = unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
-        is_default_in_doubt: names_local_path(&objects),
+        is_default_in_doubt,
         made_classes,
         shared: shared(&objects),
         texts,
