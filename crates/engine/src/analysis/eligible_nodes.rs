@@ -27,9 +27,8 @@ pub(crate) enum OneNode {
 /// The nodes on which the pods of one revision may be, each by itself.
 pub(super) struct EligibleNodes<'a> {
     pub(super) eligibility: Eligibility<'a>,
-    /// How many nodes are eligible, at most `COUNTED`; `None` where no node is known.
-    ///
-    /// `COUNTED`: super::eligibility::COUNTED
+    /// How many nodes are eligible, at most [`COUNTED`](super::eligibility::COUNTED); `None` where
+    /// no node is known.
     pub(super) counted: Option<usize>,
     /// Why it is one node, where it is.
     pub(super) one_node: Option<OneNode>,

@@ -355,7 +355,7 @@ fn answer(
     }
     response.warn_of(verdict.with(Action::Fix), endpoint);
     response.warn_of(verdict.with(Action::Warn), endpoint);
-    // Policies in the API server refuse before the validating webhook is overrides. It says
+    // Policies in the API server refuse before the validating webhook is asked. It says
     // the same sentence once.
     response.notify(&verdict.notices);
     let decision = match &verdict.patch {
