@@ -501,12 +501,12 @@ fn says_what_is_explained(words: &str) {
             .map(|code| format!("[`{code}`](#{code})"));
         let links = Vec::from_iter(links).join(", ");
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
-            Some((_, title)) => format!("The way out: [{title}](#{}).", anchor(title)),
+            Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
             None => known.fix.to_owned(),
         };
         ways_out.push((known.fix, known.searched));
         expected += &format!(
-            "### {}\n\n*{}*: {}\n\n{way_out}\n\nCauses: {links}.\n\n",
+            "### {}\n\n*{}*: {}\n\n{way_out}\n\n{links}\n\n",
             known.searched, known.says, known.meaning
         );
     }
