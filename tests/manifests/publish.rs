@@ -107,3 +107,48 @@ fn a_tag_that_is_not_the_version_publishes_nothing() {
     assert_eq!(code, Some(1));
     assert!(said.contains("tag v"), "{said}");
 }
+
+/// What follows each of `marks` in a text, up to the end of the word.
+fn after<'t>(text: &'t str, marks: &[&'t str]) -> Vec<&'t str> {
+    let rests = marks.iter().flat_map(|mark| text.split(*mark).skip(1));
+    let words = rests.map(|rest| rest.split(['/', ' ', '\n']).next());
+    words.map(Option::unwrap_or_default).collect()
+}
+
+/// `main` changes under whoever copies it.
+#[test]
+fn lines_to_copy_name_this_release() {
+    let marks = [
+        "uses: multi-attach-guard/multi-attach-guard@",
+        "raw.githubusercontent.com/multi-attach-guard/multi-attach-guard/",
+        "github.com/multi-attach-guard/multi-attach-guard --tag ",
+        "    rev: ",
+    ];
+    let release = concat!("v", env!("CARGO_PKG_VERSION"));
+    for (page, lines) in [
+        ("docs/gitops.md", 6),
+        ("docs/policy.md", 1),
+        ("examples/policy.yaml", 1),
+    ] {
+        let text = fs::read_to_string(repository(page)).unwrap();
+        assert_eq!(after(&text, &marks), vec![release; lines], "{page}");
+    }
+}
+
+/// A tag can be moved, a digest cannot.
+#[test]
+fn actions_of_workflows_are_pinned_by_digest() {
+    let files = fs::read_dir(repository(".github/workflows")).unwrap();
+    for file in files.map(|it| it.unwrap().path()) {
+        let text = fs::read_to_string(&file).unwrap();
+        let actions = text.lines().filter_map(|line| line.split_once("uses: "));
+        let actions: Vec<&str> = actions.map(|(_, action)| action).collect();
+        assert!(!actions.is_empty(), "{}", file.display());
+        for action in actions {
+            let pin = action.split_once('@').map(|(_, rest)| rest);
+            let digest = pin.and_then(|it| it.split(' ').next()).unwrap_or_default();
+            let is_digest = digest.len() == 40 && digest.bytes().all(|it| it.is_ascii_hexdigit());
+            assert!(is_digest, "{}: {action}", file.display());
+        }
+    }
+}
