@@ -269,12 +269,9 @@ impl Stage {
 
     /// `diagnose --watch`, which goes on until nothing waits.
     pub(crate) fn watch(&self) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(["diagnose", "--watch", "-n", &self.namespace])
-            .env("KUBECONFIG", self.world.plane.kubeconfig())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let watch = format!("multi-attach-guard diagnose --watch -n {}", self.namespace);
+        let mut watch = self.world.plane.printed(&watch);
+        watch.stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.

@@ -1,5 +1,6 @@
 //! The real kubectl, as a user would run it.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,6 +75,17 @@ impl Output {
     }
 }
 
+/// How long a command may take on an idle machine, in which the longest takes a minute.
+const LONGEST_RUN: Duration = Duration::from_secs(300);
+
+/// A program that is ended with all that it has started when it takes too long.
+fn limited(program: impl AsRef<OsStr>) -> Command {
+    let mut limited = Command::new("timeout");
+    let seconds = patient(LONGEST_RUN).as_secs().to_string();
+    limited.args(["--kill-after=10", &seconds]).arg(program);
+    limited
+}
+
 impl ControlPlane {
     /// A kubeconfig for what somebody else asks, beside the administrator's.
     pub(crate) fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> PathBuf {
@@ -89,12 +101,14 @@ impl ControlPlane {
     }
 
     /// A command as it was printed, to be run by a shell that finds this kubectl and this guard.
+    /// Some that are printed wait for hours, or for ever: what lasts longer than [`LONGEST_RUN`]
+    /// ends with code 124.
     pub(crate) fn printed(&self, command: &str) -> Command {
         let kubectl = self.programs.path("kubectl");
         let guard = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
         let path = std::env::var("PATH").unwrap_or_default();
         let [kubectl, guard] = [&kubectl, guard].map(|it| it.parent().unwrap().display());
-        let mut shell = Command::new("sh");
+        let mut shell = limited("sh");
         shell
             .args(["-c", command])
             .env("PATH", format!("{kubectl}:{guard}:{path}"))
@@ -148,7 +162,7 @@ impl ControlPlane {
                 None => (*argument).to_owned(),
             }
         });
-        let mut child = Command::new(self.programs.path("kubectl"))
+        let mut child = limited(self.programs.path("kubectl"))
             .args(patiently)
             .env("KUBECONFIG", &self.kubeconfig)
             // No preferences and no cache of whoever runs the tests.

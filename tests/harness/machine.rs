@@ -18,8 +18,9 @@ const IDLE: Duration = Duration::from_millis(45);
 /// How often the machine is measured.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// A machine that is slower than that is taken for one that hangs.
-const SLOWEST: u32 = 1000;
+/// A machine that is slower than that is taken for one that hangs. One moment in which it did
+/// stretches each limit, and what never comes has to be reported before the pipeline gives up.
+const SLOWEST: u32 = 400;
 
 /// `limit`, as often as this machine is slower than the one on which it was chosen. It grows
 /// while a test waits beside others that begin.

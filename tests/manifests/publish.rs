@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::harness::{self, Needs};
-use crate::rendered::{documents, printed};
+use crate::rendered::printed;
 use crate::repository;
 
 /// A copy of the repository with its changes, as the dry run writes below it.
@@ -28,7 +30,7 @@ fn copy(folder: &Path) {
 
 #[test]
 fn the_chart_installs_the_image_that_was_pushed() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
         return;
     };
     for program in ["buildah", "docker-registry"] {
@@ -53,11 +55,12 @@ fn the_chart_installs_the_image_that_was_pushed() {
         fs::write(&file, program).unwrap();
         printed(Command::new("chmod").arg("755").arg(file));
     }
-    let helm = programs.path("helm");
+    let helm = plane.program("helm");
     let path = std::env::var("PATH").unwrap();
     printed(
         Command::new(folder.path().join(".ci/release-dry-run"))
             .arg("target/dry-run")
+            .arg(plane.kubeconfig())
             .current_dir(folder.path())
             .env(
                 "PATH",
@@ -68,10 +71,10 @@ fn the_chart_installs_the_image_that_was_pushed() {
         |name: &str| fs::read_to_string(folder.path().join("target/dry-run").join(name)).unwrap();
     let pushed = read("pushed");
     let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
-    let deployment = documents(&read("chart.yaml"))
-        .into_iter()
-        .find(|it| it["kind"] == "Deployment")
-        .unwrap();
+    let installed = ["get", "deployment/multi-attach-guard", "--output=json"];
+    let installed = [&["--namespace=multi-attach-guard"], &installed[..]].concat();
+    let installed = plane.kubectl(&installed, None).success().stdout;
+    let deployment: Value = serde_json::from_str(&installed).unwrap();
     let pod = &deployment["spec"]["template"]["spec"];
     let name = image.rsplit_once(':').unwrap().0;
     assert_eq!(pod["containers"][0]["image"], format!("{name}@{digest}"));

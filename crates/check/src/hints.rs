@@ -60,7 +60,7 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
             more => format!("{more} findings are guesses"),
         };
         ways.push(format!(
-            "{findings}: pass --cluster, or --facts with a file from `multi-attach-guard snapshot`."
+            "{findings}: pass --cluster, or --facts FILE from `multi-attach-guard snapshot`."
         ));
     }
     ways

@@ -40,9 +40,6 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     for hint in &report.hints {
         writeln!(out, "{hint}")?;
     }
-    if !report.hints.is_empty() {
-        writeln!(out)?;
-    }
     writeln!(out, "{}", words::summary(&report.summary))
 }
 
