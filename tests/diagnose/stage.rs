@@ -218,6 +218,7 @@ impl Stage {
 
     fn pods(&self, selector: &str) -> Vec<Value> {
         let plane = self.world.plane;
+        plane.assert_runs();
         let pods = Api::<Pod>::namespaced(plane.client(), &self.namespace);
         let pods = plane.block_on(pods.list(&ListParams::default().labels(selector)));
         let pods = pods.unwrap().items.into_iter();
@@ -254,6 +255,7 @@ impl Stage {
     }
 
     fn diagnose_with(&self, kubeconfig: PathBuf, arguments: &[&str]) -> (i32, String) {
+        self.world.plane.assert_runs();
         let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
             .args(["diagnose", "--all-ways", "-n", &self.namespace])
             .args(arguments)

@@ -270,14 +270,13 @@ impl ControlPlane {
         &self.api_server
     }
 
-    /// The controller manager, if one was requested.
-    pub(crate) fn controller_manager(&self) -> Option<&Program> {
-        self.controller_manager.as_ref()
-    }
-
-    /// The scheduler, if one was requested.
-    pub(crate) fn scheduler(&self) -> Option<&Program> {
-        self.scheduler.as_ref()
+    /// Asserts that none of its programs has ended, after which nothing that is waited for comes.
+    pub(crate) fn assert_runs(&self) {
+        let controllers = [&self.scheduler, &self.controller_manager];
+        let programs = controllers.into_iter().flatten();
+        for program in programs.chain([&self.api_server, &self.etcd]) {
+            assert_eq!(program.exited(), None, "{}", program.log_tail());
+        }
     }
 
     /// Where the program of this name is: `kubectl` for example.

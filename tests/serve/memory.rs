@@ -84,12 +84,13 @@ fn dense() -> String {
     update(&format!("[{}\"\"]", "\"\",".repeat(500_000)))
 }
 
+/// From 116 to 137 MiB, as they overlap; four trees of values would be 360.
 #[tokio::test]
-async fn four_dense_reviews_of_3_mb_take_less_than_128_mib() {
+async fn four_dense_reviews_of_3_mb_take_less_than_160_mib() {
     let (server, _folder) = repairing().await;
     all_are_patched(&server, &dense(), 4).await;
     let peak = server.peak_memory();
-    assert!(peak < 128 * MIB, "{} MiB", peak / MIB);
+    assert!(peak < 160 * MIB, "{} MiB", peak / MIB);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::{Action, Policy};
 use engine::remedy::{REMEDIES, Remedy};
-use engine::rules::{Certainty, Outcome};
+use engine::rules::Certainty;
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
 use engine::verdict::{
@@ -332,7 +332,6 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
 
 #[test]
 fn every_message_is_whole_and_every_warning_short() {
-    let mut count = [0, 0];
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
         let documents = Documents {
@@ -358,7 +357,7 @@ fn every_message_is_whole_and_every_warning_short() {
             let object = format!("{} {}", finding.object.kind, finding.object.name);
             let warning = finding.warning().to_lowercase();
             assert!(warning.contains(&object.to_lowercase()), "{warning}");
-            count[usize::from(names_the_change(finding))] += 1;
+            assert_names_the_change(finding);
             let denial = &finding.denial;
             assert!(denial.chars().count() <= DENIAL_LENGTH, "{denial}");
             let more = format!(" More: multi-attach-guard rules {}", finding.rule);
@@ -371,20 +370,14 @@ fn every_message_is_whole_and_every_warning_short() {
             );
         }
     }
-    let [without, with] = count;
-    println!("{with} of {} warnings name the change", without + with);
-    assert!(
-        without * 30 < with,
-        "{without} warnings say no change, {with} do"
-    );
 }
 
-/// Whether a warning says what to do. It may not where that alone is longer than a warning.
+/// A warning says what to do; the details of a step are in the message.
 #[track_caller]
-fn names_the_change(finding: &Finding) -> bool {
+fn assert_names_the_change(finding: &Finding) {
     let warning = finding.warning();
     let step = finding.step.trim_end_matches('.');
-    // A step begins with a capital letter, and its details are in the message.
+    // A step begins with a capital letter.
     let words: Vec<&str> = step.split_whitespace().skip(1).collect();
     let beginning = words[..words.len().min(3)].join(" ");
     let (_, brief) = finding.brief.split_once("; ").unwrap_or_default();
@@ -392,14 +385,7 @@ fn names_the_change(finding: &Finding) -> bool {
     let is_named = (!brief.is_empty() && warning.contains(brief))
         || warning.contains(&beginning)
         || (in_short && warning.contains("keep both on one node (podAffinity)"));
-    let length = |text: &str| text.chars().count();
-    let may_lack = match finding.outcome {
-        Outcome::Delay => true,
-        Outcome::Unknown => length(&warning) + length(step) > 110,
-        _ => length(step) > 60,
-    };
-    assert!(is_named || may_lack, "{warning} lacks: {step}");
-    is_named
+    assert!(is_named, "{warning} lacks: {step}");
 }
 
 #[test]

@@ -30,13 +30,17 @@ pub(super) struct Snapshot {
 /// so a step is taken once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
-    /// Kubelet: these volumes are mounted or about to be.
-    ReportInUse {
+    /// Kubelet: the node is ready, and these volumes are mounted or about to be.
+    Report {
         node: String,
         volumes: BTreeSet<String>,
     },
-    /// Kubelet: the containers run and are ready.
-    Run(Object),
+    /// Kubelet: the containers run and are ready. The controller that takes a node for dead says
+    /// otherwise of its pods, with a time.
+    Run {
+        pod: Object,
+        unready_since: Option<String>,
+    },
     /// Kubelet: the containers have ended.
     End(Object),
     /// Kubelet: nothing of the pod is left on the node.
@@ -269,8 +273,12 @@ fn kubelet(
                 && volumes
                     .iter()
                     .all(|it| reported.contains(it) && attached.contains(it));
-            if phase(pod) == "Pending" && ready {
-                steps.push(Action::Run(object));
+            let unready_since = unready_since(pod);
+            if (phase(pod) == "Pending" && ready) || unready_since.is_some() {
+                steps.push(Action::Run {
+                    pod: object,
+                    unready_since,
+                });
             } else if phase(pod) == "Running"
                 && let Some(span) = life_span(pod)
             {
@@ -297,8 +305,8 @@ fn kubelet(
             }
         }
     }
-    if wanted != reported {
-        steps.push(Action::ReportInUse {
+    if wanted != reported || !is_ready(node) {
+        steps.push(Action::Report {
             node: name.to_owned(),
             volumes: wanted,
         });
@@ -331,6 +339,22 @@ pub(super) fn phase(pod: &Pod) -> &str {
         .as_ref()
         .and_then(|status| status.phase.as_deref())
         .unwrap_or("Pending")
+}
+
+/// When somebody said that the pod, which runs, is not ready.
+fn unready_since(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|it| it.type_ == "Ready")?;
+    let since = ready.last_transition_time.as_ref()?.0.to_string();
+    (phase(pod) == "Running" && ready.status != "True").then_some(since)
+}
+
+fn is_ready(node: &Node) -> bool {
+    let status = node.status.as_ref();
+    let mut conditions = status
+        .into_iter()
+        .flat_map(|it| it.conditions.iter().flatten());
+    conditions.any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
 fn is_terminal(pod: &Pod) -> bool {

@@ -267,13 +267,7 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
             "capacity": capacity,
             "allocatable": capacity,
             "addresses": [{ "type": "Hostname", "address": name }],
-            "conditions": [{
-                "type": "Ready",
-                "status": "True",
-                "reason": "KubeletReady",
-                "lastHeartbeatTime": now(),
-                "lastTransitionTime": now(),
-            }],
+            "conditions": [ready()],
         },
     });
     if !spec.is_unmanaged {
@@ -281,6 +275,17 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
         node["metadata"]["annotations"] = json!({ managed: "true" });
     }
     create::<Node>(Api::all(client.clone()), node).await;
+}
+
+/// The condition of a node whose kubelet is there.
+fn ready() -> Value {
+    json!({
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "lastHeartbeatTime": now(),
+        "lastTransitionTime": now(),
+    })
 }
 
 /// The name in `volumesInUse` of a volume of [`ATTACHING_DRIVER`].
@@ -406,24 +411,27 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
 #[derive(Default)]
 struct Taken {
     steps: HashSet<Action>,
-    /// Nodes whose report of volumes in use, which comes again and again, is under way.
+    /// Nodes whose report, which comes again and again, is under way.
     reports: HashSet<String>,
 }
 
 impl Taken {
     fn begin(&mut self, step: &Action) -> bool {
         match step {
-            Action::ReportInUse { node, .. } => self.reports.insert(node.clone()),
+            Action::Report { node, .. } => self.reports.insert(node.clone()),
             step => self.steps.insert(step.clone()),
         }
     }
 
     /// A step that failed is due again at the next change or heartbeat; what is gone
-    /// needs no further step.
+    /// needs no further step. Somebody else's change that came before is no reason to stop.
     fn finish(&mut self, step: &Action, outcome: &kube::Result<()>) {
-        let gone = |status: &kube::core::Status| status.code == 404 || status.code == 409;
+        let gone = |status: &kube::core::Status| {
+            let other = status.message.contains("the object has been modified");
+            status.code == 404 || (status.code == 409 && !other)
+        };
         match (step, outcome) {
-            (Action::ReportInUse { node, .. }, _) => {
+            (Action::Report { node, .. }, _) => {
                 self.reports.remove(node);
             }
             (_, Ok(())) => {}

@@ -13,14 +13,17 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
     let attachments = Api::<VolumeAttachment>::all(client.clone());
     let unconditional = PatchParams::default();
     match step {
-        Action::ReportInUse { node, volumes } => {
+        Action::Report { node, volumes } => {
             let nodes = Api::<Node>::all(client.clone());
-            let report = json!({ "status": { "volumesInUse": volumes } });
+            let report = json!({ "status": {
+                "conditions": [super::ready()],
+                "volumesInUse": volumes,
+            }});
             nodes
-                .patch_status(node, &unconditional, &Patch::Merge(&report))
+                .patch_status(node, &unconditional, &Patch::Strategic(&report))
                 .await?;
         }
-        Action::Run(pod) => {
+        Action::Run { pod, .. } => {
             let found = pods(pod).get(&pod.name).await?;
             let report = running(pod, &found);
             pods(pod)

@@ -225,12 +225,27 @@ fn unresolved(
             messages::list(&seen),
         ),
         advice: advice.join(" "),
-        brief: format!(
-            "{}{more}",
-            about(&messages::quoted(first), missing, partial).0
-        ),
+        brief: brief(&messages::quoted(first), missing, partial, &more),
         ..RULE.hazard(Outcome::Unknown)
     })
+}
+
+/// What is missing and what to do about it, where both fit in a warning.
+fn brief(claim: &str, missing: &Missing, partial: bool, more: &str) -> String {
+    match missing {
+        Missing::Class(name, Absence::Absent) if partial && !messages::is_placeholder(name) => {
+            format!(
+                "StorageClass \"{name}\" is not among the checked files{more}; check the class too"
+            )
+        }
+        Missing::Provisioner(name) => {
+            format!("\"{name}\" is unknown{more}; describe it under `provisioners` in the policy")
+        }
+        Missing::SecondNode(driver) => {
+            format!("{driver} attaches nothing for {claim}{more}; use it in one pod")
+        }
+        _ => about(claim, missing, partial).0 + more,
+    }
 }
 
 /// The same of several claims that are missing alike.

@@ -256,7 +256,10 @@ fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str)
             claim.spec.volume_mode
         ),
         advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
-        brief: format!("StorageClass \"{}\" may not give {modes}", class.metadata.name),
+        brief: format!(
+            "StorageClass \"{}\" may not give {modes}; check the class",
+            class.metadata.name
+        ),
         ..blank(claim, Outcome::Unknown, modes)
     }
 }

@@ -221,7 +221,15 @@ impl Finding {
     /// The one thing to do, as a part of a sentence: what `brief` says of it after a semicolon,
     /// and the first step of the advice, in full, without its details, and in a few words.
     fn changes(&self, brief: &str) -> Vec<String> {
-        const IMPERATIVE: [&str; 5] = ["use ", "set ", "change ", "back up", "keep "];
+        const IMPERATIVE: &[&str] = &[
+            "use ",
+            "set ",
+            "change ",
+            "back up",
+            "keep ",
+            "check ",
+            "describe ",
+        ];
         let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
         let step = self.step.trim_end_matches('.');
         let mut letters = step.chars();
