@@ -4,8 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::harness::{self, Needs};
 use crate::rendered::printed;
 use crate::repository;
@@ -71,11 +69,8 @@ fn the_chart_installs_the_image_that_was_pushed() {
         |name: &str| fs::read_to_string(folder.path().join("target/dry-run").join(name)).unwrap();
     let pushed = read("pushed");
     let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
-    let installed = ["get", "deployment/multi-attach-guard", "--output=json"];
-    let installed = [&["--namespace=multi-attach-guard"], &installed[..]].concat();
-    let installed = plane.kubectl(&installed, None).success().stdout;
-    let deployment: Value = serde_json::from_str(&installed).unwrap();
-    let pod = &deployment["spec"]["template"]["spec"];
+    let deployments = plane.list("multi-attach-guard", "deployments").unwrap();
+    let pod = &deployments[0]["spec"]["template"]["spec"];
     let name = image.rsplit_once(':').unwrap().0;
     assert_eq!(pod["containers"][0]["image"], format!("{name}@{digest}"));
     assert_eq!(
