@@ -262,10 +262,7 @@ impl Evaluation<'_> {
             .iter()
             .map(|hazard| {
                 let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
-                let action = match decision.action {
-                    Action::Fix => decision.without_remedy,
-                    other => other,
-                };
+                let action = decision.without_remedy;
                 Finding::decided(hazard, self.review.reference, action, &decision)
             })
             .collect();

@@ -25,9 +25,9 @@ use crate::analysis::Facts;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
+use crate::policy::Existing;
 use crate::snapshot::{StoredObject, View};
 use crate::verdict::EffectivePolicy;
-pub(crate) use decided::Existing;
 pub(crate) use scaling::Limit;
 pub use volumes::Constraint;
 
@@ -108,8 +108,8 @@ impl Members {
 /// What an autoscaler scales.
 fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
-    let kind = WorkloadKind::from_name(&target.kind)?;
-    (kind.group() == target.group()).then(|| (kind.name(), target.name.clone()))
+    let kind = WorkloadKind::find(&target.kind, target.group())?;
+    Some((kind.name(), target.name.clone()))
 }
 
 impl VolumeFacts {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use engine::model::labels::Labels;
 use engine::model::object::ObjectKind;
-use engine::policy::{OverrideSource, PassedOver, Policy, Target, keys};
+use engine::policy::{OverrideSource, Policy, Target, keys};
 use engine::snapshot::{Snapshot, StoredObject};
 use report::live::Override;
 
@@ -70,7 +70,9 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
     object.namespace = object.namespace.filter(|it| !it.is_empty());
     let resolved = policy.resolve(&target);
     let mut passed_over = resolved.passed_over().iter();
-    let ignored = passed_over.find(|it| ends_override(it, on_namespace));
+    let ignored = passed_over.find(|it| {
+        it.ends_override() && matches!(it.source, OverrideSource::Namespace(_)) == on_namespace
+    });
     Some(Override {
         object,
         sets,
@@ -80,19 +82,6 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
         until: get(keys::UNTIL).map(|it| it.trim().to_owned()),
         ignored: ignored.map(ToString::to_string),
     })
-}
-
-/// Whether nothing is left of an override of the object, or of the Namespace.
-fn ends_override(passed_over: &PassedOver<'_>, on_namespace: bool) -> bool {
-    let source = match passed_over {
-        PassedOver::Forbidden { source }
-        | PassedOver::ReasonMissing { source, .. }
-        | PassedOver::PlaceholderReason { source, .. }
-        | PassedOver::Expired { source, .. }
-        | PassedOver::UnreadableEnd { source, .. } => source,
-        _ => return false,
-    };
-    matches!(source, OverrideSource::Namespace(_)) == on_namespace
 }
 
 /// Which field manager wrote the annotations or labels of the override last, and when.

@@ -137,33 +137,24 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
         text: text.to_owned(),
     };
     if !template.host_ports.is_empty() {
-        return Some(constraint(
-            "containers",
-            "the host port that each of them takes",
-        ));
+        let text = "the host port that each of them takes";
+        return Some(constraint("containers", text));
     }
     let lonely = |volume: &&UsedVolume| {
         volume.one_pod_a_node && volume.attach_constraint == AttachConstraint::Free
     };
     if let Some(volume) = situation.volumes.iter().find(lonely) {
-        return Some(constraint(
-            &format!("volumes[{}]", volume.index),
-            "the scheduler, which puts no two pods with such a disk on one node,",
-        ));
+        let text = "the scheduler, which puts no two pods with such a disk on one node,";
+        return Some(constraint(&format!("volumes[{}]", volume.index), text));
     }
     // Only the scheduler evaluates the rest, and it never sees a pod with `nodeName`.
     if template.node_name.is_some() {
         return None;
     }
-    if template
-        .anti_affinity
-        .iter()
-        .any(|term| keeps_apart(term, situation, revisions))
-    {
-        return Some(constraint(
-            "affinity.podAntiAffinity",
-            "their required anti-affinity to each other",
-        ));
+    let mut anti_affinity = template.anti_affinity.iter();
+    if anti_affinity.any(|term| keeps_apart(term, situation, revisions)) {
+        let text = "their required anti-affinity to each other";
+        return Some(constraint("affinity.podAntiAffinity", text));
     }
     if situation.workload.keeps_revisions_apart && revisions == Revisions::Two {
         return Some(Constraint {
@@ -172,26 +163,22 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
             text: "the required antiAffinity of its strategy".to_owned(),
         });
     }
-    template
-        .spread
-        .iter()
-        .enumerate()
-        .find(|(_, spread)| {
-            spread.hard
-                && pods > spread.max_skew
-                && counts_own_pods(spread, situation, revisions)
-                && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())
-                && has_emptier_places(spread, situation)
-        })
-        .map(|(at, spread)| {
-            constraint(
-                &format!("topologySpreadConstraints[{at}]"),
-                &format!(
-                    "their hard topology spread over {} (maxSkew {})",
-                    spread.topology_key, spread.max_skew
-                ),
-            )
-        })
+    let spreads = |spread: &TopologySpread| {
+        spread.hard
+            && pods > spread.max_skew
+            && counts_own_pods(spread, situation, revisions)
+            && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())
+            && has_emptier_places(spread, situation)
+    };
+    let at = template.spread.iter().position(spreads)?;
+    let spread = template.spread.get(at)?;
+    Some(constraint(
+        &format!("topologySpreadConstraints[{at}]"),
+        &format!(
+            "their hard topology spread over {} (maxSkew {})",
+            spread.topology_key, spread.max_skew
+        ),
+    ))
 }
 
 /// Whether a term of required anti-affinity keeps the workload's own pods off

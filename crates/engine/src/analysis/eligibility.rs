@@ -17,6 +17,7 @@ pub(crate) const COUNTED: usize = 20;
 const DECIDING: usize = 2;
 
 /// The constraints on nodes: the pod's own and those of its volumes.
+#[derive(Clone)]
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
@@ -52,12 +53,8 @@ impl<'a> Eligibility<'a> {
     pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
         let template = self.template;
         (!template.extended_resources.is_empty()).then(|| Self {
-            template,
-            reach: self.reach.clone(),
             additions: self.additions.tolerating(&template.extended_resources),
-            devices_are_listed: self.devices_are_listed,
-            drivers: self.drivers.clone(),
-            weight: self.weight,
+            ..self.clone()
         })
     }
 

@@ -21,12 +21,16 @@ impl Analysis<'_> {
     /// Whether pods of one revision may be on several nodes and want the same
     /// exclusive volume.
     pub(crate) fn replicas_share_exclusive(&self) -> bool {
-        // Affinity is no help to a DaemonSet, whose pods are bound to their nodes.
-        let together = match self.workload.kind {
+        self.pods() > 1 && self.exclusive().next().is_some() && !self.holds_replicas_together()
+    }
+
+    /// Whether the pods of one revision can be on one node only. Affinity is no help to a
+    /// DaemonSet, whose pods are bound to their nodes.
+    pub(crate) fn holds_replicas_together(&self) -> bool {
+        match self.workload.kind {
             WorkloadKind::DaemonSet => self.placement.one_node.is_some(),
             _ => self.pins_replicas(),
-        };
-        self.pods() > 1 && self.exclusive().next().is_some() && !together
+        }
     }
 
     /// Whether several pods want the same ReadWriteOncePod volume.

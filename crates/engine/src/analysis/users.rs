@@ -143,9 +143,8 @@ fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&
 
 /// Whether `owner` controls `owned`.
 fn owns(owner: &Workload, owned: &Workload) -> bool {
-    let controller = owned.metadata.controller.as_deref();
-    controller.is_some_and(|it| {
-        owned.judged_owner() == Some(owner.kind)
+    owned.judged_owner().is_some_and(|(kind, it)| {
+        kind == owner.kind
             && it.name == owner.metadata.name
             && !it.uid.contradicts(owner.metadata.uid)
             && owned.metadata.namespace == owner.metadata.namespace
@@ -313,13 +312,13 @@ pub(crate) fn visit<'w>(
     let is_visitor = |it: &Workload| matches!(it.kind, WorkloadKind::Job | WorkloadKind::Pod);
     let is_owned_pod =
         |it: &Workload| it.kind == WorkloadKind::Pod && it.metadata.controller.is_some();
-    let (visitor, host) = match () {
-        () if is_visitor(own) && !other.ends() => (own, other),
-        // A pod that is there may stay for good, as one of a controller that nobody knows does.
-        () if is_visitor(other) && other.ends() && !is_owned_pod(other) && !own.ends() => {
-            (other, own)
-        }
-        () => return None,
+    // A pod that is there may stay for good, as one of a controller that nobody knows does.
+    let (visitor, host) = if is_visitor(own) && !other.ends() {
+        (own, other)
+    } else if is_visitor(other) && other.ends() && !is_owned_pod(other) && !own.ends() {
+        (other, own)
+    } else {
+        return None;
     };
     if visitor.kind == WorkloadKind::Pod && is_beside(situation, visitor, host) {
         return Some((Visit::Beside, visitor, host));
@@ -335,10 +334,12 @@ pub(crate) fn visit<'w>(
         return None;
     }
     let attached = attached_to(volume, &own.metadata.namespace, facts);
-    match attached.is_empty() {
-        true => Some((Visit::To(node), visitor, host)),
-        false if attached.contains(&node) => Some((Visit::ToTheVolume(node), visitor, host)),
-        false => None,
+    if attached.is_empty() {
+        Some((Visit::To(node), visitor, host))
+    } else {
+        attached
+            .contains(&node)
+            .then_some((Visit::ToTheVolume(node), visitor, host))
     }
 }
 

@@ -206,21 +206,15 @@ fn inline(
         access_modes,
         one_pod_a_node,
     } = in_tree.inline(read_only);
-    if !access_modes.contains(AccessMode::ReadWriteOnce) {
-        return UsedVolume {
-            driver: csi_driver_of(in_tree.provisioner).into(),
-            one_pod_a_node,
-            ..blank
-        };
-    }
+    let modes = if access_modes.contains(AccessMode::ReadWriteOnce) {
+        access_modes
+    } else {
+        AccessModes::EMPTY
+    };
+    let attach = attach_in_tree(in_tree, facts);
     UsedVolume {
-        attach_constraint: attach_constraint(
-            access_modes,
-            attach_in_tree(in_tree, facts),
-            Basis::Inline,
-            facts,
-        ),
-        modes: access_modes,
+        attach_constraint: attach_constraint(modes, attach, Basis::Inline, facts),
+        modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
         one_pod_a_node,
         ..blank
@@ -416,16 +410,12 @@ fn persistent(
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
     let guarded = attach_constraint(modes, attach, basis, facts);
-    let by_driver = || {
-        mislabelled(volume, claim, facts)
-            .or_else(|| second_use(claim, modes, attach, &driver, class, facts))
-    };
     UsedVolume {
         attach_constraint: match guarded {
-            AttachConstraint::Free => {
-                let unguarded = || unguarded_disk(claim, modes, attach, &driver, class, facts);
-                by_driver().map_or_else(unguarded, AttachConstraint::Driver)
-            }
+            AttachConstraint::Free => mislabelled(volume, claim, facts).map_or_else(
+                || unattached(claim, modes, attach, &driver, class, facts),
+                AttachConstraint::Driver,
+            ),
             guarded => guarded,
         },
         modes,
@@ -465,14 +455,10 @@ fn by_class(
             ..unknown(unforeseen(class), blank)
         };
     }
-    let second_use = second_use(claim, modes, attach, driver, Some(class), facts);
     UsedVolume {
-        attach_constraint: match (second_use, attach_constraint) {
-            (Some(by_driver), _) => AttachConstraint::Driver(by_driver),
-            (None, AttachConstraint::Free) => {
-                unguarded_disk(claim, modes, attach, driver, Some(class), facts)
-            }
-            (None, guarded) => guarded,
+        attach_constraint: match attach_constraint {
+            AttachConstraint::Free => unattached(claim, modes, attach, driver, Some(class), facts),
+            guarded => guarded,
         },
         modes,
         driver: driver.into(),
@@ -517,33 +503,9 @@ fn attach_constraint(
     AttachConstraint::Exclusive { basis, grounds }
 }
 
-/// What the driver of a volume that is not attached does with a second use. `class` is `None` if it
-/// is not known.
-fn second_use(
-    claim: &Claim,
-    modes: AccessModes,
-    attach: Attach,
-    driver: &str,
-    class: Option<&StorageClass>,
-    facts: Facts<'_>,
-) -> Option<ByDriver> {
-    if modes.is_empty() || is_shared(modes) || !matches!(attach, Attach::NotRequired { .. }) {
-        return None;
-    }
-    let parameters = class.map(|it| it.parameters.iter());
-    let is_block = claim.spec.volume_mode == VolumeMode::Block;
-    match facts.catalog.second_use(driver, parameters)? {
-        SecondUse::SecondMountRefused if !is_block => Some(ByDriver::RefusesSecondMount),
-        SecondUse::SecondNodeRefused => Some(ByDriver::RefusesSecondNode),
-        // A raw device has no file system that two nodes could damage.
-        SecondUse::SecondNodeAdmitted if !is_block => Some(ByDriver::AdmitsSecondNode),
-        _ => None,
-    }
-}
-
-/// What is known of a volume that nothing attaches, where the catalog does not say how a second use
-/// ends. `class` is `None` if it is not known.
-fn unguarded_disk(
+/// What is known of a volume that nothing attaches: what its driver does with a second use, as far
+/// as the catalog says. `class` is `None` if it is not known.
+fn unattached(
     claim: &Claim,
     modes: AccessModes,
     attach: Attach,
@@ -551,25 +513,27 @@ fn unguarded_disk(
     class: Option<&StorageClass>,
     facts: Facts<'_>,
 ) -> AttachConstraint {
+    let Attach::NotRequired { by } = attach else {
+        return AttachConstraint::Free;
+    };
+    if modes.is_empty() || is_shared(modes) {
+        return AttachConstraint::Free;
+    }
     let parameters = || class.map(|it| it.parameters.iter());
-    let is_unattached = matches!(
-        attach,
-        Attach::NotRequired {
-            by: AttachSource::CsiDriver | AttachSource::Catalog
-        }
-    );
     // A raw device has no file system that two nodes could damage.
     let is_block = claim.spec.volume_mode == VolumeMode::Block;
-    let is_used_once = !modes.is_empty() && !is_shared(modes) && !is_block;
-    let is_open = is_unattached
-        && is_used_once
-        && facts.catalog.second_use(driver, parameters()).is_none()
-        && facts.catalog.is_disk(driver, parameters());
-    if is_open {
-        AttachConstraint::Unknown(Missing::SecondNode(driver.into()))
-    } else {
-        AttachConstraint::Free
-    }
+    AttachConstraint::Driver(match facts.catalog.second_use(driver, parameters()) {
+        Some(SecondUse::SecondMountRefused) if !is_block => ByDriver::RefusesSecondMount,
+        Some(SecondUse::SecondNodeRefused) => ByDriver::RefusesSecondNode,
+        Some(SecondUse::SecondNodeAdmitted) if !is_block => ByDriver::AdmitsSecondNode,
+        None if !is_block
+            && matches!(by, AttachSource::CsiDriver | AttachSource::Catalog)
+            && facts.catalog.is_disk(driver, parameters()) =>
+        {
+            return AttachConstraint::Unknown(Missing::SecondNode(driver.into()));
+        }
+        _ => return AttachConstraint::Free,
+    })
 }
 
 const fn is_shared(modes: AccessModes) -> bool {

@@ -94,7 +94,6 @@ impl fmt::Display for HostPort {
 #[serde(rename_all = "camelCase")]
 pub struct PodAffinityTerm {
     /// The pods that it selects; `None` selects no pod, an empty selector every pod.
-    #[serde(default)]
     pub label_selector: Option<LabelSelector>,
     /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
@@ -103,7 +102,6 @@ pub struct PodAffinityTerm {
     #[serde(default, deserialize_with = "nullable")]
     pub namespaces: Box<[Text]>,
     /// The namespaces of those pods, by label; `None` adds none, an empty selector all.
-    #[serde(default)]
     pub namespace_selector: Option<LabelSelector>,
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]
@@ -138,10 +136,8 @@ pub struct TopologySpread {
     )]
     pub hard: bool,
     /// With fewer domains than this, the emptiest counts as empty.
-    #[serde(default)]
     pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
-    #[serde(default)]
     pub label_selector: Option<LabelSelector>,
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]

@@ -130,11 +130,8 @@ pub(super) struct Written {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rolling {
-    #[serde(default)]
     max_surge: Option<Amount>,
-    #[serde(default)]
     max_unavailable: Option<Amount>,
-    #[serde(default)]
     partition: Option<i64>,
 }
 

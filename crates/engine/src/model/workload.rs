@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
-use super::metadata::Metadata;
+use super::metadata::{Controller, Metadata};
 use super::object::KindRow;
 use super::pod::{PodTemplate, PodVolume, PodVolumeSource};
 use super::strategy::Strategy;
@@ -60,6 +60,11 @@ impl WorkloadKind {
     /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind with this name in the API group.
+    pub fn find(name: &str, group: &str) -> Option<Self> {
+        Self::from_name(name).filter(|kind| kind.group() == group)
     }
 
     /// The kind with this plural name, `deployments` for example.
@@ -244,6 +249,14 @@ impl Workload {
         }
     }
 
+    /// The workload, scaled.
+    pub(crate) fn with_replicas(&self, replicas: i64) -> Self {
+        Self {
+            replicas,
+            ..self.clone()
+        }
+    }
+
     /// Whether the pods run to completion, so that other pods that wait for their volumes do not
     /// wait forever.
     pub(crate) const fn ends(&self) -> bool {
@@ -254,12 +267,12 @@ impl Workload {
         }
     }
 
-    /// The kind of the owner that is judged in its place: the owner of a Deployment's
+    /// The owner that is judged in its place, and its kind: the owner of a Deployment's
     /// ReplicaSet, a CronJob's Job or a workload's pod. The owners of other pods are not judged.
     /// Neither is one of another version: the garbage collector leaves its dependents, whether
     /// it exists or not.
-    pub(crate) fn judged_owner(&self) -> Option<WorkloadKind> {
-        let controller = self.metadata.controller.as_ref()?;
+    pub(crate) fn judged_owner(&self) -> Option<(WorkloadKind, &Controller)> {
+        let controller = self.metadata.controller.as_deref()?;
         let owner = WorkloadKind::from_name(&controller.kind)
             .filter(|kind| kind.api_version() == controller.api_version)?;
         let is_judged = match self.kind {
@@ -271,7 +284,7 @@ impl Workload {
             WorkloadKind::Pod => owner != WorkloadKind::Pod,
             _ => false,
         };
-        is_judged.then_some(owner)
+        is_judged.then_some((owner, controller))
     }
 
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).

@@ -73,11 +73,15 @@ pub(crate) enum Controlled {
 }
 
 /// How an update is treated that is not to blame for what is wrong, and yet
-/// starts a rollout that will meet it. The stricter first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// starts a rollout that will meet it. The stricter first. VolumeFacts have it as a word that
+/// begins with a capital letter.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize,
+)]
+#[serde(rename_all(deserialize = "kebab-case"))]
 pub enum Existing {
     /// As any other object.
+    #[default]
     Deny,
     /// What was wrong before is warned about at most.
     Warn,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
-use super::overrides::{Honoured, PassedOver};
+use super::overrides::{Honoured, OverrideSource, PassedOver, Why};
 use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
@@ -75,14 +75,15 @@ impl Policy {
         let mut passed_over = Vec::new();
         let Entries { sure, possible } = self.entries(target);
         if !possible.is_empty() {
-            passed_over.push(PassedOver::LabelsUnknown {
-                namespace: target.namespace,
+            passed_over.push(PassedOver {
+                source: OverrideSource::Object,
+                why: Why::LabelsUnknown {
+                    namespace: target.namespace,
+                },
             });
         }
         let overrides_in = |section: Option<&Section>| {
-            section
-                .and_then(|it| it.overrides)
-                .or(self.defaults.overrides)
+            self.setting(section, |it| it.overrides)
                 .unwrap_or(Overrides::Allow)
         };
         let overrides = possible
@@ -102,6 +103,15 @@ impl Policy {
             object_may_override: overrides == Overrides::Allow,
             passed_over,
         }
+    }
+
+    /// What the section says, or else the defaults.
+    fn setting<T>(
+        &self,
+        section: Option<&Section>,
+        get: impl Fn(&Section) -> Option<T>,
+    ) -> Option<T> {
+        section.and_then(&get).or_else(|| get(&self.defaults))
     }
 
     fn entries<'a>(&'a self, target: &Target<'a>) -> Entries<'a> {
@@ -173,10 +183,7 @@ impl<'a> Resolved<'a> {
         certainty: Certainty,
     ) -> Directive<'a> {
         self.decide_as(rule, outcome, certainty, |section| {
-            let said = section
-                .and_then(|section| section.too_complex)
-                .or(self.policy.defaults.too_complex);
-            match said {
+            match self.policy.setting(section, |it| it.too_complex) {
                 Some(TooComplex::Warn) => Action::Warn,
                 Some(TooComplex::Deny) | None => Action::Deny,
             }
@@ -274,18 +281,15 @@ impl<'a> Resolved<'a> {
 
     /// What the file says.
     fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
-        section
-            .and_then(|section| section.action(rule, outcome))
-            .or_else(|| self.policy.defaults.action(rule, outcome))
+        self.policy
+            .setting(section, |it| it.action(rule, outcome))
             .unwrap_or(built_in(outcome))
     }
 
     /// What may be done about findings of that certainty.
     fn at_most(&self, section: Option<&Section>, certainty: Certainty) -> Action {
-        section
-            .and_then(|section| section.certainty.get(&certainty))
-            .or_else(|| self.policy.defaults.certainty.get(&certainty))
-            .copied()
+        self.policy
+            .setting(section, |it| it.certainty.get(&certainty).copied())
             .unwrap_or(at_most(certainty))
     }
 
@@ -293,9 +297,8 @@ impl<'a> Resolved<'a> {
     /// what is wrong.
     pub fn existing(&self) -> Existing {
         let existing_in = |section: Option<&Section>| {
-            section
-                .and_then(|section| section.existing)
-                .or(self.policy.defaults.existing)
+            self.policy
+                .setting(section, |it| it.existing)
                 .unwrap_or(Existing::Deny)
         };
         (self.possible.iter())
@@ -310,9 +313,7 @@ impl<'a> Resolved<'a> {
 
     /// A controller would undo a fix and retry a refused object forever.
     fn softened(&self, section: Option<&Section>, action: Action) -> Action {
-        let controlled = section
-            .and_then(|section| section.controlled)
-            .or(self.policy.defaults.controlled);
+        let controlled = self.policy.setting(section, |it| it.controlled);
         match action {
             Action::Deny | Action::Fix
                 if self.target.controlled && controlled != Some(Controlled::Judge) =>
@@ -327,8 +328,7 @@ impl<'a> Resolved<'a> {
         self.object
             .remedy
             .or(self.namespace.remedy)
-            .or_else(|| self.entry.and_then(|entry| entry.remedy))
-            .or(self.policy.defaults.remedy)
+            .or_else(|| self.policy.setting(self.entry, |it| it.remedy))
             .unwrap_or_default()
     }
 }

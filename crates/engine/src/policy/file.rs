@@ -45,7 +45,7 @@ static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
-    defaults: Defaults,
+    defaults: Section,
     nodes: Option<Nodes>,
     namespaces: Vec<Entry>,
     exemptions: Vec<Spanned<Exempt>>,
@@ -56,21 +56,7 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Fencing {
-    accounts: Vec<Account>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Defaults {
-    outcomes: BTreeMap<Outcome, Action>,
-    rules: BTreeMap<Rule, Action>,
-    remedy: Option<RemedyChoice>,
-    overrides: Option<Overrides>,
-    controlled: Option<Controlled>,
-    existing: Option<Existing>,
-    #[serde(rename = "too-complex")]
-    too_complex: Option<TooComplex>,
-    certainty: BTreeMap<Certainty, Action>,
+    accounts: Vec<AccountGlob>,
 }
 
 #[derive(Deserialize)]
@@ -79,8 +65,8 @@ struct Entry {
     r#match: Spanned<Match>,
     #[serde(default)]
     outcomes: BTreeMap<Outcome, Action>,
-    #[serde(default)]
-    rules: BTreeMap<Rule, Action>,
+    #[serde(default, deserialize_with = "actions")]
+    rules: BTreeMap<&'static str, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
@@ -95,7 +81,7 @@ struct Entry {
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
 struct Match {
-    names: Vec<Pattern>,
+    names: Vec<Glob>,
     selector: Selector,
 }
 
@@ -127,11 +113,11 @@ enum Comparison {
 #[serde(deny_unknown_fields)]
 struct Exempt {
     #[serde(default)]
-    namespaces: Vec<Pattern>,
+    namespaces: Vec<Glob>,
     #[serde(default)]
     kinds: Vec<Kind>,
     #[serde(default)]
-    names: Vec<Pattern>,
+    names: Vec<Glob>,
     #[serde(default)]
     rules: Vec<Rule>,
     reason: Reason,
@@ -162,12 +148,10 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-struct Pattern(Glob);
-
-impl<'de> Deserialize<'de> for Pattern {
+impl<'de> Deserialize<'de> for Glob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let pattern = Text::deserialize(deserializer)?;
-        Glob::new(&pattern).map(Self).ok_or_else(|| {
+        Self::new(&pattern).ok_or_else(|| {
             D::Error::custom(format_args!(
                 "no object can be called \"{pattern}\"; names are lower case letters, digits, \"-\" and \".\", \
                  and here \"*\" stands for any text and \"?\" for one character"
@@ -176,12 +160,10 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-struct Account(AccountGlob);
-
-impl<'de> Deserialize<'de> for Account {
+impl<'de> Deserialize<'de> for AccountGlob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let pattern = Text::deserialize(deserializer)?;
-        AccountGlob::new(&pattern).map(Self).ok_or_else(|| {
+        Self::new(&pattern).ok_or_else(|| {
             D::Error::custom(format_args!(
                 "\"{pattern}\" names no account; give the whole name of a user or service account, \
                  as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
@@ -212,14 +194,12 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
     let read = read.unwrap_or_default();
     let built_in = Policy::default();
     Ok(Policy {
-        defaults: built_in.defaults.overlaid(read.defaults.into()),
+        defaults: built_in.defaults.overlaid(read.defaults),
         nodes: read.nodes.unwrap_or(built_in.nodes),
         namespaces: each(read.namespaces, |entry| namespace_entry(entry, file))?,
         exemptions: each(read.exemptions, |entry| exemption(entry, file))?,
         provisioners: provisioners(read.provisioners, file)?,
-        fencing_accounts: (read.fencing.accounts.into_iter())
-            .map(|Account(account)| account)
-            .collect(),
+        fencing_accounts: read.fencing.accounts,
     })
 }
 
@@ -230,30 +210,11 @@ fn each<T, U>(
     entries.into_iter().map(convert).collect()
 }
 
-impl From<Defaults> for Section {
-    fn from(read: Defaults) -> Self {
-        Self {
-            outcomes: read.outcomes,
-            rules: actions(read.rules),
-            remedy: read.remedy,
-            overrides: read.overrides,
-            controlled: read.controlled,
-            existing: read.existing,
-            too_complex: read.too_complex,
-            certainty: read.certainty,
-        }
-    }
-}
-
-fn actions(rules: BTreeMap<Rule, Action>) -> BTreeMap<&'static str, Action> {
-    rules
-        .into_iter()
-        .map(|(Rule(code), action)| (code, action))
-        .collect()
-}
-
-fn globs(patterns: Vec<Pattern>) -> Vec<Glob> {
-    patterns.into_iter().map(|Pattern(glob)| glob).collect()
+pub(super) fn actions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<&'static str, Action>, D::Error> {
+    let rules = BTreeMap::<Rule, Action>::deserialize(deserializer)?.into_iter();
+    Ok(rules.map(|(Rule(code), action)| (code, action)).collect())
 }
 
 fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyError> {
@@ -271,7 +232,7 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
         .into_iter()
         .map(|expression| requirement(expression, file));
     let namespaces = NamespaceMatch {
-        names: globs(names),
+        names,
         requirements: labels.chain(expressions).collect::<Result<_, _>>()?,
     };
     if namespaces.names.is_empty() && namespaces.requirements.is_empty() {
@@ -283,7 +244,7 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
         namespaces,
         section: Section {
             outcomes: entry.outcomes,
-            rules: actions(entry.rules),
+            rules: entry.rules,
             remedy: entry.remedy,
             overrides: entry.overrides,
             controlled: entry.controlled,
@@ -338,9 +299,9 @@ fn exemption(read: Spanned<Exempt>, file: &str) -> Result<Exemption, PolicyError
     }
     Ok(Exemption {
         line: place.line(),
-        namespaces: globs(exempt.namespaces),
+        namespaces: exempt.namespaces,
         kinds: exempt.kinds.into_iter().map(|Kind(kind)| kind).collect(),
-        names: globs(exempt.names),
+        names: exempt.names,
         rules: exempt.rules.into_iter().map(|Rule(code)| code).collect(),
         reason: exempt.reason.0,
     })

@@ -15,6 +15,8 @@ mod overrides;
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 pub use crate::analysis::NodeAssumption as Nodes;
 pub(crate) use action::Overrides;
 pub use action::{Action, RemedyChoice};
@@ -163,14 +165,17 @@ const fn at_most(certainty: Certainty) -> Action {
 }
 
 /// What one section of the file says; `None` and missing keys leave it to the wider one.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Section {
     outcomes: BTreeMap<Outcome, Action>,
+    #[serde(deserialize_with = "file::actions")]
     rules: BTreeMap<&'static str, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
     existing: Option<Existing>,
+    #[serde(rename = "too-complex")]
     too_complex: Option<TooComplex>,
     certainty: BTreeMap<Certainty, Action>,
 }

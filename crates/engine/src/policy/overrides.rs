@@ -33,62 +33,46 @@ pub enum OverrideSource<'a> {
 
 /// An override that is not honoured, and why: a sentence to warn with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PassedOver<'a> {
+pub struct PassedOver<'a> {
+    /// Where the override stands.
+    pub source: OverrideSource<'a>,
+    /// Why it is not honoured.
+    pub(super) why: Why<'a>,
+}
+
+impl PassedOver<'_> {
+    /// Whether nothing is left of the overrides of its source.
+    pub fn ends_override(&self) -> bool {
+        matches!(
+            self.why,
+            Why::Forbidden
+                | Why::ReasonMissing { .. }
+                | Why::PlaceholderReason { .. }
+                | Why::Expired { .. }
+                | Why::UnreadableEnd { .. }
+        )
+    }
+}
+
+/// Why an override is not honoured. Keys, values and ends are as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Why<'a> {
     /// The policy file does not allow overrides from there.
-    Forbidden {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-    },
+    Forbidden,
     /// Nothing says why the override is there.
-    ReasonMissing {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// Its key.
-        key: &'static str,
-    },
+    ReasonMissing { key: &'static str },
     /// The reason is that of the command that was printed, which says none.
-    PlaceholderReason {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// Its key.
-        key: &'static str,
-    },
+    PlaceholderReason { key: &'static str },
     /// The override has ended.
-    Expired {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// Its end, as written.
-        until: &'a str,
-    },
+    Expired { until: &'a str },
     /// Nobody can tell when the override ends.
-    UnreadableEnd {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// Its end, as written.
-        until: &'a str,
-    },
+    UnreadableEnd { until: &'a str },
     /// The value is none of the words known for the key.
-    UnknownValue {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// Its key.
-        key: &'static str,
-        /// Its value, as written.
-        value: &'a str,
-    },
+    UnknownValue { key: &'static str, value: &'a str },
     /// An entry of the `ignore` list is not a rule.
-    UnknownRule {
-        /// Where the override stands.
-        source: OverrideSource<'a>,
-        /// The entry, as written.
-        rule: &'a str,
-    },
+    UnknownRule { rule: &'a str },
     /// The policy chooses namespaces by label, and this one's labels are not known.
-    LabelsUnknown {
-        /// The namespace.
-        namespace: &'a str,
-    },
+    LabelsUnknown { namespace: &'a str },
 }
 
 impl fmt::Display for OverrideSource<'_> {
@@ -102,55 +86,51 @@ impl fmt::Display for OverrideSource<'_> {
 
 impl fmt::Display for PassedOver<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Forbidden { source } => write!(
-                f,
-                "{source}multi-attach-guard.dev keys are ignored: the policy forbids overrides here."
+        self.source.fmt(f)?;
+        match &self.why {
+            Why::Forbidden => f.write_str(
+                "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
             ),
-            Self::ReasonMissing { source, key } => {
-                write!(
-                    f,
-                    "{source}{key} is ignored: add {} to say why.",
-                    keys::REASON
-                )
+            Why::ReasonMissing { key } => {
+                write!(f, "{key} is ignored: add {} to say why.", keys::REASON)
             }
-            Self::PlaceholderReason { source, key } => write!(
+            Why::PlaceholderReason { key } => write!(
                 f,
-                "{source}{key} is ignored: {} is still the example.",
+                "{key} is ignored: {} is still the example.",
                 keys::REASON
             ),
-            Self::Expired { source, until } => write!(
+            Why::Expired { until } => write!(
                 f,
-                "{source}multi-attach-guard.dev keys are ignored: {} was {}.",
+                "multi-attach-guard.dev keys are ignored: {} was {}.",
                 keys::UNTIL,
                 short(until)
             ),
-            Self::UnreadableEnd { source, until } => write!(
+            Why::UnreadableEnd { until } => write!(
                 f,
-                "{source}{}: \"{}\" is no date or RFC 3339 time, so the keys are ignored.",
+                "{}: \"{}\" is no date or RFC 3339 time, so the keys are ignored.",
                 keys::UNTIL,
                 short(until)
             ),
-            Self::UnknownValue { source, key, value } => {
+            Why::UnknownValue { key, value } => {
                 let known: &[&str] = match *key {
                     keys::ACTION => &Action::ALL.map(Action::name),
                     _ => &RemedyChoice::ALL.map(RemedyChoice::name),
                 };
-                write!(f, "{source}{key}: \"{}\" is not ", short(value))?;
+                write!(f, "{key}: \"{}\" is not ", short(value))?;
                 match nearest(value.trim(), known) {
                     Some(meant) => write!(f, "known; did you mean \"{meant}\"?"),
                     None => write!(f, "{}.", list(known, "or")),
                 }
             }
-            Self::UnknownRule { source, rule } => {
+            Why::UnknownRule { rule } => {
                 let shown = short(rule);
-                write!(f, "{source}{}: there is no rule \"{shown}\"", keys::IGNORE)?;
+                write!(f, "{}: there is no rule \"{shown}\"", keys::IGNORE)?;
                 match nearest(rule, &codes::ALL) {
                     Some(meant) => write!(f, "; did you mean \"{meant}\"?"),
                     None => f.write_str("."),
                 }
             }
-            Self::LabelsUnknown { namespace } => write!(
+            Why::LabelsUnknown { namespace } => write!(
                 f,
                 "The labels of namespace {namespace} are not known: where policy entries ask for labels, the strictest holds."
             ),
@@ -167,16 +147,12 @@ fn short(value: &str) -> Cow<'_, str> {
 }
 
 /// Why an override that holds until then does not count at `now`; `None` where it does.
-fn ended<'a>(
-    source: OverrideSource<'a>,
-    until: &'a str,
-    now: Option<Timestamp>,
-) -> Option<PassedOver<'a>> {
+fn ended(until: &str, now: Option<Timestamp>) -> Option<Why<'_>> {
     match end(until) {
-        None => Some(PassedOver::UnreadableEnd { source, until }),
+        None => Some(Why::UnreadableEnd { until }),
         Some(end) => now
             .filter(|now| *now >= end)
-            .map(|_| PassedOver::Expired { source, until }),
+            .map(|_| Why::Expired { until }),
     }
 }
 
@@ -255,17 +231,16 @@ impl<'a> Honoured<'a> {
         if values == [None; 3] {
             return Self::default();
         }
-        if !allowed {
-            passed_over.push(PassedOver::Forbidden { source });
-            return Self::default();
-        }
-
         let until = get(keys::UNTIL).map(str::trim);
-        if let Some(ended) = until.and_then(|until| ended(source, until, now)) {
-            passed_over.push(ended);
+        let why = if allowed {
+            until.and_then(|until| ended(until, now))
+        } else {
+            Some(Why::Forbidden)
+        };
+        if let Some(why) = why {
+            passed_over.push(PassedOver { source, why });
             return Self::default();
         }
-
         let reason = get(keys::REASON).map(str::trim);
         let reason = reason.filter(|it| is_said(it)).unwrap_or_default();
         Self::explained(source, values, reason, passed_over)
@@ -279,21 +254,20 @@ impl<'a> Honoured<'a> {
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let on_object = source == OverrideSource::Object;
+        let mut whys = Vec::new();
         let mut with_reason = |needed: bool, key| {
             let lacks = match reason {
-                "" => PassedOver::ReasonMissing { source, key },
-                it if keys::PLACEHOLDERS.contains(&it) => {
-                    PassedOver::PlaceholderReason { source, key }
-                }
+                "" => Why::ReasonMissing { key },
+                reason if keys::PLACEHOLDERS.contains(&reason) => Why::PlaceholderReason { key },
                 _ => return true,
             };
             if needed {
-                passed_over.push(lacks);
+                whys.push(lacks);
             }
             !needed
         };
         let mut unknown = Vec::new();
-        let mut known = |key, value| unknown.push(PassedOver::UnknownValue { source, key, value });
+        let mut known = |key, value| unknown.push(Why::UnknownValue { key, value });
 
         // A Namespace is set up by whoever runs the cluster, often with labels,
         // which cannot hold a sentence: there only silence has to be explained.
@@ -315,13 +289,14 @@ impl<'a> Honoured<'a> {
         let ignore = ignore
             .filter(|_| with_reason(true, keys::IGNORE))
             .unwrap_or_default();
-        passed_over.append(&mut unknown);
-        passed_over.extend(
-            entries(ignore)
-                .filter(|rule| codes::find(rule).is_none())
-                .map(|rule| PassedOver::UnknownRule { source, rule })
+        whys.append(&mut unknown);
+        let rules = entries(ignore).filter(|rule| codes::find(rule).is_none());
+        whys.extend(
+            rules
+                .map(|rule| Why::UnknownRule { rule })
                 .take(MOST_UNKNOWN),
         );
+        passed_over.extend(whys.into_iter().map(|why| PassedOver { source, why }));
         Self {
             action,
             remedy,

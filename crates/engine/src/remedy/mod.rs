@@ -91,7 +91,7 @@ impl Remedy {
 }
 
 /// Every remedy, the one with the least side effects first.
-pub const REMEDIES: [Remedy; 4] = [
+pub static REMEDIES: [Remedy; 4] = [
     drop_leftover::REMEDY,
     recreate::REMEDY,
     zero_surge::REMEDY,
@@ -100,8 +100,7 @@ pub const REMEDIES: [Remedy; 4] = [
 
 /// The remedy of that name.
 pub fn named(name: &str) -> Option<&'static Remedy> {
-    static ALL: [Remedy; 4] = REMEDIES;
-    ALL.iter().find(|remedy| remedy.name == name)
+    REMEDIES.iter().find(|remedy| remedy.name == name)
 }
 
 /// The remedy to take for a hazard of `rule` where nobody chose one. `pods` is

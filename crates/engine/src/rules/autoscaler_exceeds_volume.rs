@@ -42,7 +42,6 @@ use super::{On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
-use crate::model::workload::Workload;
 
 pub(super) const RULE: Rule = Rule {
     code: "autoscaler-exceeds-volume",
@@ -84,10 +83,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let Some(autoscaler) = analysis.highest_autoscaler() else {
         return;
     };
-    let scaled = Workload {
-        replicas: autoscaler.most(workload.replicas),
-        ..workload.clone()
-    };
+    let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
     found.extend(find(
         // With the volumes as they are taken to be, where they are not known.
         &Analysis {

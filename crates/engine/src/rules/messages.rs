@@ -9,7 +9,7 @@ use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::metadata::is_name;
-use crate::model::workload::WorkloadKind;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::storage::ClassModes;
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
@@ -251,6 +251,14 @@ pub(super) fn names<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Vec<Te
     volumes.map(|volume| volume.shown_name().clone()).collect()
 }
 
+/// The workloads, each once, by name.
+pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
+    let mut names: Vec<String> = workloads.iter().map(|it| it.shown()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The field that says how many pods a workload has.
 pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
     match kind {
@@ -364,12 +372,12 @@ pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<St
                     ClassModes::from_annotations(|key| class.metadata.annotations.get(key))
                         .unwrap_or_default(),
                 );
-            capability.confidence().is_firm()
+            capability.confidence.is_firm()
                 && capability
-                    .granted()
+                    .granted
                     .is_some_and(|modes| modes.contains(AccessMode::ReadWriteMany))
                 // Copied through without a check, so it proves nothing.
-                && capability.node_local() == crate::storage::NodeLocal::No
+                && capability.node_local == crate::storage::NodeLocal::No
         })
         .map(|class| &class.metadata.name);
     let first = names.min()?;

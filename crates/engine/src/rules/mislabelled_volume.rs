@@ -108,7 +108,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             let is_given = claim
                 .spec
                 .access_modes
-                .is_subset(given.granted().unwrap_or_default());
+                .is_subset(given.granted.unwrap_or_default());
             (is_given && is_never_attached(claim.spec.access_modes, class.driver(), facts))
                 .then_some(ByDriver::NeverAttached)
         }

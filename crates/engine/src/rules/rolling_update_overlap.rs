@@ -95,10 +95,12 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         // Affinity keeps the new pods unscheduled until the old ones are gone, and
         // with them the attachment: no different from Recreate.
         Some(_) if !deadlocks && analysis.placement.affinity.rollouts => return,
-        Some(moved) => of_move(analysis, moved, room, deadlocks),
+        Some(moved) => moving(analysis, moved, room, deadlocks),
         None if deadlocks => deadlock(analysis, room),
         None => delay(analysis),
     };
+    hazard.field_path = strategies::field(analysis.workload).to_owned();
+    hazard.volumes = messages::names(analysis.exclusive());
     hazard.advice.push_str(&messages::shared_class(analysis));
     found.push(hazard);
 }
@@ -139,8 +141,6 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         ""
     };
     Hazard {
-        field_path: strategies::field(analysis.workload).to_owned(),
-        volumes: messages::names(analysis.exclusive()),
         what: format!(
             "{} and {}; {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
             messages::volumes(analysis.exclusive()),
@@ -171,12 +171,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
 }
 
 /// The hazard of an update that moves pods which are otherwise kept on one node.
-fn of_move(
-    analysis: &Analysis<'_>,
-    moved: &PlacementChange,
-    room: Room,
-    deadlocks: bool,
-) -> Hazard {
+fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlocks: bool) -> Hazard {
     let (old_pods, new_pods, moves) = match moved.from {
         Places::Apart => (
             "the old pods may be on",
@@ -195,44 +190,37 @@ fn of_move(
         moved.from,
         moved.to
     );
+    let claim = messages::first_of(analysis.exclusive());
+    let certainty = match moved.from {
+        // Its revision may differ in something else.
+        Places::OfEarlier => Certainty::Assumed,
+        _ => Certainty::Verified,
+    };
+    if !deadlocks {
+        return Hazard {
+            certainty,
+            what: format!("{seen}, where it waits for the volume until the old pod is gone."),
+            advice: "Nothing breaks.".to_owned(),
+            brief: format!("{claim}: the new pod moves, and waits until the old one is gone"),
+            ..RULE.hazard(Outcome::Delay)
+        };
+    }
     let when = match analysis.workload.kind {
         WorkloadKind::StatefulSet => "",
         _ => ", before the pods move or with the same update",
     };
-    let claim = messages::first_of(analysis.exclusive());
-    let (outcome, what, advice, brief) = if deadlocks {
-        (
-            Outcome::Deadlock,
-            format!(
-                "{seen}; {}, so the rollout can never finish.",
-                strategies::order(analysis.workload, room)
-            ),
-            format!("{}{when}.", strategies::stop_first(analysis.workload)),
-            format!(
-                "{claim}: {moves}; {}",
-                strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
-            ),
-        )
-    } else {
-        (
-            Outcome::Delay,
-            format!("{seen}, where it waits for the volume until the old pod is gone."),
-            "Nothing breaks.".to_owned(),
-            format!("{claim}: the new pod moves, and waits until the old one is gone"),
-        )
-    };
     Hazard {
-        certainty: match moved.from {
-            // Its revision may differ in something else.
-            Places::OfEarlier => Certainty::Assumed,
-            _ => Certainty::Verified,
-        },
-        field_path: strategies::field(analysis.workload).to_owned(),
-        volumes: messages::names(analysis.exclusive()),
-        what,
-        advice,
-        brief,
-        ..RULE.hazard(outcome)
+        certainty,
+        what: format!(
+            "{seen}; {}, so the rollout can never finish.",
+            strategies::order(analysis.workload, room)
+        ),
+        advice: format!("{}{when}.", strategies::stop_first(analysis.workload)),
+        brief: format!(
+            "{claim}: {moves}; {}",
+            strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
+        ),
+        ..RULE.hazard(Outcome::Deadlock)
     }
 }
 
@@ -242,8 +230,6 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         .into_iter()
         .any(|claim| !users::all_others(analysis, claim).is_empty());
     Hazard {
-        field_path: strategies::field(analysis.workload).to_owned(),
-        volumes: messages::names(analysis.exclusive()),
         what: format!(
             "{} and {}; a new pod on another node waits for the volume until the old pod {}.",
             messages::volumes(analysis.exclusive()),

@@ -153,13 +153,9 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> bool {
 }
 
 fn replicas<'a>(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash<'a>> {
-    // Affinity is no help to a DaemonSet, whose pods are bound to their nodes.
-    let together = match analysis.workload.kind {
-        WorkloadKind::DaemonSet => analysis.placement.one_node.is_some(),
-        _ => analysis.pins_replicas(),
-    };
     let pods = analysis.pods();
-    (pods > 1 && (is_refused_on_one_node(driver) || !together)).then_some(Clash::Replicas(pods))
+    let clash = is_refused_on_one_node(driver) || !analysis.holds_replicas_together();
+    (pods > 1 && clash).then_some(Clash::Replicas(pods))
 }
 
 fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash<'a>> {
@@ -297,10 +293,7 @@ impl Scene {
 
     fn of_others(analysis: &Analysis<'_>, volume: &UsedVolume, others: &[&Workload]) -> Self {
         let passing = analysis.workload.ends() && others.iter().all(|it| it.ends());
-        let name = |it: &&Workload| it.shown();
-        let mut names: Vec<String> = others.iter().map(name).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names = messages::names_of(others);
         Self {
             outcome: if passing {
                 Outcome::Delay

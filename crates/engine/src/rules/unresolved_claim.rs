@@ -311,7 +311,11 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             "is a disk of {driver} that nothing attaches (attachRequired: false), and nothing else is known to keep a second node from writing to it"
         ),
     };
-    let advice = match missing {
+    (format!("{claim} {seen}"), advice(missing, partial))
+}
+
+fn advice(missing: &Missing, partial: bool) -> &'static str {
+    match missing {
         Missing::Claim(Absence::NotSynced)
         | Missing::Class(_, Absence::NotSynced)
         | Missing::DefaultClass(Absence::NotSynced)
@@ -333,6 +337,5 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         Missing::SecondNode(_) => {
             "Let one pod at a time use it, or say under `provisioners` in the policy what the driver does."
         }
-    };
-    (format!("{claim} {seen}"), advice)
+    }
 }

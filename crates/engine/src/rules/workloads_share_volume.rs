@@ -151,14 +151,15 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     }
     Some(Hazard {
         what: format!(
-            "{} and belongs to Pod {}, whose generic ephemeral volume it is; {WAITS}.",
+            "{} and belongs to Pod {}, whose generic ephemeral volume it is; {}.",
             messages::volumes(std::iter::once(volume)),
-            owner.name
+            owner.name,
+            WAITS.consequence,
         ),
         advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
         brief: format!(
-            "claim \"{claim}\" belongs to Pod {}; {ONE_RUNS}",
-            owner.name
+            "claim \"{claim}\" belongs to Pod {}; {}",
+            owner.name, WAITS.brief
         ),
         ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
@@ -181,13 +182,12 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         let apart = users::apart_of(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;
-    let passing = workload.ends() && other.ends();
-    let other = other.shown();
-    let (outcome, waits) = if passing {
-        (Outcome::Delay, WAITS_FOR_THE_END)
+    let fate = if workload.ends() && other.ends() {
+        &WAITS_FOR_THE_END
     } else {
-        (Outcome::Stuck, WAITS)
+        &WAITS
     };
+    let (other, waits) = (other.shown(), fate.consequence);
     Some(Hazard {
         what: format!(
             "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {waits}.",
@@ -195,10 +195,10 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         ),
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
-            "claim \"{claim}\" is the same disk as claim \"{}\"; {ONE_RUNS}",
-            named.name
+            "claim \"{claim}\" is the same disk as claim \"{}\"; {}",
+            named.name, WAITS.brief
         ),
-        ..hazard(analysis, volume, claim, outcome)
+        ..hazard(analysis, volume, claim, fate.outcome)
     })
 }
 
@@ -211,96 +211,117 @@ fn hazard(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str, outcome: Ou
     }
 }
 
-const WAITS: &str = "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs";
-const WAITS_FOR_THE_END: &str =
-    "on another node the later one waits with a Multi-Attach error until the first one has run";
-const ONE_RUNS: &str = "on different nodes, only one of them can run";
+/// What happens to the later one of two workloads.
+struct Fate {
+    outcome: Outcome,
+    consequence: &'static str,
+    brief: &'static str,
+}
+
+const NEVER_STARTS: Fate = Fate {
+    outcome: Outcome::Stuck,
+    consequence: "one pod in the whole cluster may use it, so the later one stays Pending",
+    brief: "one of them never starts",
+};
+
+const WAITS: Fate = Fate {
+    outcome: Outcome::Stuck,
+    consequence: "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs",
+    brief: "on different nodes, only one of them can run",
+};
+
+const WAITS_FOR_THE_END: Fate = Fate {
+    outcome: Outcome::Delay,
+    consequence: "on another node the later one waits with a Multi-Attach error until the first one has run",
+    brief: "on different nodes, one waits for the other",
+};
 
 fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
-    let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
-    let mut apart: Vec<_> = match volume.attach_constraint {
-        AttachConstraint::SinglePod => users::others(analysis, claim),
+    match volume.attach_constraint {
+        AttachConstraint::SinglePod => one_pod(analysis, volume, claim),
         AttachConstraint::Exclusive { .. } => {
-            if let Some(hazard) = blocked(analysis, volume, claim) {
-                return Some(hazard);
-            }
-            users::apart(analysis, claim, volume)
+            blocked(analysis, volume, claim).or_else(|| apart(analysis, volume, claim))
         }
-        AttachConstraint::Free | AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => {
-            return None;
-        }
-    };
-    let workload = analysis.workload;
-    if !single_pod {
-        let (mut visits, mut rest) = (Vec::new(), Vec::new());
-        for other in apart {
-            match users::visit(analysis, other, volume) {
-                Some(visit) => visits.push(visit),
-                None => rest.push(other),
-            }
-        }
-        let in_passing = |it: &&Workload| it.ends() && users::comes_and_goes(workload);
-        if let Some(visit) = visits.first()
-            && rest.iter().all(in_passing)
-        {
-            return Some(visiting(analysis, volume, claim, visit));
-        }
-        apart = rest;
+        AttachConstraint::Free | AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => None,
     }
+}
+
+/// Others that use a volume for one pod in the whole cluster.
+fn one_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let others = users::others(analysis, claim);
     // Workloads that run to completion wait for each other and then run.
-    let passing = workload.ends() && apart.iter().all(|it| it.ends());
-    if passing && single_pod {
+    if analysis.workload.ends() && others.iter().all(|other| other.ends()) {
         return None;
     }
-    let shown = |other: &&Workload| other.shown();
-    let first = shown(apart.first()?);
-    let mut others: Vec<String> = apart.iter().map(shown).collect();
-    others.sort_unstable();
-    others.dedup();
-    let (outcome, consequence, brief) = if single_pod {
-        (
-            Outcome::Stuck,
-            "one pod in the whole cluster may use it, so the later one stays Pending",
-            "one of them never starts",
-        )
-    } else if passing {
-        (
-            Outcome::Delay,
-            WAITS_FOR_THE_END,
-            "on different nodes, one waits for the other",
-        )
+    Some(Hazard {
+        advice: "Give each workload a claim of its own, or use another access mode.".to_owned(),
+        ..used_by(analysis, volume, claim, &others, &NEVER_STARTS, "")?
+    })
+}
+
+/// Others whose pods may be on other nodes.
+fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let (mut visits, mut apart) = (Vec::new(), Vec::new());
+    for other in users::apart(analysis, claim, volume) {
+        match users::visit(analysis, other, volume) {
+            Some(visit) => visits.push(visit),
+            None => apart.push(other),
+        }
+    }
+    let in_passing = |other: &&Workload| other.ends() && users::comes_and_goes(workload);
+    if let Some(visit) = visits.first()
+        && apart.iter().all(in_passing)
+    {
+        return Some(visiting(analysis, volume, claim, visit));
+    }
+    if apart.is_empty() {
+        return None;
+    }
+    let fate = if workload.ends() && apart.iter().all(|other| other.ends()) {
+        &WAITS_FOR_THE_END
     } else {
-        (Outcome::Stuck, WAITS, ONE_RUNS)
+        &WAITS
     };
     let pair = pair(analysis, claim, &apart);
     let certainty = match pair {
-        Some((follower, leader))
-            if !single_pod && is_led_by_chance(follower, leader, &apart, analysis) =>
-        {
+        Some((follower, leader)) if is_led_by_chance(follower, leader, &apart, analysis) => {
             Certainty::Assumed
         }
         _ => Certainty::Verified,
     };
     let (led_astray, way) = match pair {
-        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis),
-        _ => (String::new(), together(analysis, claim, &apart)),
+        Some((follower, leader)) => follow(follower, leader, claim, analysis),
+        None => (String::new(), together(analysis, claim, &apart)),
     };
     Some(Hazard {
         certainty,
-        excess: i64::try_from(others.len()).unwrap_or(i64::MAX),
+        advice: format!("{way}, {OWN_CLAIM}.{}", messages::shared_class(analysis)),
+        ..used_by(analysis, volume, claim, &apart, fate, &led_astray)?
+    })
+}
+
+/// The hazard of a claim that `others` use too, which affinity may have led astray.
+fn used_by(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    claim: &str,
+    others: &[&Workload],
+    fate: &Fate,
+    led_astray: &str,
+) -> Option<Hazard> {
+    let first = others.first()?.shown();
+    let names = messages::names_of(others);
+    Some(Hazard {
+        excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
         what: format!(
-            "{} and is also used by {}; {led_astray}{consequence}.",
+            "{} and is also used by {}; {led_astray}{}.",
             messages::volumes(std::iter::once(volume)),
-            messages::some(others),
+            messages::some(names),
+            fate.consequence,
         ),
-        advice: if single_pod {
-            "Give each workload a claim of its own, or use another access mode.".to_owned()
-        } else {
-            let class = messages::shared_class(analysis);
-            format!("{way}, {OWN_CLAIM}.{class}")
-        },
-        brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
-        ..hazard(analysis, volume, claim, outcome)
+        brief: format!("claim \"{claim}\" is also used by {first}; {}", fate.brief),
+        ..hazard(analysis, volume, claim, fate.outcome)
     })
 }
 
@@ -327,10 +348,11 @@ const MOST_COMPARED: usize = 32;
 /// Others that can never be on one node with the workload, although they would have to.
 fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    let others = users::others(analysis, claim);
-    let others = others.into_iter().take(MOST_COMPARED);
-    let mut others = others.filter(|other| !(workload.ends() && other.ends()));
-    let (leader, follower, obstacle) = others.find_map(|other| {
+    let others = users::others(analysis, claim).into_iter();
+    let mut others = others
+        .take(MOST_COMPARED)
+        .filter(|other| !(workload.ends() && other.ends()));
+    let (other, follower, leader, obstacle) = others.find_map(|other| {
         let (follower, leader) = if users::comes_and_goes(workload) {
             (workload, other)
         } else {
@@ -339,51 +361,10 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
         let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
         let follows = || affinity::strays(follower, leader, facts).is_some();
         (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
-            .then_some((leader, follower, obstacle))
+            .then_some((other, follower, leader, obstacle))
     })?;
-    let (leads, follows) = (leader.shown(), follower.shown());
-    let (why, way) = match &obstacle {
-        Obstacle::HostPort(port) => (
-            format!("both use host port {port}, so no node takes both"),
-            "Let one of them use another host port or none".to_owned(),
-        ),
-        Obstacle::AntiAffinity { of_first } => {
-            let (owner, off) = if *of_first {
-                (&leads, &follows)
-            } else {
-                (&follows, &leads)
-            };
-            (
-                format!("the required anti-affinity of {owner} keeps {off} off its nodes"),
-                format!("Take that anti-affinity off {owner}"),
-            )
-        }
-        Obstacle::Device(device) => (
-            format!("no node has enough {device} for both"),
-            format!("Let one of them run without {device}"),
-        ),
-        Obstacle::Nodes(NoNode::Taints) => (
-            format!("{follows} follows {leads}, but does not tolerate the taints of its nodes"),
-            format!(
-                "Give {}{}",
-                pods_of(follower),
-                needs(follower, leader, &obstacle)
-            ),
-        ),
-        Obstacle::Nodes(NoNode::Contradiction | NoNode::Unknown) => (
-            format!("{follows} follows {leads}, but no node is eligible for both"),
-            format!(
-                "Give {}{}",
-                pods_of(follower),
-                needs(follower, leader, &obstacle)
-            ),
-        ),
-    };
-    let other = if users::comes_and_goes(workload) {
-        leads
-    } else {
-        follows
-    };
+    let (why, way) = around(&obstacle, follower, leader);
+    let other = other.shown();
     Some(Hazard {
         certainty: match obstacle {
             Obstacle::Nodes(NoNode::Unknown) => Certainty::Assumed,
@@ -399,6 +380,46 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
     })
 }
 
+/// What keeps the two apart, and the way around it.
+fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (String, String) {
+    let (leads, follows) = (leader.shown(), follower.shown());
+    match obstacle {
+        Obstacle::HostPort(port) => (
+            format!("both use host port {port}, so no node takes both"),
+            "Let one of them use another host port or none".to_owned(),
+        ),
+        Obstacle::AntiAffinity { of_first } => {
+            let (owner, off) = if *of_first {
+                (leads, follows)
+            } else {
+                (follows, leads)
+            };
+            (
+                format!("the required anti-affinity of {owner} keeps {off} off its nodes"),
+                format!("Take that anti-affinity off {owner}"),
+            )
+        }
+        Obstacle::Device(device) => (
+            format!("no node has enough {device} for both"),
+            format!("Let one of them run without {device}"),
+        ),
+        Obstacle::Nodes(no_node) => {
+            let lacks = match no_node {
+                NoNode::Taints => "does not tolerate the taints of its nodes",
+                NoNode::Contradiction | NoNode::Unknown => "no node is eligible for both",
+            };
+            (
+                format!("{follows} follows {leads}, but {lacks}"),
+                format!(
+                    "Give {}{}",
+                    pods_of(follower),
+                    needs(follower, leader, obstacle)
+                ),
+            )
+        }
+    }
+}
+
 /// A Job or bare pod that is where the volume is, or may be.
 fn visiting(
     analysis: &Analysis<'_>,
@@ -412,56 +433,48 @@ fn visiting(
     } else {
         &visitor_name
     };
-    let meanwhile = format!("while it runs, {host_name} can restart");
-    let (outcome, certainty, seen, advice, brief) = match visit {
-        Visit::Beside | Visit::ToTheVolume(_) => {
-            let (start, only) = match visit {
-                Visit::ToTheVolume(node) => (
-                    format!("{visitor_name} starts at once on node {node}, where the volume is"),
-                    format!("on {node} only"),
-                ),
-                _ => (
-                    format!("{visitor_name} starts where {host_name} is"),
-                    "on that node only".to_owned(),
-                ),
-            };
-            let advice = if visitor.ends() {
-                "Nothing breaks."
-            } else {
-                "Delete it when it is no longer needed."
-            };
-            (
-                Outcome::Delay,
-                Certainty::Verified,
-                format!("{start}; {meanwhile} {only}"),
-                advice.to_owned(),
-                format!("while {visitor_name} runs, {host_name} can restart {only}"),
-            )
-        }
-        Visit::To(node) => {
-            let (_, way) = follow(visitor, host, claim, analysis);
-            (
-                Outcome::Stuck,
-                Certainty::Assumed,
-                format!(
-                    "{visitor_name} goes to node {node}: if the volume is on another one, it waits for as long as {host_name} runs, and {meanwhile} on {node} only"
-                ),
-                format!("{way}, {OWN_CLAIM}."),
-                format!(
-                    "{visitor_name} starts only if the volume is on {node}, as {host_name} uses it"
-                ),
-            )
-        }
+    let (start, only) = match visit {
+        Visit::Beside => (
+            format!("{visitor_name} starts where {host_name} is;"),
+            "on that node only".to_owned(),
+        ),
+        Visit::ToTheVolume(node) => (
+            format!("{visitor_name} starts at once on node {node}, where the volume is;"),
+            format!("on {node} only"),
+        ),
+        Visit::To(node) => (
+            format!(
+                "{visitor_name} goes to node {node}: if the volume is on another one, it waits for as long as {host_name} runs, and"
+            ),
+            format!("on {node} only"),
+        ),
+    };
+    let what = format!(
+        "{} and is also used by {other}; {start} while it runs, {host_name} can restart {only}.",
+        messages::volumes(std::iter::once(volume)),
+    );
+    if let Visit::To(node) = visit {
+        let (_, way) = follow(visitor, host, claim, analysis);
+        return Hazard {
+            certainty: Certainty::Assumed,
+            what,
+            advice: format!("{way}, {OWN_CLAIM}."),
+            brief: format!(
+                "{visitor_name} starts only if the volume is on {node}, as {host_name} uses it"
+            ),
+            ..hazard(analysis, volume, claim, Outcome::Stuck)
+        };
+    }
+    let advice = if visitor.ends() {
+        "Nothing breaks."
+    } else {
+        "Delete it when it is no longer needed."
     };
     Hazard {
-        certainty,
-        what: format!(
-            "{} and is also used by {other}; {seen}.",
-            messages::volumes(std::iter::once(volume)),
-        ),
-        advice,
-        brief,
-        ..hazard(analysis, volume, claim, outcome)
+        what,
+        advice: advice.to_owned(),
+        brief: format!("while {visitor_name} runs, {host_name} can restart {only}"),
+        ..hazard(analysis, volume, claim, Outcome::Delay)
     }
 }
 
@@ -591,21 +604,73 @@ fn keep_beside(
     strays: &[&Workload],
     analysis: &Analysis<'_>,
 ) -> String {
-    let (they, leading) = (pods_of(follower), pods_of(leader));
+    let they = pods_of(follower);
     let found_too: Vec<String> = std::iter::once(&follower)
         .chain(strays)
-        .filter(|it| marks.is_subset(&it.template.labels))
-        .map(|it| pods_of(it))
+        .filter(|other| marks.is_subset(&other.template.labels))
+        .map(|other| pods_of(other))
         .collect();
     let few = (1..=MOST_LABELS).contains(&marks.iter().count());
-    let labels = marks.iter().map(|(key, value)| format!("{key}={value}"));
-    let labels = labels.collect::<Vec<_>>().join(",");
+    let finds_the_leader_alone = few && found_too.is_empty();
     let is_pod = follower.kind == WorkloadKind::Pod;
+    let more = besides_affinity(follower, leader, analysis);
+    if finds_the_leader_alone && is_pod {
+        return pod_beside(follower, leader, marks, &more, analysis);
+    }
+    let labels = joined(marks, "=", ",");
     let run = if is_pod { "it runs" } else { "they run" };
+    let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
+    if finds_the_leader_alone {
+        return format!("Give {to} {labels}{more}, so that {run} where the volume is");
+    }
+    let why = if few {
+        format!(" ({labels} is also on {})", messages::some(found_too))
+    } else {
+        String::new()
+    };
+    format!(
+        "Give {} a label that no other pods have{why}, and {to} that label{more}, so that {run} where the volume is",
+        pods_of(leader)
+    )
+}
+
+/// The affinity of a bare pod as it is written, as nothing makes a new pod from a template.
+fn pod_beside(
+    follower: &Workload,
+    leader: &Workload,
+    marks: &Labels,
+    more: &str,
+    analysis: &Analysis<'_>,
+) -> String {
+    let terms = joined(marks, ": ", ", ");
+    let how = if affinity::same(follower, analysis.workload) {
+        "Give it".to_owned()
+    } else {
+        format!("Delete {}, or make it again with", pods_of(follower))
+    };
+    let ends = if follower.ends() {
+        ""
+    } else {
+        "`restartPolicy: Never` and "
+    };
+    format!(
+        "{how} {ends}`affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchLabels: {{{terms}}}}}, topologyKey: {HOSTNAME}}}]}}}}`{more}; or let it wait until {} has stopped",
+        leader.shown()
+    )
+}
+
+/// The labels as a text, with `is` between key and value.
+fn joined(labels: &Labels, is: &str, between: &str) -> String {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| format!("{key}{is}{value}"));
+    labels.collect::<Vec<_>>().join(between)
+}
+
+/// What `follower` needs or gives up besides, as a part of a sentence or an empty text.
+fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<'_>) -> String {
     let mut more = match obstacle(leader, follower, None, analysis.facts) {
-        Some(nodes @ Obstacle::Nodes(_)) => {
-            format!(" and{}", needs(follower, leader, &nodes))
-        }
+        Some(nodes @ Obstacle::Nodes(_)) => format!(" and{}", needs(follower, leader, &nodes)),
         _ => match tolerations_of(follower, leader) {
             Some(tolerations) => format!(" and {tolerations}"),
             None => String::new(),
@@ -614,37 +679,7 @@ fn keep_beside(
     if let Some(node) = &follower.template.node_name {
         more.push_str(&format!(", in place of nodeName {node}"));
     }
-    if few && found_too.is_empty() && is_pod {
-        let terms = marks.iter().map(|(key, value)| format!("{key}: {value}"));
-        let terms = terms.collect::<Vec<_>>().join(", ");
-        let how = if affinity::same(follower, analysis.workload) {
-            "Give it".to_owned()
-        } else {
-            format!("Delete {they}, or make it again with")
-        };
-        let ends = if follower.ends() {
-            ""
-        } else {
-            "`restartPolicy: Never` and "
-        };
-        return format!(
-            "{how} {ends}`affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchLabels: {{{terms}}}}}, topologyKey: {HOSTNAME}}}]}}}}`{more}; or let it wait until {} has stopped",
-            leader.shown()
-        );
-    }
-    let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
-    if few && found_too.is_empty() {
-        format!("Give {to} {labels}{more}, so that {run} where the volume is")
-    } else {
-        let why = if few {
-            format!(" ({labels} is also on {})", messages::some(found_too))
-        } else {
-            String::new()
-        };
-        format!(
-            "Give {leading} a label that no other pods have{why}, and {to} that label{more}, so that {run} where the volume is"
-        )
-    }
+    more
 }
 
 /// What the pods of `follower` need besides affinity to get to the nodes of `leader`, as a part

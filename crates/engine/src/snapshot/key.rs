@@ -22,9 +22,14 @@ impl<'a> ObjectKey<'a> {
         }
     }
 
+    /// As [`Self::global`], with the object's name.
+    pub(super) fn cluster(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+        Self::global(kind, &metadata.name)
+    }
+
     /// The key of an object in a namespace. In files, an object may have a prefix in place of
     /// a name, which then identifies it.
-    pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+    pub(super) fn namespaced(kind: ObjectKind, metadata: &'a Metadata) -> Self {
         Self {
             kind,
             namespace: &metadata.namespace,

@@ -16,11 +16,11 @@ use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::Workload;
 
-/// Declares the types that are stored.
+/// Declares the types that are stored, each with the scope and the kind of its objects.
 macro_rules! stored {
-    ($($kind:ident)*) => {
+    ($($kind:ident($it:ident): $scope:ident $object_kind:expr,)*) => {
         /// An object, reduced to what decides about other objects. Cloning it is cheap.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "each variant holds what its name says")]
@@ -36,6 +36,21 @@ macro_rules! stored {
                     _ => false,
                 }
             }
+
+            /// What identifies the object.
+            pub fn key(&self) -> ObjectKey<'_> {
+                match self {
+                    $(Self::$kind($it) => ObjectKey::$scope($object_kind, &$it.metadata),)*
+                }
+            }
+
+            /// `None` for scales, which decide about no other object.
+            fn shared(object: Object) -> Option<Self> {
+                Some(match object {
+                    $(Object::$kind(object) => Self::$kind(Arc::new(object)),)*
+                    Object::Scale(_) => return None,
+                })
+            }
         }
 
         $(impl Typed for $kind {
@@ -50,8 +65,18 @@ macro_rules! stored {
 }
 
 stored! {
-    Workload Claim Volume StorageClass CsiDriver Node Namespace Autoscaler Lease
-    RuntimeClass VolumeAttachment CsiNode
+    Workload(it): namespaced ObjectKind::Workload(it.kind),
+    Claim(it): namespaced ObjectKind::Claim,
+    Volume(it): cluster ObjectKind::Volume,
+    StorageClass(it): cluster ObjectKind::StorageClass,
+    CsiDriver(it): cluster ObjectKind::CsiDriver,
+    Node(it): cluster ObjectKind::Node,
+    Namespace(it): cluster ObjectKind::Namespace,
+    Autoscaler(it): namespaced it.kind.object_kind(),
+    Lease(it): namespaced ObjectKind::Lease,
+    RuntimeClass(it): cluster ObjectKind::RuntimeClass,
+    VolumeAttachment(it): cluster ObjectKind::VolumeAttachment,
+    CsiNode(it): cluster ObjectKind::CsiNode,
 }
 
 /// A type of object that can be stored.
@@ -74,21 +99,7 @@ impl StoredObject {
         if let Object::Node(node) = &mut object {
             node.spec.out_of_service = false;
         }
-        Some(match object {
-            Object::Workload(workload) => Self::Workload(Arc::new(workload)),
-            Object::Claim(claim) => Self::Claim(Arc::new(claim)),
-            Object::Volume(volume) => Self::Volume(Arc::new(volume)),
-            Object::StorageClass(class) => Self::StorageClass(Arc::new(class)),
-            Object::CsiDriver(driver) => Self::CsiDriver(Arc::new(driver)),
-            Object::CsiNode(node) => Self::CsiNode(Arc::new(node)),
-            Object::Node(node) => Self::Node(Arc::new(node)),
-            Object::Namespace(namespace) => Self::Namespace(Arc::new(namespace)),
-            Object::Autoscaler(autoscaler) => Self::Autoscaler(Arc::new(autoscaler)),
-            Object::Lease(lease) => Self::Lease(Arc::new(lease)),
-            Object::RuntimeClass(class) => Self::RuntimeClass(Arc::new(class)),
-            Object::VolumeAttachment(attachment) => Self::VolumeAttachment(Arc::new(attachment)),
-            Object::Scale(_) => return None,
-        })
+        Self::shared(object)
     }
 
     /// Whether it may decide about other objects. The owner does instead of an object whose owner
@@ -102,36 +113,12 @@ impl StoredObject {
     /// may not be watched.
     pub(super) fn is_owned(&self) -> bool {
         let owner = Workload::of(self).and_then(Workload::judged_owner);
-        owner.is_some_and(WorkloadKind::is_built_in)
+        owner.is_some_and(|(kind, _)| kind.is_built_in())
     }
 
     /// The object's kind.
     pub fn kind(&self) -> ObjectKind {
         self.key().kind
-    }
-
-    /// What identifies the object.
-    pub fn key(&self) -> ObjectKey<'_> {
-        match self {
-            Self::Workload(it) => ObjectKey::of(ObjectKind::Workload(it.kind), &it.metadata),
-            Self::Claim(it) => ObjectKey::of(ObjectKind::Claim, &it.metadata),
-            Self::Volume(it) => ObjectKey::global(ObjectKind::Volume, &it.metadata.name),
-            Self::StorageClass(it) => {
-                ObjectKey::global(ObjectKind::StorageClass, &it.metadata.name)
-            }
-            Self::CsiDriver(it) => ObjectKey::global(ObjectKind::CsiDriver, &it.metadata.name),
-            Self::CsiNode(it) => ObjectKey::global(ObjectKind::CsiNode, &it.metadata.name),
-            Self::Node(it) => ObjectKey::global(ObjectKind::Node, &it.metadata.name),
-            Self::Namespace(it) => ObjectKey::global(ObjectKind::Namespace, &it.metadata.name),
-            Self::Autoscaler(it) => ObjectKey::of(it.kind.object_kind(), &it.metadata),
-            Self::Lease(it) => ObjectKey::of(ObjectKind::Lease, &it.metadata),
-            Self::RuntimeClass(it) => {
-                ObjectKey::global(ObjectKind::RuntimeClass, &it.metadata.name)
-            }
-            Self::VolumeAttachment(it) => {
-                ObjectKey::global(ObjectKind::VolumeAttachment, &it.metadata.name)
-            }
-        }
     }
 
     /// Calls `add` with every key under which the object is in the index.

@@ -380,10 +380,7 @@ impl<'a> View<'a> {
     /// selector does not match, and replace most of what is not of their template. What is left
     /// is an owner that does not use the claim, and keeps what does.
     fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
-        let Some((kind, controller)) = workload
-            .judged_owner()
-            .zip(workload.metadata.controller.as_ref())
-        else {
+        let Some((kind, controller)) = workload.judged_owner() else {
             return false;
         };
         if !kind.is_built_in() {
@@ -422,8 +419,7 @@ impl<'a> View<'a> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
         };
-        let kind =
-            WorkloadKind::from_name(&source.kind).filter(|kind| kind.group() == source.group())?;
+        let kind = WorkloadKind::find(&source.kind, source.group())?;
         let source = self.workload(kind, &workload.metadata.namespace, &source.name);
         let template = &source.found()?.template;
         Some(Cow::Owned(Workload {
@@ -435,10 +431,7 @@ impl<'a> View<'a> {
     /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
     /// is known.
     pub(crate) fn owner_is_judged(&self, workload: &Workload) -> bool {
-        let Some((kind, controller)) = workload
-            .judged_owner()
-            .zip(workload.metadata.controller.as_ref())
-        else {
+        let Some((kind, controller)) = workload.judged_owner() else {
             return false;
         };
         let is_known = || {

@@ -13,14 +13,24 @@ use crate::model::claim::Claim;
 /// taken into account.
 #[derive(Clone, Debug)]
 pub(crate) struct Capability<'c> {
-    volume_mode: VolumeMode,
-    entry: Option<&'c Entry>,
-    granted: Option<AccessModes>,
-    possible: Option<AccessModes>,
-    confidence: Confidence,
-    rwop: Rwop,
-    node_local: NodeLocal,
-    conditions: Vec<(&'c Condition, ConditionState)>,
+    /// The volume mode this is about.
+    pub(super) volume_mode: VolumeMode,
+    /// The catalog's entry; `None` if the provisioner is in no catalog.
+    pub(super) entry: Option<&'c Entry>,
+    /// What the class gives as it stands; `None`: not known, empty: it cannot
+    /// make volumes of this mode.
+    pub(crate) granted: Option<AccessModes>,
+    /// What it could give at most, with every condition met; `None`: not known.
+    pub(super) possible: Option<AccessModes>,
+    /// How sure the two lists are.
+    pub(crate) confidence: Confidence,
+    /// What speaks for or against ReadWriteOncePod.
+    pub(super) rwop: Rwop,
+    /// Whether the data lives on one node.
+    pub(crate) node_local: NodeLocal,
+    /// Every condition of the provisioner and whether it holds; empty where the
+    /// modes are stated.
+    pub(super) conditions: Vec<(&'c Condition, ConditionState)>,
 }
 
 /// Whether the data of a class lives on one node.
@@ -207,48 +217,6 @@ impl<'c> Capability<'c> {
             self.conditions.clear();
         }
         self
-    }
-
-    /// The volume mode this is about.
-    pub(super) const fn volume_mode(&self) -> VolumeMode {
-        self.volume_mode
-    }
-
-    /// The catalog's entry; `None` if the provisioner is in no catalog.
-    pub(super) const fn entry(&self) -> Option<&'c Entry> {
-        self.entry
-    }
-
-    /// What the class gives as it stands; `None`: not known, empty: it cannot
-    /// make volumes of this mode.
-    pub(crate) const fn granted(&self) -> Option<AccessModes> {
-        self.granted
-    }
-
-    /// What it could give at most, with every condition met; `None`: not known.
-    pub(super) const fn possible(&self) -> Option<AccessModes> {
-        self.possible
-    }
-
-    /// How sure the two lists are.
-    pub(crate) const fn confidence(&self) -> Confidence {
-        self.confidence
-    }
-
-    /// What speaks for or against ReadWriteOncePod.
-    pub(super) const fn rwop(&self) -> Rwop {
-        self.rwop
-    }
-
-    /// Whether the data lives on one node.
-    pub(crate) const fn node_local(&self) -> NodeLocal {
-        self.node_local
-    }
-
-    /// Every condition of the provisioner and whether it holds; empty where the
-    /// modes are stated.
-    pub(super) fn conditions(&self) -> &[(&'c Condition, ConditionState)] {
-        &self.conditions
     }
 }
 

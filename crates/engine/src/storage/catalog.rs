@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::entry::{Entry, RawEntry};
+use super::entry::Entry;
 use super::glob::Glob;
 use crate::model::Text;
 
@@ -29,7 +29,7 @@ pub struct Catalog {
 
 #[derive(Deserialize)]
 struct RawCatalog {
-    provisioners: HashMap<Text, RawEntry>,
+    provisioners: HashMap<Text, Entry>,
 }
 
 impl Catalog {
@@ -55,8 +55,9 @@ impl Catalog {
             exact: hashbrown::HashMap::with_capacity(raw.provisioners.len()),
             globs: Vec::new(),
         };
-        for (name, entry) in raw.provisioners {
-            catalog.put(entry.named(name));
+        for (name, mut entry) in raw.provisioners {
+            entry.name = name;
+            catalog.put(entry);
         }
         Ok(catalog)
     }

@@ -29,10 +29,18 @@ pub(super) struct Claimant {
 
 /// One condition of a catalog entry and what it brings about.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "RawCondition")]
+#[serde(deny_unknown_fields)]
 pub(super) struct Condition {
     /// What must hold.
     pub(super) when: When,
+    #[serde(default, deserialize_with = "modes::exact")]
+    filesystem_add: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    filesystem_set: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    block_add: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    block_set: Option<AccessModes>,
     /// Whether the volumes are bound to one node then; `None`: as without the condition.
     pub(super) node_local: Option<bool>,
     /// Whether such volumes carry the node affinity that keeps pods there; `None`: as
@@ -44,8 +52,6 @@ pub(super) struct Condition {
     pub(super) second_use: Option<SecondUse>,
     /// A sentence to show if the condition holds.
     pub(super) note: Option<Text>,
-    filesystem: Effect,
-    block: Effect,
 }
 
 /// What a met condition does to the modes of one volume mode: `set` replaces
@@ -66,7 +72,8 @@ impl Effect {
 }
 
 /// What a condition looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawWhen")]
 pub(super) enum When {
     /// A parameter of the StorageClass.
     Parameter {
@@ -127,10 +134,14 @@ pub(super) enum ConditionState {
 
 impl Condition {
     /// What the condition does to volumes of this mode once met.
-    pub(super) const fn effect(&self, mode: VolumeMode) -> Effect {
-        match mode {
-            VolumeMode::Filesystem => self.filesystem,
-            VolumeMode::Block => self.block,
+    pub(super) fn effect(&self, mode: VolumeMode) -> Effect {
+        let (add, set) = match mode {
+            VolumeMode::Filesystem => (self.filesystem_add, self.filesystem_set),
+            VolumeMode::Block => (self.block_add, self.block_set),
+        };
+        Effect {
+            add: add.unwrap_or_default(),
+            set,
         }
     }
 
@@ -255,31 +266,6 @@ impl fmt::Display for Test {
     }
 }
 
-/// A condition as `catalog.yaml` writes it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCondition {
-    when: RawWhen,
-    #[serde(default, deserialize_with = "modes::exact")]
-    filesystem_add: Option<AccessModes>,
-    #[serde(default, deserialize_with = "modes::exact")]
-    filesystem_set: Option<AccessModes>,
-    #[serde(default, deserialize_with = "modes::exact")]
-    block_add: Option<AccessModes>,
-    #[serde(default, deserialize_with = "modes::exact")]
-    block_set: Option<AccessModes>,
-    #[serde(default)]
-    node_local: Option<bool>,
-    #[serde(default)]
-    pv_node_affinity: Option<bool>,
-    #[serde(default)]
-    reach: Option<Reach>,
-    #[serde(default)]
-    second_use: Option<SecondUse>,
-    #[serde(default)]
-    note: Option<Text>,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawWhen {
@@ -303,29 +289,6 @@ struct RawWhen {
 #[serde(rename_all = "kebab-case")]
 enum ClaimPart {
     DataSource,
-}
-
-impl TryFrom<RawCondition> for Condition {
-    type Error = String;
-
-    fn try_from(raw: RawCondition) -> Result<Self, String> {
-        Ok(Self {
-            when: raw.when.try_into()?,
-            node_local: raw.node_local,
-            pv_node_affinity: raw.pv_node_affinity,
-            reach: raw.reach,
-            second_use: raw.second_use,
-            note: raw.note,
-            filesystem: Effect {
-                add: raw.filesystem_add.unwrap_or_default(),
-                set: raw.filesystem_set,
-            },
-            block: Effect {
-                add: raw.block_add.unwrap_or_default(),
-                set: raw.block_set,
-            },
-        })
-    }
 }
 
 impl TryFrom<RawWhen> for When {

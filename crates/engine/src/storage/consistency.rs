@@ -31,7 +31,6 @@ struct Provenance {
     examples: Vec<String>,
     basis: Basis,
     sources: Vec<String>,
-    #[serde(default)]
     read: Option<String>,
 }
 

@@ -29,9 +29,7 @@ pub struct Listed {
 struct Raw {
     title: Text,
     kind: Text,
-    #[serde(default)]
     replaced_by: Option<Text>,
-    #[serde(default)]
     sharing: Option<Text>,
     #[serde(default)]
     sources: Vec<Text>,

@@ -26,11 +26,9 @@ pub struct ProvisionerOverride {
     #[serde(default, deserialize_with = "modes::exact")]
     pub block: Option<AccessModes>,
     /// Whether its volumes are attached; a live CSIDriver object still wins.
-    #[serde(default)]
     pub attach_required: Option<bool>,
     /// Whether its volumes live on one node and carry the node affinity that
     /// keeps pods there.
-    #[serde(default)]
     pub node_local: Option<bool>,
 }
 

@@ -73,12 +73,12 @@ impl ClassSummary {
         };
         let filesystem = capability(VolumeMode::Filesystem);
         let block = capability(VolumeMode::Block);
-        let entry = filesystem.entry();
+        let entry = filesystem.entry;
         let mut notes: Vec<Text> = entry
             .and_then(|entry| entry.note.clone())
             .into_iter()
             .collect();
-        for (condition, state) in filesystem.conditions().iter().chain(block.conditions()) {
+        for (condition, state) in filesystem.conditions.iter().chain(&block.conditions) {
             if let (ConditionState::Met, Some(note)) = (state, &condition.note)
                 && !notes.contains(note)
             {
@@ -95,7 +95,7 @@ impl ClassSummary {
             provisioner: class.provisioner.clone(),
             title: entry.map(|entry| entry.title.clone()),
             attach: attach.text(),
-            node_local: filesystem.node_local().text(),
+            node_local: filesystem.node_local.text(),
             filesystem: ModeSummary::of(&filesystem),
             block: ModeSummary::of(&block),
             notes,
@@ -106,8 +106,8 @@ impl ClassSummary {
 impl ModeSummary {
     fn of(capability: &Capability<'_>) -> Self {
         let mut conditional: Vec<ConditionalModes> = Vec::new();
-        let granted = capability.granted().unwrap_or_default();
-        let open = capability.possible().unwrap_or_default().minus(granted);
+        let granted = capability.granted.unwrap_or_default();
+        let open = capability.possible.unwrap_or_default().minus(granted);
         for mode in open.iter() {
             let modes = AccessModes::of(&[mode]);
             let Some(condition) = capability.hint(modes) else {
@@ -122,9 +122,9 @@ impl ModeSummary {
             }
         }
         Self {
-            modes: capability.granted(),
+            modes: capability.granted,
             conditional,
-            confidence: capability.granted().map(|_| capability.confidence().text()),
+            confidence: capability.granted.map(|_| capability.confidence.text()),
         }
     }
 }

@@ -42,12 +42,12 @@ impl Capability<'_> {
     /// Each mode is judged separately, as the external-provisioner validates each separately.
     pub(crate) fn judge(&self, requested: AccessModes) -> Support {
         let granted = self
-            .granted()
+            .granted
             .map(|granted| granted.union(self.granted_on_request(requested)));
         if requested.is_subset(granted.unwrap_or_default()) {
             return Support::Supported;
         }
-        let (Some(granted), Some(possible)) = (granted, self.possible()) else {
+        let (Some(granted), Some(possible)) = (granted, self.possible) else {
             return Support::Unknown;
         };
         let mut missing = requested.minus(granted);
@@ -55,7 +55,7 @@ impl Capability<'_> {
         // list of a volume mode that is refused altogether.
         let pod = AccessModes::of(&[AccessMode::ReadWriteOncePod]);
         if pod.is_subset(missing) && !possible.is_empty() && !pod.is_subset(possible) {
-            match self.rwop() {
+            match self.rwop {
                 Rwop::Refused => {}
                 Rwop::UnsupportedByVendor if missing == pod => {
                     return Support::Unproven {
@@ -69,35 +69,34 @@ impl Capability<'_> {
         if missing.is_empty() {
             return Support::Supported;
         }
+        self.shortfall(missing, missing.minus(possible))
+    }
+
+    /// Why the modes are missing, of which no condition grants those `outside`.
+    fn shortfall(&self, missing: AccessModes, outside: AccessModes) -> Support {
+        let unproven = |hint| Support::Unproven {
+            modes: missing,
+            hint,
+        };
         let hint = self.hint(missing);
-        if !self.confidence().is_firm() {
-            let hint = match hint {
-                Some(hint) => format!("{hint} ({})", self.confidence().text()),
-                None => self.confidence().text().to_owned(),
-            };
-            return Support::Unproven {
-                modes: missing,
-                hint,
-            };
+        if !self.confidence.is_firm() {
+            let confidence = self.confidence.text();
+            return unproven(hint.map_or_else(
+                || confidence.to_owned(),
+                |hint| format!("{hint} ({confidence})"),
+            ));
         }
-        let outside = missing.minus(possible);
-        match hint {
-            Some(hint) if outside.is_empty() => {
-                // What no object shows may be so; what the objects show is known.
-                let visible = missing.minus(self.grants_unseen());
-                if visible.is_empty() {
-                    Support::Unproven {
-                        modes: missing,
-                        hint,
-                    }
-                } else {
-                    Support::NotAsConfigured {
-                        hint: self.hint(visible).unwrap_or(hint),
-                        modes: visible,
-                    }
-                }
-            }
-            _ => Support::Refused { modes: outside },
+        let Some(hint) = hint.filter(|_| outside.is_empty()) else {
+            return Support::Refused { modes: outside };
+        };
+        // What no object shows may be so; what the objects show is known.
+        let visible = missing.minus(self.grants_unseen());
+        if visible.is_empty() {
+            return unproven(hint);
+        }
+        Support::NotAsConfigured {
+            hint: self.hint(visible).unwrap_or(hint),
+            modes: visible,
         }
     }
 
@@ -106,12 +105,12 @@ impl Capability<'_> {
         if self.is_set() {
             return AccessModes::EMPTY;
         }
-        self.conditions()
+        self.conditions
             .iter()
             .filter(
                 |(condition, _)| matches!(condition.when, When::ClaimAsks(mode) if requested.contains(mode)),
             )
-            .map(|(condition, _)| condition.effect(self.volume_mode()).add)
+            .map(|(condition, _)| condition.effect(self.volume_mode).add)
             .fold(AccessModes::EMPTY, AccessModes::union)
     }
 
@@ -119,13 +118,13 @@ impl Capability<'_> {
     /// condition holds.
     fn grants_unseen(&self) -> AccessModes {
         let is_set = self.is_set();
-        self.conditions()
+        self.conditions
             .iter()
             .filter(|(_, state)| {
                 matches!(state, ConditionState::Hidden | ConditionState::UpToClaim)
             })
             .map(|(condition, _)| {
-                let effect = condition.effect(self.volume_mode());
+                let effect = condition.effect(self.volume_mode);
                 if is_set {
                     effect.set.unwrap_or_default()
                 } else {
@@ -137,8 +136,8 @@ impl Capability<'_> {
 
     /// Whether a condition that holds says what is given, so that nothing adds to it.
     fn is_set(&self) -> bool {
-        self.conditions().iter().any(|(condition, state)| {
-            *state == ConditionState::Met && condition.effect(self.volume_mode()).set.is_some()
+        self.conditions.iter().any(|(condition, state)| {
+            *state == ConditionState::Met && condition.effect(self.volume_mode).set.is_some()
         })
     }
 
@@ -147,8 +146,8 @@ impl Capability<'_> {
     pub(super) fn hint(&self, missing: AccessModes) -> Option<String> {
         let mut ruled_out = Vec::new();
         let mut needed = Vec::new();
-        for (condition, state) in self.conditions() {
-            let effect = condition.effect(self.volume_mode());
+        for (condition, state) in &self.conditions {
+            let effect = condition.effect(self.volume_mode);
             match state {
                 ConditionState::Met => {
                     if effect.set.is_some_and(|set| !missing.is_subset(set)) {

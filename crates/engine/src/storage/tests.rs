@@ -168,7 +168,7 @@ fn provisioners_can_do_what_is_said_of_them() {
             ),
             (&case.hint, hint.unwrap_or_default()),
             (&case.reach, format!("{reach:?}")),
-            (&case.node_local, format!("{:?}", capability.node_local())),
+            (&case.node_local, format!("{:?}", capability.node_local)),
             (&case.attach, format!("{attach:?}")),
         ] {
             if said.as_ref().is_some_and(|said| *said != found) {

@@ -5,7 +5,6 @@ use crate::model::node::NodeSelector;
 use crate::model::object::Object;
 use crate::model::pod::PodAffinityTerm;
 use crate::model::selector::{LabelSelector, Requirement};
-use crate::policy::Action;
 use crate::rules::{Certainty, Hazard, Outcome, codes};
 
 /// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
@@ -47,8 +46,7 @@ impl Evaluation<'_> {
         });
         if !self.is_to_blame() {
             for finding in &mut verdict.findings {
-                finding.action = finding.action.max(Action::Warn);
-                finding.lowered = None;
+                finding.only_warn();
             }
         }
         verdict.too_complex = true;

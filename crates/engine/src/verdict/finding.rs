@@ -173,9 +173,13 @@ impl Finding {
     pub fn assume(&mut self, condition: &str) {
         self.certainty = Certainty::Assumed;
         self.brief = supposed(&self.brief, condition);
-        if matches!(self.action, Action::Deny | Action::Fix) {
-            self.action = Action::Warn;
-        }
+        self.action = self.action.max(Action::Warn);
+    }
+
+    /// Warns at most, whatever annotations say.
+    pub(super) fn only_warn(&mut self) {
+        self.action = self.action.max(Action::Warn);
+        self.lowered = None;
     }
 
     /// Whether its remedies change the pod template.

@@ -17,11 +17,8 @@ struct Operator {
     kind: Text,
     group: Text,
     makes: Text,
-    #[serde(default)]
     strategy: Option<Text>,
-    #[serde(default)]
     replicas: Option<Text>,
-    #[serde(default)]
     volumes: Option<Text>,
     /// For readers of the file.
     #[serde(rename = "source")]

@@ -26,8 +26,7 @@ fn is_service_account(account: &str) -> bool {
 fn can_own(owner: &Controller) -> bool {
     let group = owner.group();
     let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
-    let kind = WorkloadKind::from_name(&owner.kind);
-    !is_built_in || kind.is_some_and(|kind| kind.group() == group)
+    !is_built_in || WorkloadKind::find(&owner.kind, group).is_some()
 }
 
 /// Kubernetes' own API groups with a dot.
@@ -77,12 +76,9 @@ impl Evaluation<'_> {
         if is_control_plane(&account) {
             return true;
         }
-        let kind =
-            WorkloadKind::from_name(&owner.kind).filter(|kind| kind.group() == owner.group());
-        let there = kind.map(|kind| {
-            let view = self.facts.view;
-            view.workload(kind, &metadata.namespace, &owner.name)
-        });
+        let view = self.facts.view;
+        let kind = WorkloadKind::find(&owner.kind, owner.group());
+        let there = kind.map(|kind| view.workload(kind, &metadata.namespace, &owner.name));
         match there {
             Some(Lookup::Found(there)) => !there.metadata.uid.contradicts(owner.uid),
             Some(Lookup::Absent) => false,

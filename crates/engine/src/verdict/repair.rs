@@ -43,7 +43,6 @@ impl<'a> Judged<'a> {
         let chosen = self.chosen(hazard, choice);
         let rest = REMEDIES
             .iter()
-            .filter_map(|remedy| remedy::named(remedy.name))
             .filter(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
         chosen
             .into_iter()

@@ -7,7 +7,6 @@ use crate::analysis::{Analysis, Facts};
 use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::policy::Action;
 use crate::rules::{Hazard, Outcome, Scaling, judge_scaling, judge_workload};
 
 /// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
@@ -43,13 +42,10 @@ impl Evaluation<'_> {
         {
             return Verdict::default();
         }
-        let Some(kind) = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)
-            .filter(|kind| kind.group() == autoscaler.spec.scale_target_ref.group())
-        else {
-            return Verdict::default();
-        };
-        let target = &autoscaler.spec.scale_target_ref.name;
-        let Some(workload) = self.scalable(kind, &metadata.namespace, target) else {
+        let target = &autoscaler.spec.scale_target_ref;
+        let kind = WorkloadKind::find(&target.kind, target.group());
+        let workload = kind.and_then(|it| self.scalable(it, &metadata.namespace, &target.name));
+        let Some(workload) = workload else {
             return Verdict::default();
         };
         let workload = &*workload;
@@ -59,9 +55,7 @@ impl Evaluation<'_> {
             Some(autoscaler),
         );
         let before = match self.review.old {
-            Some(Object::Autoscaler(old))
-                if old.spec.scale_target_ref.name == autoscaler.spec.scale_target_ref.name =>
-            {
+            Some(Object::Autoscaler(old)) if old.spec.scale_target_ref.name == target.name => {
                 self.scaled(workload, old.most(workload.replicas), Some(old))
             }
             _ => Vec::new(),
@@ -77,8 +71,7 @@ impl Evaluation<'_> {
                 let mut verdict = self.plain(&hazards, resolved);
                 for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
                     if !existing_violations::is_new(hazard, &before) {
-                        finding.action = finding.action.max(Action::Warn);
-                        finding.lowered = None;
+                        finding.only_warn();
                     }
                 }
                 verdict
@@ -111,10 +104,7 @@ impl Evaluation<'_> {
         }
         // The request knows better than a cache how many replicas there are.
         let current = match self.review.old {
-            Some(Object::Scale(old)) => Workload {
-                replicas: old.spec.replicas,
-                ..Workload::clone(workload)
-            },
+            Some(Object::Scale(old)) => workload.with_replicas(old.spec.replicas),
             _ => Workload::clone(workload),
         };
         let mut hazards = self.scaled(&current, scale.spec.replicas, None);
@@ -134,8 +124,7 @@ impl Evaluation<'_> {
                 // An autoscaler did not write the workload, and would try again forever.
                 if self.is_from_a_service_account() {
                     for finding in verdict.findings.iter_mut().skip(asked) {
-                        finding.action = finding.action.max(Action::Warn);
-                        finding.lowered = None;
+                        finding.only_warn();
                     }
                 }
                 verdict
@@ -146,10 +135,7 @@ impl Evaluation<'_> {
     /// What the rollouts of the first pods of `workload` will come to: a start is judged like a
     /// new object, as one without pods was not.
     fn of_a_start(&self, workload: &Workload, replicas: i64) -> Vec<Hazard> {
-        let started = Workload {
-            replicas,
-            ..workload.clone()
-        };
+        let started = workload.with_replicas(replicas);
         let mut hazards = judge_workload(&Analysis::of(&started, None, self.facts));
         hazards.retain(|hazard| hazard.outcome == Outcome::Deadlock);
         hazards
@@ -162,10 +148,7 @@ impl Evaluation<'_> {
         replicas: i64,
         autoscaler: Option<&Autoscaler>,
     ) -> Vec<Hazard> {
-        let scaled = Workload {
-            replicas,
-            ..workload.clone()
-        };
+        let scaled = workload.with_replicas(replicas);
         judge_scaling(&Scaling {
             analysis: Analysis::of(&scaled, None, self.facts),
             before: workload.replicas,

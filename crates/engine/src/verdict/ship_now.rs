@@ -21,7 +21,7 @@ pub(super) struct ShipNow {
     cost: &'static str,
 }
 
-const CHANGES: [ShipNow; 2] = [
+static CHANGES: [ShipNow; 2] = [
     ShipNow {
         replicas: None,
         patch: RECREATE_ONCE,
@@ -67,7 +67,6 @@ impl Evaluation<'_> {
         old: &Workload,
         decisions: &Decisions<'_>,
     ) -> Option<&'static ShipNow> {
-        static ALL: [ShipNow; CHANGES.len()] = CHANGES;
         if workload.kind != WorkloadKind::Deployment
             || workload.strategy != old.strategy
             || workload.replicas > old.replicas
@@ -94,6 +93,6 @@ impl Evaluation<'_> {
                     .iter()
                     .all(|hazard| decisions.of(hazard).action != Action::Deny)
         };
-        ALL.iter().find(passes)
+        CHANGES.iter().find(passes)
     }
 }

@@ -46,6 +46,7 @@ impl Evaluation<'_> {
         }
         let existing = self.existing(&capped, previous, &hazards);
         let controlled = self.owner_is_real(&workload.metadata);
+        let owner = workload.metadata.controller.as_deref();
         self.with_policy(
             &workload.metadata,
             workload.kind.name(),
@@ -55,46 +56,51 @@ impl Evaluation<'_> {
                     resolved,
                     existing: &existing,
                     mode: self.review.mode,
-                    owner: workload
-                        .metadata
-                        .controller
-                        .as_deref()
-                        .filter(|_| controlled),
+                    owner: owner.filter(|_| controlled),
                     ship_now: OnceCell::new(),
                 };
-                let needs_document = match self.review.mode {
-                    Mode::Judge => false,
-                    Mode::Propose | Mode::Repair { .. } => true,
-                    Mode::Admit => hazards
-                        .iter()
-                        .any(|hazard| decisions.of(hazard).action == Action::Fix),
-                };
-                let document = needs_document
-                    .then(|| self.review.document.object())
-                    .flatten();
-                let Some(document) = document else {
-                    return self.judged(&hazards, &decisions);
-                };
-                let judged = Judged {
-                    workload: Cow::Borrowed(&*capped),
-                    document: Cow::Borrowed(document),
-                    hazards,
-                    previous,
-                    applied: match self.review.mode {
-                        // The patch replaces the whole strategy on its way to the server.
-                        Mode::Admit => Applied::Unsaid,
-                        _ => self.applied(),
-                    },
-                    facts: self.facts,
-                };
-                match self.review.mode {
-                    Mode::Propose => self.proposed(&judged, &decisions),
-                    Mode::Judge | Mode::Admit | Mode::Repair { .. } => {
-                        self.repaired(judged, &decisions)
-                    }
-                }
+                self.decided(&capped, previous, hazards, &decisions)
             },
         )
+    }
+
+    /// What the mode asks for: the findings, with remedies or with a patch.
+    fn decided(
+        &self,
+        workload: &Workload,
+        previous: Option<&Workload>,
+        hazards: Vec<Hazard>,
+        decisions: &Decisions<'_>,
+    ) -> Verdict {
+        let mode = self.review.mode;
+        let needs_document = match mode {
+            Mode::Judge => false,
+            Mode::Propose | Mode::Repair { .. } => true,
+            Mode::Admit => hazards
+                .iter()
+                .any(|hazard| decisions.of(hazard).action == Action::Fix),
+        };
+        let document = needs_document.then(|| self.review.document.object());
+        let Some(document) = document.flatten() else {
+            return self.judged(&hazards, decisions);
+        };
+        let judged = Judged {
+            workload: Cow::Borrowed(workload),
+            document: Cow::Borrowed(document),
+            hazards,
+            previous,
+            applied: match mode {
+                // The patch replaces the whole strategy on its way to the server.
+                Mode::Admit => Applied::Unsaid,
+                _ => self.applied(),
+            },
+            facts: self.facts,
+        };
+        if mode == Mode::Propose {
+            self.proposed(&judged, decisions)
+        } else {
+            self.repaired(judged, decisions)
+        }
     }
 
     /// The hazards that the update does not cause: they existed in full before it.
@@ -112,10 +118,7 @@ impl Evaluation<'_> {
         if workload.replicas < old.replicas {
             // Percentages resolve differently for fewer pods; scaling down is not the cause of
             // that.
-            let fewer = Workload {
-                replicas: workload.replicas,
-                ..old.clone()
-            };
+            let fewer = old.with_replicas(workload.replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
         let existing = hazards
@@ -139,14 +142,7 @@ impl Evaluation<'_> {
         Verdict {
             findings: hazards
                 .iter()
-                .map(|hazard| {
-                    let decision = decisions.of(hazard);
-                    let action = match decision.action {
-                        Action::Fix => decision.without_remedy,
-                        action => action,
-                    };
-                    self.finding(hazard, action, decisions)
-                })
+                .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
                 .collect(),
             ..Verdict::default()
         }
@@ -157,9 +153,10 @@ impl Evaluation<'_> {
         let propose = |hazard: &Hazard| {
             let decision = decisions.of(hazard);
             let remedies = judged.proposals(hazard, decision.remedy);
-            let action = match decision.action {
-                Action::Fix if remedies.is_empty() => decision.without_remedy,
-                action => action,
+            let action = if remedies.is_empty() {
+                decision.without_remedy
+            } else {
+                decision.action
             };
             Finding {
                 remedies,
@@ -360,10 +357,8 @@ impl Decisions<'_> {
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
         let existed = self.existing.hazards.contains(hazard);
         if existed && !self.existing.met.contains(hazard) {
-            if matches!(decision.action, Action::Deny | Action::Fix) {
-                decision.action = Action::Warn;
-                decision.without_remedy = Action::Warn;
-            }
+            decision.action = decision.action.max(Action::Warn);
+            decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
             return decision;
         }

@@ -2,27 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::VolumeFacts;
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::workload::WorkloadKind;
-use crate::policy::{self, Action, RemedyChoice, Resolved, Target};
+use crate::policy::{Action, RemedyChoice, Resolved, Target};
 use crate::remedy::REMEDIES;
 use crate::rules::{Outcome, codes};
 use crate::snapshot::View;
 use crate::verdict::EffectivePolicy;
-
-/// What is done about a rollout of a workload that was at fault before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub enum Existing {
-    /// It is judged like any other change.
-    #[default]
-    Deny,
-    /// It passes with a warning.
-    Warn,
-}
 
 type Rules = &'static [(&'static str, &'static [Outcome])];
 
@@ -88,10 +76,7 @@ pub(super) fn of(
     });
     Some(VolumeFacts {
         denied,
-        existing: match plain.existing() {
-            policy::Existing::Deny => Existing::Deny,
-            policy::Existing::Warn => Existing::Warn,
-        },
+        existing: plain.existing(),
         overrides: plain.object_may_override(),
         controlled: own.action == free.action,
         exempt: policy.names_exempt_in(namespace),

@@ -62,16 +62,10 @@ fn limit(
 ) -> Option<Limit> {
     let workload = facts.view.workload(kind, namespace, name).found()?;
     let workload = &*facts.view.with_template(workload)?;
-    if workload.template.volumes.is_empty() {
+    if workload.template.volumes.is_empty() || !is_denied(workload, facts, effective) {
         return None;
     }
-    if !is_denied(workload, facts, effective) {
-        return None;
-    }
-    let scaled = Workload {
-        replicas: 2,
-        ..workload.clone()
-    };
+    let scaled = workload.with_replicas(2);
     let hazards = judge_scaling(&Scaling {
         analysis: Analysis::of(&scaled, None, facts),
         before: 1,

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ANY, Members, ONE_NODE, ONE_POD, VolumeFacts, probe};
 use crate::analysis::{Analysis, AttachConstraint, Certainty, Facts, UsedVolume};
@@ -26,32 +26,24 @@ impl VolumeFacts {
     pub(super) fn add_volumes(&mut self, namespace: &str, members: &Members, facts: Facts<'_>) {
         for name in &members.claims {
             let source = json!({ "persistentVolumeClaim": { "claimName": name } });
-            let Some(probe) = probe::deployment(namespace, &source) else {
-                continue;
-            };
-            let analysis = Analysis::of(&probe, None, facts);
-            if let Some(constraint) = self.constraint(&analysis) {
+            if let Some(constraint) = self.constraint(namespace, &source, facts) {
                 self.claims.insert(name.clone(), constraint);
             }
         }
         for in_tree in InTreeType::all() {
             let source = json!({ in_tree.field: {} });
-            let Some(probe) = probe::deployment(namespace, &source) else {
-                continue;
-            };
-            let analysis = Analysis::of(&probe, None, facts);
-            match self.constraint(&analysis) {
-                Some(constraint) if constraint != ANY => {
-                    self.inline.insert(in_tree.field, constraint);
-                }
-                _ => {}
+            let constraint = self.constraint(namespace, &source, facts);
+            if let Some(constraint) = constraint.filter(|it| it != ANY) {
+                self.inline.insert(in_tree.field, constraint);
             }
         }
     }
 
-    /// The name of what restricts the pods of a probe, which has one volume; `None` where that
+    /// The name of what restricts pods with that volume; `None` where that
     /// is not certain, or where it holds them on one node.
-    fn constraint(&mut self, analysis: &Analysis<'_>) -> Option<String> {
+    fn constraint(&mut self, namespace: &str, source: &Value, facts: Facts<'_>) -> Option<String> {
+        let probe = probe::deployment(namespace, source)?;
+        let analysis = Analysis::of(&probe, None, facts);
         let [volume] = &*analysis.volumes else {
             return None;
         };
