@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::live::{Override, Owner, Stuck};
-use super::{Located, Report, Summary, safe};
+use super::{Located, Notice, Report, Summary, Unopened, Unread, safe};
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
@@ -26,11 +27,11 @@ struct Json<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressed: Vec<Finding<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notices: Vec<Notice<'a>>,
+    notices: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Unread<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unopened: Vec<Unopened<'a>>,
+    errors: Vec<Value>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unopened: &'a [Unopened],
     summary: &'a Summary,
 }
 
@@ -79,29 +80,6 @@ struct OverlayPlace<'a> {
     template: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct Notice<'a> {
-    object: Option<&'a ObjectRef>,
-    file: Option<&'a str>,
-    line: Option<usize>,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-struct Unopened<'a> {
-    kind: &'a str,
-    path: &'a str,
-    reason: &'a str,
-}
-
-#[derive(Serialize)]
-struct Unread<'a> {
-    file: &'a str,
-    line: Option<usize>,
-    column: Option<usize>,
-    message: &'a str,
-}
-
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let json = Json {
         cluster: report.origin.as_ref().map(|origin| Cluster {
@@ -120,38 +98,31 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             .suppressed()
             .map(|(_, located)| finding(located))
             .collect(),
-        notices: report
-            .notices
-            .iter()
-            .map(|notice| Notice {
-                object: notice.object.as_ref(),
-                file: notice.place.as_ref().map(|place| place.file.as_str()),
-                line: notice.place.as_ref().map(|place| place.line),
-                message: &notice.text,
-            })
-            .collect(),
-        errors: report
-            .unread
-            .iter()
-            .map(|unread| Unread {
-                file: &unread.file,
-                line: unread.at.map(|(line, _)| line),
-                column: unread.at.map(|(_, column)| column),
-                message: &unread.message,
-            })
-            .collect(),
-        unopened: report
-            .unopened
-            .iter()
-            .map(|unopened| Unopened {
-                kind: &unopened.what,
-                path: &unopened.path,
-                reason: &unopened.reason,
-            })
-            .collect(),
+        notices: report.notices.iter().map(notice).collect(),
+        errors: report.unread.iter().map(unread).collect(),
+        unopened: &report.unopened,
         summary: &report.summary,
     };
     out.write_all(safe::json(&json)?.as_bytes())
+}
+
+fn notice(notice: &Notice) -> Value {
+    let place = notice.place.as_ref();
+    json!({
+        "object": notice.object,
+        "file": place.map(|place| &place.file),
+        "line": place.map(|place| place.line),
+        "message": notice.text,
+    })
+}
+
+fn unread(unread: &Unread) -> Value {
+    json!({
+        "file": unread.file,
+        "line": unread.at.map(|(line, _)| line),
+        "column": unread.at.map(|(_, column)| column),
+        "message": unread.message,
+    })
 }
 
 fn finding(located: &Located) -> Finding<'_> {

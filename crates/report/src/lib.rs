@@ -221,15 +221,17 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
 }
 
 /// A chart, kustomization or opaque object that was not looked into.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unopened {
     /// `chart`, `kustomization`, `HelmRelease` and the like.
+    #[serde(rename = "kind")]
     pub what: String,
     /// Its folder or file as the user named it, or its name.
     pub path: String,
     /// Why: the end of a sentence.
     pub reason: String,
     /// What is missing that is elsewhere.
+    #[serde(skip)]
     pub missing: Option<Missing>,
 }
 

@@ -209,17 +209,8 @@ fn picture<'r>(
     let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
     group = rendered_from(group, first.place.as_ref());
     group = group.elements(elsewhere(first).as_deref().map(note));
-    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
-        let is_same = |(as_grave, earlier): &(Severity, &Located)| {
-            as_grave == severity && say_the_same(earlier, other)
-        };
-        let text = if together[..number].iter().any(is_same) {
-            again(other)
-        } else {
-            let (severity, rule) = (severity.name(), other.finding.rule);
-            format!("{severity}[{rule}] too: {}", consequence(other))
-        };
-        group = group.element(note(&text));
+    for other in others(together, consequence) {
+        group = group.element(note(&other));
     }
     let Some(help) = help(first) else {
         return group.elements((!is_known).then(|| more_of(rule)));
@@ -230,6 +221,23 @@ fn picture<'r>(
     group = group.element(Level::HELP.message(wrapped(&help, style.width)));
     said.helps.push((rule, help));
     group.elements((!is_known).then(|| more_of(rule)))
+}
+
+/// What is found of an object besides the first, each in the words of `say`.
+fn others(together: &[(Severity, &Located)], mut say: impl FnMut(&Located) -> &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+        let is_same = |(as_grave, earlier): &(Severity, &Located)| {
+            as_grave == severity && say_the_same(earlier, other)
+        };
+        notes.push(if together[..number].iter().any(is_same) {
+            again(other)
+        } else {
+            let (severity, rule) = (severity.name(), other.finding.rule);
+            format!("{severity}[{rule}] too: {}", say(other))
+        });
+    }
+    notes
 }
 
 fn more_of(rule: &str) -> Message<'static> {
@@ -428,19 +436,8 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     }
     let text = settled_once(message(first), settled);
     group = group.element(Level::NOTE.message(wrapped(text, style.width)));
-    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
-        let is_same = |(as_grave, earlier): &(Severity, &Located)| {
-            as_grave == severity && say_the_same(earlier, other)
-        };
-        let note = if together[..number].iter().any(is_same) {
-            again(other)
-        } else {
-            let (severity, rule) = (severity.name(), other.finding.rule);
-            let text = settled_once(message(other), settled);
-            let also = format!("{severity}[{rule}] too: {text}");
-            wrapped(&also, style.width)
-        };
-        group = group.element(Level::NOTE.message(note));
+    for other in others(together, |it| settled_once(message(it), settled)) {
+        group = group.element(Level::NOTE.message(wrapped(&other, style.width)));
     }
     group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));

@@ -15,23 +15,11 @@ pub(super) fn summary(summary: &Summary) -> String {
         .iter()
         .map(|(what, count)| amount(*count, what))
         .collect();
-    let new = summary.compared.is_some();
-    let mut text = match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) => format!(
-            "No {}findings{}",
-            if new { "new " } else { "" },
-            if unopened.is_empty() {
-                ""
-            } else {
-                " in what was looked at"
-            },
-        ),
-        (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
-        (errors, warnings) => severities(errors, warnings),
-    };
+    let mut text = String::new();
     if summary.stuck > 0 {
-        text = format!("{} stuck now. {text}", amount(summary.stuck, "volume"));
+        text = format!("{} stuck now. ", amount(summary.stuck, "volume"));
     }
+    text += &findings(summary);
     if summary.suppressed > 0 {
         text += &format!("; {} suppressed", summary.suppressed);
     }
@@ -40,21 +28,16 @@ pub(super) fn summary(summary: &Summary) -> String {
     }
     let judged = amount(summary.judged, "object");
     text += &format!(". {judged} checked in {}", origin(summary));
-    let skipped = skipped(&summary.skipped);
-    for (number, said) in [
-        (summary.skipped.len(), skipped),
-        (
-            summary.templates,
-            not(summary.templates, "template", "judged"),
-        ),
-        (
-            summary.fragments,
-            not(summary.fragments, "fragment", "judged"),
-        ),
-        (summary.links, not(summary.links, "link", "followed")),
+    if !summary.skipped.is_empty() {
+        text += &format!(", {}", skipped(&summary.skipped));
+    }
+    for (number, what, done) in [
+        (summary.templates, "template", "judged"),
+        (summary.fragments, "fragment", "judged"),
+        (summary.links, "link", "followed"),
     ] {
         if number > 0 {
-            text += &format!(", {said}");
+            text += &format!(", {} not {done}", amount(number, what));
         }
     }
     if summary.unreadable > 0 {
@@ -68,6 +51,24 @@ pub(super) fn summary(summary: &Summary) -> String {
         text += &format!(" {}", since(compared));
     }
     text
+}
+
+/// How many findings there are.
+fn findings(summary: &Summary) -> String {
+    let new = summary.compared.is_some();
+    match (summary.deny + summary.fix, summary.warn) {
+        (0, 0) => format!(
+            "No {}findings{}",
+            if new { "new " } else { "" },
+            if summary.unopened.is_empty() {
+                ""
+            } else {
+                " in what was looked at"
+            },
+        ),
+        (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
+        (errors, warnings) => severities(errors, warnings),
+    }
 }
 
 /// How many findings of an earlier report are left.
@@ -113,10 +114,6 @@ fn skipped(kinds: &BTreeMap<String, usize>) -> String {
         .collect();
     let rest = if kinds.len() > NAMED { ", …" } else { "" };
     format!("{all} of other kinds skipped ({}{rest})", named.join(", "))
-}
-
-fn not(number: usize, what: &str, done: &str) -> String {
-    format!("{} not {done}", amount(number, what))
 }
 
 /// The most reasons, each of one thing, that are named.

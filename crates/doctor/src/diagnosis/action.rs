@@ -39,6 +39,10 @@ impl SuggestedAction {
         }
     }
 
+    pub(super) fn check(command: String, cost: &str) -> Self {
+        Self::new(Purpose::Check, command, cost)
+    }
+
     pub(super) fn note(text: &str) -> Self {
         Self {
             purpose: Purpose::Note,

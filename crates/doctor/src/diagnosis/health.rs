@@ -39,15 +39,22 @@ const LOST: [&str; 2] = [
 ];
 
 /// A node and what is known of its health.
-#[derive(Clone, Debug)]
-pub(super) struct Examined {
-    pub(super) name: String,
-    pub(super) health: Health,
-    pub(super) ready: Option<&'static str>,
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Examined {
+    /// Its name.
+    pub name: String,
+    /// Whether it is alive.
+    pub health: Health,
+    /// The status of its condition Ready.
+    pub ready: Option<&'static str>,
     /// How many seconds ago its Lease was renewed.
-    pub(super) lease: Option<i64>,
-    pub(super) taints: Vec<String>,
-    pub(super) cordoned: bool,
+    pub lease_seconds: Option<i64>,
+    /// Whether it takes no new pods.
+    pub cordoned: bool,
+    /// All its taints, as `key=value:effect`.
+    pub taints: Vec<String>,
+    #[serde(skip)]
     pub(super) out_of_service: bool,
 }
 
@@ -81,7 +88,7 @@ impl Examined {
                 Some(false) => "False",
                 None => "Unknown",
             }),
-            lease: age.map(|age| age.as_secs().max(0)),
+            lease_seconds: age.map(|age| age.as_secs().max(0)),
             taints: taints.iter().map(shown).collect(),
             cordoned: node.is_some_and(|node| node.cordoned),
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),

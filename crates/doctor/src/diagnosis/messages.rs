@@ -13,7 +13,6 @@ pub(super) struct Message {
     pub(super) searched: String,
     patterns: Vec<String>,
     pub(super) says: String,
-    #[serde(default)]
     pub(super) minors: Option<String>,
     pub(super) meaning: String,
     pub(super) look: Vec<Look>,

@@ -26,8 +26,8 @@ pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 use delivery::Delivery;
 pub use explain::{Explanation, explain, explanations};
-pub use health::Health;
-pub use report_case::{CaseEntry, NodeEntry, VolumeEntry, WaitingEntry, cases};
+pub use health::{Examined, Health};
+pub use report_case::{CaseEntry, HolderEntry, VolumeEntry, WaitingEntry, cases};
 pub use span::span;
 
 use jiff::Timestamp;

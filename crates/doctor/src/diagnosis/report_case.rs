@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::DiagnosisInput;
 use super::action::SuggestedAction;
 use super::cause::{Cause, Documents};
-use super::health::{Examined, Health};
+use super::health::Examined;
 use super::index::Index;
 use super::waiting_pod::WaitingPod;
 use engine::model::Text;
@@ -37,7 +37,7 @@ pub struct CaseEntry {
     /// The volume's attachments.
     pub attachments: Vec<AttachmentEntry>,
     /// The nodes of all these.
-    pub nodes: Vec<NodeEntry>,
+    pub nodes: Vec<Examined>,
     /// What to do, in this order.
     pub steps: Vec<SuggestedAction>,
 }
@@ -106,24 +106,6 @@ pub struct AttachmentEntry {
     pub attach_error: Option<String>,
     /// What the driver said when it could not detach.
     pub detach_error: Option<String>,
-}
-
-/// A node.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeEntry {
-    /// Its name.
-    pub name: String,
-    /// Whether it is alive.
-    pub health: Health,
-    /// The status of its condition Ready.
-    pub ready: Option<&'static str>,
-    /// How many seconds ago its Lease was renewed.
-    pub lease_seconds: Option<i64>,
-    /// Whether it takes no new pods.
-    pub cordoned: bool,
-    /// All its taints, as `key=value:effect`.
-    pub taints: Vec<String>,
 }
 
 /// Every case, those that do not pass by themselves first. `documents` gives workloads as
@@ -223,25 +205,16 @@ impl Group<'_> {
         }
     }
 
-    fn nodes(&self) -> Vec<NodeEntry> {
+    fn nodes(&self) -> Vec<Examined> {
         let mut names = self.first.shown_nodes();
         for stuck in self.all() {
             if let Some(own) = stuck.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());
             }
         }
-        let examined = names
+        names
             .iter()
-            .map(|name| Examined::of(self.first.index, name));
-        examined
-            .map(|node| NodeEntry {
-                name: node.name,
-                health: node.health,
-                ready: node.ready,
-                lease_seconds: node.lease,
-                cordoned: node.cordoned,
-                taints: node.taints,
-            })
+            .map(|name| Examined::of(self.first.index, name))
             .collect()
     }
 }

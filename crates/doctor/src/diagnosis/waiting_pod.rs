@@ -2,6 +2,8 @@
 
 mod waits;
 
+use serde_json::Value;
+
 use super::health::Examined;
 use super::index::Index;
 use super::messages::{
@@ -88,7 +90,7 @@ impl<'a> WaitingPod<'a> {
                 Some(volume.metadata.name.clone())
             })
         });
-        let mut stuck = Self {
+        let mut waiting = Self {
             index,
             pod,
             claim,
@@ -105,18 +107,21 @@ impl<'a> WaitingPod<'a> {
             stranded: pod.is_ending(),
             is_certain: false,
         };
-        stuck.said = stuck.says();
-        stuck.is_exclusive = stuck.is_for_one_node();
-        if stuck.is_exclusive {
-            stuck.holders = stuck.users().filter(|other| stuck.is_with(other)).collect();
+        waiting.said = waiting.says();
+        waiting.is_exclusive = waiting.is_for_one_node();
+        if waiting.is_exclusive {
+            waiting.holders = waiting
+                .users()
+                .filter(|other| waiting.holds_volume(other))
+                .collect();
         }
-        stuck.is_certain = match pod.node {
-            _ if stuck.stranded => stuck.is_stranded(),
-            _ if stuck.has_no_volume() => stuck.waits_for_its_claim(),
-            Some(_) => stuck.waits_for_attachment(),
-            None => stuck.waits_for_a_node(),
+        waiting.is_certain = match pod.node {
+            _ if waiting.stranded => waiting.is_stranded(),
+            _ if waiting.has_no_volume() => waiting.waits_for_its_claim(),
+            Some(_) => waiting.waits_for_attachment(),
+            None => waiting.waits_for_a_node(),
         };
-        stuck
+        waiting
     }
 
     /// Whether other nodes keep the volume from this one. Where it is attached already, and
@@ -143,7 +148,7 @@ impl<'a> WaitingPod<'a> {
     }
 
     /// Whether a pod that uses the claim has the volume, and does not wait for it itself.
-    fn is_with(&self, user: &Pod) -> bool {
+    fn holds_volume(&self, user: &Pod) -> bool {
         let mut attachments = self.attachments.iter();
         user.mounted
             || user.phase == "Running"
@@ -470,6 +475,16 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn in_namespace(&self, arguments: &[&str]) -> String {
         let namespace = ["-n", self.pod.meta.namespace.as_str()];
         self.kubectl(&[&namespace, arguments].concat())
+    }
+
+    /// A command that merges `patch` into an object of the pod's namespace.
+    pub(super) fn patch(&self, name: &str, patch: &Value) -> String {
+        self.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
+    }
+
+    /// A command that deletes a pod of the pod's namespace.
+    pub(super) fn delete(&self, pod: &Pod) -> String {
+        self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
     }
 
     /// A kubectl command.

@@ -1,15 +1,17 @@
 //! Why pods wait for volumes, for people and for programs.
 
 pub mod explanation;
-mod json;
 mod text;
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
+use super::safe;
 use doctor::diagnosis::CaseEntry;
 
 /// What is reported of a cluster in which pods may wait for volumes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Diagnosis {
     /// The cases, those that do not pass by themselves first.
     pub cases: Vec<CaseEntry>,
@@ -122,7 +124,7 @@ pub fn write(
 ) -> io::Result<()> {
     match format {
         Format::Text => text::write(diagnosis, ways, out),
-        Format::Json => json::write(diagnosis, out),
+        Format::Json => out.write_all(safe::json(diagnosis)?.as_bytes()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::super::safe;
 use super::{Diagnosis, Ways};
-use doctor::diagnosis::{CaseEntry, Health, NodeEntry, Purpose, WaitingEntry, span};
+use doctor::diagnosis::{CaseEntry, Examined, Health, HolderEntry, Purpose, WaitingEntry, span};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
@@ -61,10 +61,7 @@ const MESSAGE: usize = 160;
 fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     title(case, out)?;
     if let Some(waiting) = case.waiting.first() {
-        let more = match case.waiting.len() - 1 {
-            0 => String::new(),
-            more => format!("; {} more", counted(more, "pod")),
-        };
+        let more = and_more(case.waiting.len());
         row(out, "waits", &format!("{}{more}", waits(waiting)))?;
         if let Some(message) = &waiting.message {
             row(out, "", &format!("\"{}\"", shortened(message)))?;
@@ -72,17 +69,8 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     row(out, "volume", &volume_in_words(case))?;
     if let Some(holder) = case.holders.first() {
-        let node = holder.node.as_deref().unwrap_or("no node");
-        let more = match case.holders.len() - 1 {
-            0 => String::new(),
-            more => format!("; {} more", counted(more, "pod")),
-        };
-        let state = &holder.state;
-        let holder = format!(
-            "{}, {}, on {node}: {state}{more}",
-            holder.pod, holder.workload
-        );
-        row(out, "with", &holder)?;
+        let more = and_more(case.holders.len());
+        row(out, "with", &format!("{}{more}", holds(holder)))?;
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.because)?;
@@ -147,13 +135,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     row(out, "volume", &volume_in_words(case))?;
     for holder in case.holders.iter().take(NAMED) {
-        let node = holder.node.as_deref().unwrap_or("no node");
-        let state = &holder.state;
-        row(
-            out,
-            "with",
-            &format!("{}, {}, on {node}: {state}", holder.pod, holder.workload),
-        )?;
+        row(out, "with", &holds(holder))?;
     }
     for attachment in &case.attachments {
         let (node, name, state) = (&attachment.node, &attachment.name, attachment.state);
@@ -220,7 +202,23 @@ fn waits(waiting: &WaitingEntry) -> String {
     )
 }
 
-fn health(node: &NodeEntry) -> String {
+fn holds(holder: &HolderEntry) -> String {
+    let node = holder.node.as_deref().unwrap_or("no node");
+    format!(
+        "{}, {}, on {node}: {}",
+        holder.pod, holder.workload, holder.state
+    )
+}
+
+/// How many pods there are besides the one that is named.
+fn and_more(pods: usize) -> String {
+    match pods - 1 {
+        0 => String::new(),
+        more => format!("; {} more", counted(more, "pod")),
+    }
+}
+
+fn health(node: &Examined) -> String {
     let health = match node.health {
         Health::Alive => "Ready",
         Health::NotReady => "not Ready",

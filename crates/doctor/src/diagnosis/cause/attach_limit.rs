@@ -1,6 +1,6 @@
 //! No node that the pod may be on can attach another volume.
 
-use super::{Cause, Purpose, Steps, SuggestedAction, no_node, wait};
+use super::{Cause, Steps, SuggestedAction, no_node, wait};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -15,14 +15,14 @@ pub(super) const CAUSE: Cause = Cause {
 /// Of more nodes, their number.
 const NAMED: usize = 5;
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let is_full = stuck.pod.node.is_none()
-        && stuck.is_said(LIMIT_OF_NODES)
-        && !stuck.is_said(TAKEN_BY_ANOTHER_POD);
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let is_full = waiting.pod.node.is_none()
+        && waiting.is_said(LIMIT_OF_NODES)
+        && !waiting.is_said(TAKEN_BY_ANOTHER_POD);
     if !is_full {
         return None;
     }
-    let counts = counts(stuck);
+    let counts = counts(waiting);
     let shown: Vec<String> = counts
         .iter()
         .take(NAMED)
@@ -35,20 +35,20 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     };
     Some(format!(
         "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{shown}",
-        stuck.pod.meta.name
+        waiting.pod.meta.name
     ))
 }
 
 /// The nodes where the volume can be and how many volumes each has, the fullest first.
-fn counts(stuck: &WaitingPod<'_>) -> Vec<(String, usize)> {
-    let attachments = &stuck.index.facts.observed.attachments;
+fn counts(waiting: &WaitingPod<'_>) -> Vec<(String, usize)> {
+    let attachments = &waiting.index.facts.observed.attachments;
     let count = |node: &str| {
         let on_it = attachments
             .iter()
             .filter(|it| it.attached && it.node == node);
         on_it.count()
     };
-    let nodes = no_node::nodes_of(stuck).into_iter();
+    let nodes = no_node::nodes_of(waiting).into_iter();
     let mut counts: Vec<_> = nodes
         .map(|node| {
             let count = count(&node);
@@ -60,20 +60,18 @@ fn counts(stuck: &WaitingPod<'_>) -> Vec<(String, usize)> {
     counts
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let limits = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
-    let mut steps = vec![SuggestedAction::new(
-        Purpose::Check,
-        stuck.kubectl(&["get", "csinode", "-o", limits]),
+    let mut steps = vec![SuggestedAction::check(
+        waiting.kubectl(&["get", "csinode", "-o", limits]),
         "Nothing. It shows how many volumes of each driver a node can attach.",
     )];
-    steps.extend(no_node::uncordon(stuck));
+    steps.extend(no_node::uncordon(waiting));
     steps.push(SuggestedAction::note(
         "Add a node where the volume can be, or stop pods with volumes on a node that is full. A machine type that attaches more volumes, or fewer volumes for each pod, helps for good.",
     ));
     steps.push(wait(
-        stuck,
-        Purpose::WayOut,
+        waiting,
         "Time. The scheduler places the pod as soon as a node has room for another volume.",
     ));
     steps

@@ -16,15 +16,15 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let autoscaler = stuck.autoscaler()?;
-    let other = stuck.siblings().next()?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let autoscaler = waiting.autoscaler()?;
+    let other = waiting.siblings().next()?;
     Some(format!(
         "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}; {} {} has it.",
         autoscaler.metadata.name,
-        WaitingPod::target_of(stuck.pod),
+        WaitingPod::target_of(waiting.pod),
         autoscaler.spec.max_replicas,
-        limit(stuck),
+        limit(waiting),
         named(other),
         whereabouts(other),
     ))
@@ -35,8 +35,8 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 /// written by its ScaledObject, which refuses a minimum above the maximum
 /// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`) and whose minimum may be
 /// 0: it is left alone where it is no more than 1.
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some(autoscaler) = stuck.autoscaler() else {
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let Some(autoscaler) = waiting.autoscaler() else {
         return Vec::new();
     };
     let changed = Changed::scaling(autoscaler, documents);
@@ -45,16 +45,16 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
-    let patch = json!({"spec": spec}).to_string();
-    let patch = stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]);
+    let patch = json!({"spec": spec});
+    let patch = waiting.patch(&changed.name, &patch);
     let way = changed.change(
-        scale::and_delete(stuck, patch, stuck.pod, 1),
+        scale::and_delete(waiting, patch, waiting.pod, 1),
         &format!(
             "The autoscaler brings the workload down to one pod and adds none under load. {}",
-            scale::left(stuck)
+            scale::left(waiting)
         ),
     );
-    let mut steps = changed::kept(stuck, vec![way]);
-    steps.push(another_storage(stuck));
+    let mut steps = changed::kept(waiting, vec![way]);
+    steps.push(another_storage(waiting));
     steps
 }

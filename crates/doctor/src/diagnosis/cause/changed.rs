@@ -32,10 +32,10 @@ pub(super) struct Changed<'a> {
 
 impl<'a> Changed<'a> {
     /// What a user would change to change the pod.
-    pub(super) fn behind(pod: &Pod, stuck: &WaitingPod<'a>, documents: &Documents) -> Self {
+    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>, documents: &Documents) -> Self {
         let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
-        let workload = stuck.workload_of(pod);
+        let workload = waiting.workload_of(pod);
         if let Some(rollout) = workload.and_then(rollout) {
             return Self {
                 name: format!("rollouts.argoproj.io/{}", rollout.name),
@@ -47,7 +47,7 @@ impl<'a> Changed<'a> {
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
-            let view = stuck.index.facts.objects.view;
+            let view = waiting.index.facts.objects.view;
             return Self {
                 name: format!("cronjob/{}", owner.name),
                 shown: format!("{kind} {name} of {cron_job} {}", owner.name),
@@ -157,8 +157,8 @@ fn cron_job(document: &Value) -> Option<Controller> {
 
 /// Ways out, and what keeps those who deliver the manifests of what they change from undoing
 /// it.
-pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
-    let kubectl = stuck.index.facts.kubectl;
+pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
+    let kubectl = waiting.index.facts.kubectl;
     let mut objects: Vec<&Changed<'_>> = Vec::new();
     for changed in ways.iter().filter_map(|way| way.changed) {
         if objects.iter().all(|it| it.name != changed.name) {

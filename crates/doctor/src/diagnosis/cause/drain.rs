@@ -24,16 +24,16 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let now = stuck.index.facts.now;
-    let since = stuck.pod.waits_since();
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let now = waiting.index.facts.now;
+    let since = waiting.pod.waits_since();
     let waited = since.map_or(0, |since| now.as_second() - since.as_second());
-    if !stuck.may_be_first_of_its_like() || waited > GIVEN_UP {
+    if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
-    let cordoned = stuck.holding_nodes().into_iter();
+    let cordoned = waiting.holding_nodes().into_iter();
     let cordoned = cordoned
-        .map(|name| Examined::of(stuck.index, &name))
+        .map(|name| Examined::of(waiting.index, &name))
         .find(|node| node.cordoned);
     let left = match cordoned {
         Some(node) => format!("node {}, which takes no new pods", node.name),
@@ -45,14 +45,14 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     };
     Some(format!(
         "Affinity sends pod {} to the node of pods like it, and the last of those has left {left}. It may go anywhere now, but a leaving pod does not wake the scheduler (kubernetes/kubernetes#141354); it tries again {again}.",
-        stuck.pod.meta.name
+        waiting.pod.meta.name
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     vec![SuggestedAction::new(
         Purpose::WayOut,
-        stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
+        waiting.delete(waiting.pod),
         "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
     )]
 }

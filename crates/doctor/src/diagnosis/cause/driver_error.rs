@@ -18,14 +18,14 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let fault = fault(stuck).filter(|fault| !is_held_elsewhere(stuck, fault))?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
     if lacks_driver(&fault) {
         return Some(format!(
             "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
             fault.node,
-            stuck.driver(),
+            waiting.driver(),
         ));
     }
     let (who, attached) = match fault.verb {
@@ -36,7 +36,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         "{attached}{who} could not {} node {}: \"{said}\". Kubernetes keeps retrying; it will fail until this is fixed.{}",
         fault.verb,
         fault.node,
-        if is_back(stuck, &fault) {
+        if is_back(waiting, &fault) {
             " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
         } else {
             ""
@@ -51,27 +51,27 @@ fn lacks_driver(fault: &Fault<'_>) -> bool {
 }
 
 /// Whether the volume cannot be detached from the node on which the pod waits for it.
-fn is_back(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
-    fault.verb == DETACH && stuck.pod.node.as_deref() == Some(fault.node)
+fn is_back(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
+    fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node)
 }
 
 /// Whether the driver only says what another cause explains: a pod on the other node has the
 /// volume. The attach-detach controller asks for a second attachment where it does not know of the
 /// first yet, as for two pods that start at once (`reconcileDesiredState` in
 /// `pkg/controller/volume/attachdetach/reconciler`, which looks into its own cache).
-fn is_held_elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
+fn is_held_elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
     fault.verb == ATTACH
-        && attached_elsewhere(stuck, fault).any(|it| stuck.stays_on(&it.node))
-        && exclusive_use(stuck).is_some()
+        && attached_elsewhere(waiting, fault).any(|it| waiting.stays_on(&it.node))
+        && exclusive_use(waiting).is_some()
 }
 
 /// The attachments that the driver may mean where it says that the disk is attached already.
 fn attached_elsewhere<'a>(
-    stuck: &WaitingPod<'a>,
+    waiting: &WaitingPod<'a>,
     fault: &Fault<'_>,
 ) -> impl Iterator<Item = &'a VolumeAttachment> {
     let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
-    let foreign = stuck.foreign_attachments();
+    let foreign = waiting.foreign_attachments();
     foreign.filter(move |it| says_so && it.is_settled())
 }
 
@@ -87,7 +87,7 @@ struct Fault<'a> {
     attachment: Option<&'a VolumeAttachment>,
 }
 
-fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
+fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let attach = |it: &'a VolumeAttachment| {
         Some(Fault {
             verb: ATTACH,
@@ -98,7 +98,7 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
     };
     let detach = |it: &'a VolumeAttachment| {
         // As long as a pod there uses it, nobody wants it detached.
-        if stuck.stays_on(&it.node) {
+        if waiting.stays_on(&it.node) {
             return None;
         }
         Some(Fault {
@@ -111,17 +111,17 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
     // Where it cannot be detached, it cannot be attached either: after a failed detach the
     // attach-detach controller tries all the same (`GenerateDetachVolumeFunc` in
     // `pkg/volume/util/operationexecutor`), and the driver refuses.
-    let own = stuck.own_attachment();
+    let own = waiting.own_attachment();
     // An attachment that fails elsewhere counts where nobody has the volume: it is the one
     // that Kubernetes tries.
     let elsewhere = || {
-        let mut foreign = stuck.foreign_attachments();
+        let mut foreign = waiting.foreign_attachments();
         foreign
             .find_map(attach)
-            .filter(|_| stuck.holders.is_empty())
+            .filter(|_| waiting.holders.is_empty())
     };
     let leaving = own.filter(|it| it.metadata.is_being_deleted());
-    let mut detached = stuck.foreign_attachments().chain(leaving);
+    let mut detached = waiting.foreign_attachments().chain(leaving);
     detached
         .find_map(detach)
         .or_else(|| own.and_then(attach))
@@ -129,25 +129,25 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
         .or_else(|| {
             Some(Fault {
                 verb: MOUNT,
-                node: stuck.pod.node.as_deref()?,
-                message: stuck.mount_failed()?,
+                node: waiting.pod.node.as_deref()?,
+                message: waiting.mount_failed()?,
                 attachment: None,
             })
         })
-        .or_else(|| from_event(stuck).filter(|_| leaving.is_none()))
+        .or_else(|| from_event(waiting).filter(|_| leaving.is_none()))
 }
 
 /// A fault that only an Event reports: where no VolumeAttachment can be seen, or where the
 /// driver's attacher says nothing at all. While somebody else has the volume, an earlier
 /// fault is not what the pod waits for.
-fn from_event<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let message = stuck.said.filter(|_| stuck.is_said(ATTACH_FAILED))?;
-    let is_free = stuck.holding_nodes().is_empty();
+fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
+    let message = waiting.said.filter(|_| waiting.is_said(ATTACH_FAILED))?;
+    let is_free = waiting.holding_nodes().is_empty();
     Some(Fault {
         verb: ATTACH,
-        node: stuck.pod.node.as_deref().filter(|_| is_free)?,
+        node: waiting.pod.node.as_deref().filter(|_| is_free)?,
         message,
-        attachment: stuck.own_attachment(),
+        attachment: waiting.own_attachment(),
     })
 }
 
@@ -175,36 +175,19 @@ static KNOWN: [Known; 2] = [
 /// For everything else.
 const UNKNOWN: &str = "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons.";
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(fault) = fault(stuck) else {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let Some(fault) = fault(waiting) else {
         return Vec::new();
     };
     if lacks_driver(&fault) {
-        return elsewhere(stuck, &fault);
+        return elsewhere(waiting, &fault);
     }
-    let look = match fault.attachment {
-        Some(attachment) => SuggestedAction::new(
-            Purpose::Check,
-            stuck.kubectl(&[
-                "get",
-                "volumeattachment",
-                &attachment.metadata.name,
-                "-o",
-                "yaml",
-            ]),
-            "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
-        ),
-        None => SuggestedAction::new(
-            Purpose::Check,
-            stuck.in_namespace(&["describe", &format!("pod/{}", stuck.pod.meta.name)]),
-            "Nothing. Its Events hold the words, and when they were said.",
-        ),
-    };
+    let look = look(waiting, &fault);
     let mut known = KNOWN.iter();
     let known = known.find(|it| it.verbs.contains(&fault.verb) && it.phrase.is_in(fault.message));
-    let other = attached_elsewhere(stuck, &fault).next();
-    let orphaned = orphaned(stuck, &fault);
-    let driver = stuck.driver();
+    let other = attached_elsewhere(waiting, &fault).next();
+    let orphaned = orphaned(waiting, &fault);
+    let driver = waiting.driver();
     let log = match fault.verb {
         MOUNT => format!(
             "For the rest, see the log of {driver}'s node plugin on {}.",
@@ -215,12 +198,12 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         ),
     };
     let advice = match other {
-        Some(other) => attached_to(stuck, &other.node),
+        Some(other) => attached_to(waiting, &other.node),
         None => known.map_or(UNKNOWN, |known| known.advice).to_owned(),
     };
     let mut steps = vec![look, SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned);
-    if let Some(attachment) = fault.attachment.filter(|_| is_back(stuck, &fault)) {
+    if let Some(attachment) = fault.attachment.filter(|_| is_back(waiting, &fault)) {
         steps.push(SuggestedAction::note(&format!(
             "Do not remove the finalizer of VolumeAttachment {} before the console of your storage shows that the disk is attached to no machine.",
             attachment.metadata.name
@@ -228,29 +211,47 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     }
     steps.push(
         wait(
-            stuck,
-            Purpose::WayOut,
+            waiting,
             "Time. Once the reason is fixed the next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
         ),
     );
     steps
 }
 
+/// Where the driver's words stand.
+fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
+    match fault.attachment {
+        Some(attachment) => SuggestedAction::check(
+            waiting.kubectl(&[
+                "get",
+                "volumeattachment",
+                &attachment.metadata.name,
+                "-o",
+                "yaml",
+            ]),
+            "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
+        ),
+        None => SuggestedAction::check(
+            waiting.in_namespace(&["describe", &format!("pod/{}", waiting.pod.meta.name)]),
+            "Nothing. Its Events hold the words, and when they were said.",
+        ),
+    }
+}
+
 /// What lets the pod start on another node than the one without the driver.
-fn elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
+fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
     let mut steps = vec![
-        SuggestedAction::new(
-            Purpose::Check,
-            stuck.kubectl(&["get", "csinode", "-o", DRIVERS]),
+        SuggestedAction::check(
+            waiting.kubectl(&["get", "csinode", "-o", DRIVERS]),
             "Nothing. It shows which drivers each node has.",
         ),
         SuggestedAction::note(&format!(
             "Neither credentials nor a quota is the reason. See why the DaemonSet of {} has no pod on {} that runs: a taint that it does not tolerate, its node selector, its image.",
-            stuck.driver(),
+            waiting.driver(),
             fault.node
         )),
     ];
-    let is_made_again = stuck.workload().is_some_and(|it| {
+    let is_made_again = waiting.workload().is_some_and(|it| {
         let kinds = [
             WorkloadKind::Deployment,
             WorkloadKind::StatefulSet,
@@ -258,17 +259,17 @@ fn elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> 
         ];
         kinds.contains(&it.kind)
     });
-    if is_made_again && stuck.owner_pod().is_none() && !stuck.used.keeps_its_node() {
-        let pod = format!("pod/{}", stuck.pod.meta.name);
+    if is_made_again && waiting.owner_pod().is_none() && !waiting.used.keeps_its_node() {
+        let pod = format!("pod/{}", waiting.pod.meta.name);
         steps.extend([
             SuggestedAction::new(
                 Purpose::Before,
-                stuck.kubectl(&["cordon", fault.node]),
+                waiting.kubectl(&["cordon", fault.node]),
                 "Nothing stops. The node takes no new pods; uncordon it once it has the driver.",
             ),
             SuggestedAction::new(
                 Purpose::WayOut,
-                stuck.in_namespace(&["delete", &pod]),
+                waiting.in_namespace(&["delete", &pod]),
                 "The pod has not started. Its controller makes another one, which goes to a node that has the driver.",
             ),
         ]);
@@ -280,10 +281,10 @@ fn elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> 
 const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
 
 /// What is left to do where the machine is gone, and the driver can detach from it no more.
-fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
+fn orphaned(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
     let attachment = fault.attachment.filter(|_| fault.verb == DETACH)?;
-    let is_gone = Examined::of(stuck.index, fault.node).health == Health::Gone;
-    let command = stuck.kubectl(&[
+    let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
+    let command = waiting.kubectl(&[
         "patch",
         "volumeattachment",
         &attachment.metadata.name,

@@ -22,21 +22,23 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 /// The pod that it follows, and the node of that.
-fn followed<'a>(stuck: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
-    let may_be_first = stuck.workload().is_some_and(|it| stuck.matches_itself(it));
-    if stuck.pod.node.is_some() || !stuck.is_said(NO_POD_TO_FOLLOW) || may_be_first {
+fn followed<'a>(waiting: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
+    let may_be_first = waiting
+        .workload()
+        .is_some_and(|it| waiting.matches_itself(it));
+    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
         return None;
     }
-    let own = stuck.pod.workload();
-    let mut others = stuck.staying();
+    let own = waiting.pod.workload();
+    let mut others = waiting.staying();
     let other = others.find(|other| other.workload() != own)?;
-    Some((other, Examined::of(stuck.index, other.node.as_ref()?)))
+    Some((other, Examined::of(waiting.index, other.node.as_ref()?)))
 }
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let (other, node) = followed(stuck)?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let (other, node) = followed(waiting)?;
     let selector = || {
-        let selector = stuck.workload().into_iter();
+        let selector = waiting.workload().into_iter();
         let labels = selector.flat_map(|it| it.template.node_selector.iter());
         let labels: Vec<String> = labels
             .map(|(key, value)| format!("{key}={value}"))
@@ -46,7 +48,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             labels.join(",")
         )
     };
-    let takes_none = match Admits::of(stuck.workload(), other.node.as_deref(), stuck) {
+    let takes_none = match Admits::of(waiting.workload(), other.node.as_deref(), waiting) {
         Admits::WithoutSelector => selector(),
         Admits::No => {
             ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
@@ -56,63 +58,62 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     };
     Some(format!(
         "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
-        stuck.pod.meta.name,
+        waiting.pod.meta.name,
         named(other),
         node.name,
         other.meta.name,
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some((other, node)) = followed(stuck) else {
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let Some((other, node)) = followed(waiting) else {
         return Vec::new();
     };
     let (kind, name) = other.workload();
     let stop = SuggestedAction::note(&format!(
         "Do not scale {kind} {name} to 0: with no pod to follow, pod {} stays Pending.",
-        stuck.pod.meta.name
+        waiting.pod.meta.name
     ));
-    let admits = Admits::of(stuck.workload(), other.node.as_deref(), stuck);
+    let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
     if admits != Admits::Yes {
-        let mut steps = off(stuck, admits, &node.name, documents);
+        let mut steps = off(waiting, admits, &node.name, documents);
         steps.push(stop);
         return steps;
     }
     if !node.cordoned {
         return vec![
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&["describe", "node", &node.name]),
+            SuggestedAction::check(
+                waiting.kubectl(&["describe", "node", &node.name]),
                 "Nothing. Its allocated resources and taints say what it lacks for the pod.",
             ),
             stop,
             wait(
-                stuck,
-                Purpose::WayOut,
+                waiting,
                 "Time. The pod starts as soon as that node has room for it.",
             ),
         ];
     }
     let uncordon = SuggestedAction::new(
         Purpose::WayOut,
-        stuck.kubectl(&["uncordon", &node.name]),
+        waiting.kubectl(&["uncordon", &node.name]),
         &format!(
             "Nothing stops. Pod {} starts there; cordon the node again once it runs.",
-            stuck.pod.meta.name
+            waiting.pod.meta.name
         ),
     );
     let is_made_again = matches!(
         WorkloadKind::from_name(&kind),
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
     );
-    let may_leave = is_made_again && !stuck.used.keeps_its_node() && stuck.owner_pod().is_none();
+    let may_leave =
+        is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none();
     let delete = may_leave.then(|| {
         SuggestedAction::new(
             Purpose::WayOut,
-            stuck.in_namespace(&["delete", &format!("pod/{}", other.meta.name)]),
+            waiting.delete(other),
             &format!(
                 "{kind} {name} stops for as long as its pod takes to move: the next one goes to another node, and pod {} follows it.",
-                stuck.pod.meta.name
+                waiting.pod.meta.name
             ),
         )
     });
@@ -122,22 +123,22 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
 
 /// What lets a pod go to that node which its own template keeps off.
 fn off(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     admits: Admits,
     node: &str,
     documents: &Documents,
 ) -> Vec<SuggestedAction> {
-    let own = Changed::behind(stuck.pod, stuck, documents);
+    let own = Changed::behind(waiting.pod, waiting, documents);
     if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
-        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}}).to_string();
+        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}});
         let way = own.change(
-            stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch]),
+            waiting.patch(&own.name, &patch),
             &format!(
                 "{} loses its nodeSelector and restarts on node {node}, if that has room for it.",
                 own.shown
             ),
         );
-        return changed::kept(stuck, vec![way]);
+        return changed::kept(waiting, vec![way]);
     }
     vec![SuggestedAction::note(&format!(
         "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be on node {node}.",

@@ -12,26 +12,26 @@ pub(super) const CAUSE: Cause = Cause {
     code: "mislabelled-volume",
     title: "The driver cannot attach a ReadWriteMany volume twice",
     passes: false,
-    judge: |stuck| judge(stuck),
+    judge: |waiting| judge(waiting),
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let said = stuck.refusal().or(stuck.said)?;
-    let node = &stuck.mislabelled()?.node;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let said = waiting.refusal().or(waiting.said)?;
+    let node = &waiting.mislabelled()?.node;
     Some(format!(
         "{} The driver's words: \"{}\".",
-        attached_to(stuck, node),
+        attached_to(waiting, node),
         said.trim().trim_end_matches('.')
     ))
 }
 
 /// Who has the disk, and that nobody else can have it.
-pub(super) fn attached_to(stuck: &WaitingPod<'_>, node: &Text) -> String {
-    let mut holders = stuck.holders.iter();
+pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
+    let mut holders = waiting.holders.iter();
     let holder = holders.find(|pod| pod.node.as_ref() == Some(node));
     let holder = holder.map(|pod: &&Pod| format!(" (pod {})", pod.meta.name));
-    let promise = match stuck.mislabelled() {
+    let promise = match waiting.mislabelled() {
         Some(_) => ", whatever the volume's ReadWriteMany says",
         None => "",
     };
@@ -42,10 +42,10 @@ pub(super) fn attached_to(stuck: &WaitingPod<'_>, node: &Text) -> String {
 }
 
 /// As for a volume that says what it is, and what makes it say so.
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let ways = exclusive_use(stuck).map(|cause| cause.steps(stuck, documents));
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let ways = exclusive_use(waiting).map(|cause| cause.steps(waiting, documents));
     let mut steps = ways.unwrap_or_default();
-    let volume = stuck.volume.as_deref().unwrap_or("the volume");
+    let volume = waiting.volume.as_deref().unwrap_or("the volume");
     steps.push(SuggestedAction::note(&format!(
         "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
     )));

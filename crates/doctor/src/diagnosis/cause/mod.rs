@@ -98,9 +98,9 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
 ];
 
 /// The cause that would fit if the volume said that it cannot be shared.
-fn exclusive_use(stuck: &WaitingPod<'_>) -> Option<&'static Cause> {
+fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find(|cause| cause.because(stuck).is_some())
+    causes.find(|cause| cause.because(waiting).is_some())
 }
 
 /// What is left where no other cause fits.
@@ -113,22 +113,22 @@ impl Cause {
     }
 
     /// The cause for which the pod waits, and why it is that one.
-    pub(super) fn of(stuck: &WaitingPod<'_>) -> (&'static Self, String) {
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
-            .find_map(|cause| Some((cause, cause.because(stuck)?)))
+            .find_map(|cause| Some((cause, cause.because(waiting)?)))
             .unwrap_or((&LAST, String::new()))
     }
 
     /// The objects without whose documents some commands cannot be written.
-    pub(super) fn wants(&self, stuck: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
+    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
         if matches!(self.steps, Steps::FromFacts(_)) {
             return Vec::new();
         }
-        let pods = std::iter::once(stuck.pod).chain(stuck.staying());
+        let pods = std::iter::once(waiting.pod).chain(waiting.staying());
         let workloads = pods.filter_map(reference);
-        let view = stuck.index.facts.objects.view;
-        let users = view.workloads_using(&stuck.pod.meta.namespace, stuck.claim);
+        let view = waiting.index.facts.objects.view;
+        let users = view.workloads_using(&waiting.pod.meta.namespace, waiting.claim);
         let cron_jobs = users
             .into_iter()
             .filter(|user| user.kind == WorkloadKind::CronJob)
@@ -139,12 +139,12 @@ impl Cause {
                     kind.reference(&user.metadata.namespace, &user.metadata.name),
                 )
             });
-        let autoscaler = stuck.autoscaler().map(|it| {
+        let autoscaler = waiting.autoscaler().map(|it| {
             let kind = it.kind.object_kind();
             let metadata = &it.metadata;
             (kind, kind.reference(&metadata.namespace, &metadata.name))
         });
-        let old = rollout_overlap::old_pod(stuck).and_then(rollout_overlap::replica_set);
+        let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
         workloads
             .chain(cron_jobs)
             .chain(autoscaler)
@@ -152,18 +152,18 @@ impl Cause {
             .collect()
     }
 
-    fn because(&self, stuck: &WaitingPod<'_>) -> Option<String> {
-        (self.judge)(stuck)
+    fn because(&self, waiting: &WaitingPod<'_>) -> Option<String> {
+        (self.judge)(waiting)
     }
 
     pub(super) fn steps(
         &self,
-        stuck: &WaitingPod<'_>,
+        waiting: &WaitingPod<'_>,
         documents: &Documents,
     ) -> Vec<SuggestedAction> {
         match self.steps {
-            Steps::FromFacts(steps) => steps(stuck),
-            Steps::WithDocuments(steps) => steps(stuck, documents),
+            Steps::FromFacts(steps) => steps(waiting),
+            Steps::WithDocuments(steps) => steps(waiting, documents),
         }
     }
 }
@@ -200,13 +200,13 @@ fn whereabouts(pod: &Pod) -> String {
 }
 
 /// What the volume allows, as part of a sentence.
-fn limit(stuck: &WaitingPod<'_>) -> String {
-    let claim = stuck.claim;
-    match stuck.used.attach_constraint {
+fn limit(waiting: &WaitingPod<'_>) -> String {
+    let claim = waiting.claim;
+    match waiting.used.attach_constraint {
         AttachConstraint::SinglePod => {
             format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)")
         }
-        _ if stuck.refuses_second_mount() => {
+        _ if waiting.refuses_second_mount() => {
             format!("claim \"{claim}\" can be mounted for one pod at a time")
         }
         _ => format!("claim \"{claim}\" can be attached to one node at a time"),
@@ -233,8 +233,8 @@ enum Admits {
 }
 
 impl Admits {
-    fn of(workload: Option<&Workload>, node: Option<&str>, stuck: &WaitingPod<'_>) -> Self {
-        let view = stuck.index.facts.objects.view;
+    fn of(workload: Option<&Workload>, node: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
+        let view = waiting.index.facts.objects.view;
         let found = node.and_then(|name| view.node(name).found());
         let (Some(workload), Some(node)) = (workload, found) else {
             return Self::Yes;
@@ -253,27 +253,27 @@ impl Admits {
 }
 
 /// What lets several nodes have the data.
-fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::own(stuck.index.facts.kubectl, "capabilities", &[]);
+fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
+    let capabilities = command::own(waiting.index.facts.kubectl, "capabilities", &[]);
     SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
     ))
 }
 
 /// Waiting until the pod is ready, or until the one that cannot end is gone.
-fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> SuggestedAction {
-    let until = if stuck.cannot_end() {
+fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
+    let until = if waiting.cannot_end() {
         "--for=delete"
     } else {
         "--for=condition=Ready"
     };
     SuggestedAction::new(
-        purpose,
-        stuck.in_namespace(&[
+        Purpose::WayOut,
+        waiting.in_namespace(&[
             "wait",
             until,
             "--timeout=10m",
-            &format!("pod/{}", stuck.pod.meta.name),
+            &format!("pod/{}", waiting.pod.meta.name),
         ]),
         cost,
     )

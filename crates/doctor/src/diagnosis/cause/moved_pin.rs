@@ -18,32 +18,33 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(end_rollout),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let old = old_pod(stuck)?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let old = old_pod(waiting)?;
     let node = old.node.as_ref()?;
-    let new = stuck.pod.node.as_ref()?;
-    let workload = stuck.workload()?;
-    if new == node || admits(stuck, &Eligibility::new(&workload.template, []), node) != Some(false)
+    let new = waiting.pod.node.as_ref()?;
+    let workload = waiting.workload()?;
+    if new == node
+        || admits(waiting, &Eligibility::new(&workload.template, []), node) != Some(false)
     {
         return None;
     }
     Some(format!(
         "The template of {} no longer lets its pods on node {node}, where {} has the volume; pod {} must be on node {new}. {}, and the rollout stops the old pod only when the new one is ready.",
-        rolled_out(stuck),
+        rolled_out(waiting),
         named(old),
-        stuck.pod.meta.name,
-        sentence(&limit(stuck)),
+        waiting.pod.meta.name,
+        sentence(&limit(waiting)),
     ))
 }
 
 /// Whether pods may be on that node; `None` where it is not known.
-fn admits(stuck: &WaitingPod<'_>, eligibility: &Eligibility<'_>, name: &Text) -> Option<bool> {
+fn admits(waiting: &WaitingPod<'_>, eligibility: &Eligibility<'_>, name: &Text) -> Option<bool> {
     let hint = NodeHint {
         key: "metadata.name",
         values: std::slice::from_ref(name),
     };
     let mut admitted = None;
-    let view = stuck.index.facts.objects.view;
+    let view = waiting.index.facts.objects.view;
     view.visit_nodes(Some(&hint), &mut |node| {
         admitted = Some(eligibility.admits(node));
         false

@@ -22,22 +22,22 @@ pub(super) const CAUSE: Cause = Cause {
 /// Of more nodes, their number.
 const NAMED: usize = 5;
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let others = [TAKEN_BY_ANOTHER_POD, NO_POD_TO_FOLLOW, LIMIT_OF_NODES];
-    let is_it = stuck.pod.node.is_none()
-        && stuck.is_said(NODE_CONFLICT)
-        && !others.into_iter().any(|phrase| stuck.is_said(phrase));
+    let is_it = waiting.pod.node.is_none()
+        && waiting.is_said(NODE_CONFLICT)
+        && !others.into_iter().any(|phrase| waiting.is_said(phrase));
     if !is_it {
         return None;
     }
-    let pod = &stuck.pod.meta.name;
-    let volume = stuck.volume.as_deref().unwrap_or(stuck.claim);
-    let Some(reach) = &stuck.used.reach else {
+    let pod = &waiting.pod.meta.name;
+    let volume = waiting.volume.as_deref().unwrap_or(waiting.claim);
+    let Some(reach) = &waiting.used.reach else {
         return Some(format!(
             "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
         ));
     };
-    let nodes = nodes_of(stuck);
+    let nodes = nodes_of(waiting);
     let there = match nodes.as_slice() {
         [] => "The cluster has no node there.".to_owned(),
         nodes => format!(
@@ -48,14 +48,14 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             } else {
                 "none of them takes"
             },
-            if shut_out(stuck) {
+            if shut_out(waiting) {
                 " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
             } else {
                 ""
             }
         ),
     };
-    if nodes.is_empty() && stuck.used.keeps_its_node() {
+    if nodes.is_empty() && waiting.used.keeps_its_node() {
         return Some(format!(
             "The data of volume {volume} is on one machine, where {}, and the cluster has no such node.",
             place(reach)
@@ -101,17 +101,17 @@ fn place(reach: &NodeSelector) -> String {
 }
 
 /// The nodes from which the volume can be reached, by name; all where that is not limited.
-pub(super) fn nodes_of(stuck: &WaitingPod<'_>) -> Vec<String> {
+pub(super) fn nodes_of(waiting: &WaitingPod<'_>) -> Vec<String> {
     let mut nodes = Vec::new();
-    visit(stuck, |node| nodes.push(node.metadata.name.to_string()));
+    visit(waiting, |node| nodes.push(node.metadata.name.to_string()));
     nodes.sort_unstable();
     nodes
 }
 
-fn visit(stuck: &WaitingPod<'_>, mut each: impl FnMut(&Node)) {
-    let view = stuck.index.facts.objects.view;
+fn visit(waiting: &WaitingPod<'_>, mut each: impl FnMut(&Node)) {
+    let view = waiting.index.facts.objects.view;
     view.visit_nodes(None, &mut |node| {
-        let reach = stuck.used.reach.as_ref();
+        let reach = waiting.used.reach.as_ref();
         if reach.is_none_or(|reach| reach.matches(node)) {
             each(node);
         }
@@ -120,22 +120,22 @@ fn visit(stuck: &WaitingPod<'_>, mut each: impl FnMut(&Node)) {
 }
 
 /// Whether the template of the pod's workload admits none of the nodes where the volume is.
-fn shut_out(stuck: &WaitingPod<'_>) -> bool {
-    let Some(workload) = stuck.workload() else {
+fn shut_out(waiting: &WaitingPod<'_>) -> bool {
+    let Some(workload) = waiting.workload() else {
         return false;
     };
     let eligibility = Eligibility::new(&workload.template, []);
     let mut admitted = false;
     let mut any = false;
-    visit(stuck, |node| {
+    visit(waiting, |node| {
         any = true;
         admitted |= eligibility.admits(node);
     });
     any && !admitted
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let keys = stuck.used.reach.iter().flat_map(|reach| {
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let keys = waiting.used.reach.iter().flat_map(|reach| {
         let terms = reach.node_selector_terms.iter();
         terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.to_string()))
     });
@@ -147,20 +147,19 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         "" => vec!["get", "nodes"],
         columns => vec!["get", "nodes", "-L", columns],
     };
-    let mut steps = vec![SuggestedAction::new(
-        Purpose::Check,
-        stuck.kubectl(&look),
+    let mut steps = vec![SuggestedAction::check(
+        waiting.kubectl(&look),
         "Nothing. It shows where each node is.",
     )];
-    steps.extend(uncordon(stuck));
-    let changed = Changed::behind(stuck.pod, stuck, documents);
-    if shut_out(stuck) {
+    steps.extend(uncordon(waiting));
+    let changed = Changed::behind(waiting.pod, waiting, documents);
+    if shut_out(waiting) {
         if changed.kind == Some(WorkloadKind::Deployment) {
             let way = changed.change(
-                stuck.in_namespace(&["rollout", "undo", &changed.name]),
+                waiting.in_namespace(&["rollout", "undo", &changed.name]),
                 "The Deployment is taken back to the revision before. That helps where the last change moved its pods; otherwise change where its template lets them go.",
             );
-            steps.extend(changed::kept(stuck, vec![way]));
+            steps.extend(changed::kept(waiting, vec![way]));
         } else {
             steps.push(SuggestedAction::note(&format!(
                 "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",
@@ -169,14 +168,14 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         }
         return steps;
     }
-    if nodes_of(stuck).is_empty() && stuck.used.keeps_its_node() {
+    if nodes_of(waiting).is_empty() && waiting.used.keeps_its_node() {
         steps.push(SuggestedAction::note(&format!(
             "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
-            stuck.claim
+            waiting.claim
         )));
         return steps;
     }
-    steps.push(SuggestedAction::note(if nodes_of(stuck).is_empty() {
+    steps.push(SuggestedAction::note(if nodes_of(waiting).is_empty() {
         "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are."
     } else {
         "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above."
@@ -185,15 +184,15 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
 }
 
 /// What lets the pod onto a node where the volume is, and which was cordoned.
-pub(super) fn uncordon(stuck: &WaitingPod<'_>) -> Option<SuggestedAction> {
-    let nodes = &stuck.index.nodes;
-    let names = nodes_of(stuck);
+pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let nodes = &waiting.index.nodes;
+    let names = nodes_of(waiting);
     let cordoned = names
         .iter()
         .find(|name| nodes.get(name.as_str()).is_some_and(|node| node.cordoned))?;
     Some(SuggestedAction::new(
         Purpose::WayOut,
-        stuck.kubectl(&["uncordon", cordoned]),
+        waiting.kubectl(&["uncordon", cordoned]),
         "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",
     ))
 }

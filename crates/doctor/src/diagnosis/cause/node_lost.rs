@@ -23,12 +23,12 @@ pub(super) const CAUSE: Cause = Cause {
 /// `k8s.io/cloud-provider`).
 const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let node = stuck.lost_node()?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let node = waiting.lost_node()?;
     let name = &node.name;
     // What Kubernetes has let go of is with the driver, and what that says comes first.
-    let mut attachments = stuck.shown_attachments();
-    let mut staying = stuck.staying();
+    let mut attachments = waiting.shown_attachments();
+    let mut staying = waiting.staying();
     let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
     if is_let_go
         && attachments.any(|it| {
@@ -37,7 +37,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     {
         return None;
     }
-    let mut users = users(stuck, &node);
+    let mut users = users(waiting, &node);
     if node.health == Health::Gone {
         return Some(format!(
             "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before; where its controller manager runs with --disable-force-detach-on-timeout, never."
@@ -56,7 +56,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             stays.unwrap_or_default()
         ));
     }
-    let age = node.lease.map(|age| format!("{} ago", span(age)));
+    let age = node.lease_seconds.map(|age| format!("{} ago", span(age)));
     if users.next().is_some() {
         return Some(silent(&node, age));
     }
@@ -67,9 +67,9 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 }
 
 /// The pods of the node that use the claim.
-fn users<'a>(stuck: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
-    let own = stuck.cannot_end().then_some(stuck.pod);
-    let all = stuck.users().chain(own);
+fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
+    let own = waiting.cannot_end().then_some(waiting.pod);
+    let all = waiting.users().chain(own);
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }
 
@@ -124,24 +124,23 @@ fn price(name: &str) -> String {
     )
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(node) = stuck.lost_node() else {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let Some(node) = waiting.lost_node() else {
         return Vec::new();
     };
     let name = node.name.as_str();
     let delete = |purpose| {
-        users(stuck, &node).filter(|pod| stays(pod)).map(move |pod| {
+        users(waiting, &node).filter(|pod| stays(pod)).map(move |pod| {
             SuggestedAction::new(
                 purpose,
-                stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
+                waiting.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
                 "The pod tolerates the taint, so that Kubernetes does not delete it. On a machine that is off nothing is lost.",
             )
         })
     };
     if node.health == Health::Gone || node.out_of_service {
         let wait = wait(
-            stuck,
-            Purpose::WayOut,
+            waiting,
             "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
         );
         let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
@@ -149,13 +148,12 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     }
     let taint = SuggestedAction::new(
         Purpose::WayOut,
-        taint(stuck.index.facts.kubectl, name),
+        taint(waiting.index.facts.kubectl, name),
         &price(name),
     );
     let check = [
-        SuggestedAction::new(
-            Purpose::Check,
-            stuck.kubectl(&["get", "node", name, "-o", "wide"]),
+        SuggestedAction::check(
+            waiting.kubectl(&["get", "node", name, "-o", "wide"]),
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
         SuggestedAction::note(
@@ -165,15 +163,15 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     ];
     let untaint = SuggestedAction::new(
         Purpose::Afterwards,
-        stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
+        waiting.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
         "Nothing. When the machine has been restarted, pods may run there again.",
     );
-    let owner = stuck.owner_pod();
-    let owner = owner.filter(|owner| users(stuck, &node).any(|pod| pod.meta.name == **owner));
+    let owner = waiting.owner_pod();
+    let owner = owner.filter(|owner| users(waiting, &node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
         SuggestedAction::note(&format!(
             "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
-            stuck.claim
+            waiting.claim
         ))
     });
     let afterwards = delete(Purpose::Afterwards).chain([untaint]);

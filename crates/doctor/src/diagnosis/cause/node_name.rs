@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
+use super::{Cause, Documents, Steps, SuggestedAction};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
@@ -19,31 +19,30 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let node = stuck.pod.node.as_ref()?;
-    let is_free = stuck.has_no_volume() && stuck.volume.is_none() && stuck.binds_late();
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let node = waiting.pod.node.as_ref()?;
+    let is_free = waiting.has_no_volume() && waiting.volume.is_none() && waiting.binds_late();
     is_free.then(|| {
         format!(
             "Pod {} was put on node {node} by `nodeName`, past the scheduler. The class of claim \"{}\" binds late (WaitForFirstConsumer), when the scheduler chooses a node: the claim never gets a volume.",
-            stuck.pod.meta.name, stuck.claim
+            waiting.pod.meta.name, waiting.claim
         )
     })
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let describe = SuggestedAction::new(
-        Purpose::Check,
-        stuck.in_namespace(&["describe", &format!("pvc/{}", stuck.claim)]),
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let describe = SuggestedAction::check(
+        waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
         "Nothing. As long as its Events say \"waiting for first consumer to be created before binding\", no scheduler has seen the pod.",
     );
-    let Some(node) = &stuck.pod.node else {
+    let Some(node) = &waiting.pod.node else {
         return vec![describe];
     };
-    let view = stuck.index.facts.objects.view;
+    let view = waiting.index.facts.objects.view;
     let found = view.node(node).found();
     let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
     let hostname = hostname.unwrap_or(node);
-    let changed = Changed::behind(stuck.pod, stuck, documents);
+    let changed = Changed::behind(waiting.pod, waiting, documents);
     let names_it = changed
         .workload
         .is_some_and(|it| it.template.node_name.is_some());
@@ -51,14 +50,14 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
     let mut steps = vec![describe];
     match changed.kind {
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet) if names_it => {
-            let patch = json!({"spec": {"template": {"spec": by_selector}}}).to_string();
+            let patch = json!({"spec": {"template": {"spec": by_selector}}});
             let patch =
-                stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]);
+                waiting.patch(&changed.name, &patch);
             // A StatefulSet replaces no pod that never got ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {
-                    let pod = format!("pod/{}", stuck.pod.meta.name);
-                    format!("{patch} && {}", stuck.in_namespace(&["delete", &pod]))
+                    let pod = format!("pod/{}", waiting.pod.meta.name);
+                    format!("{patch} && {}", waiting.in_namespace(&["delete", &pod]))
                 }
                 _ => patch,
             };
@@ -68,7 +67,7 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
                     "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which binds the claim there."
                 ),
             );
-            steps.extend(changed::kept(stuck, vec![way]));
+            steps.extend(changed::kept(waiting, vec![way]));
         }
         _ => steps.push(SuggestedAction::note(&format!(
             "In the manifest of {}, replace `nodeName: {node}` by `nodeSelector: {{{HOSTNAME}: {hostname}}}`, and recreate the pod: it has not started, so nothing is lost.",

@@ -1,6 +1,6 @@
 //! None of the other causes: what Kubernetes says, as it says it.
 
-use super::{Cause, Purpose, Steps, SuggestedAction};
+use super::{Cause, Steps, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -9,14 +9,14 @@ pub(super) const CAUSE: Cause = Cause {
     code: "other",
     title: "The pod has not started",
     passes: false,
-    judge: |stuck| Some(judge(stuck)),
+    judge: |waiting| Some(judge(waiting)),
     steps: Steps::FromFacts(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> String {
-    let pod = &stuck.pod.meta.name;
-    let volume = whereabouts(stuck);
-    match stuck.words() {
+fn judge(waiting: &WaitingPod<'_>) -> String {
+    let pod = &waiting.pod.meta.name;
+    let volume = whereabouts(waiting);
+    match waiting.words() {
         Some(said) => format!(
             "Pod {pod} has not started. {volume} Kubernetes says: \"{}\".",
             said.trim().trim_end_matches('.')
@@ -26,23 +26,23 @@ fn judge(stuck: &WaitingPod<'_>) -> String {
 }
 
 /// How far the volume has come.
-fn whereabouts(stuck: &WaitingPod<'_>) -> String {
-    let claim = stuck.claim;
-    match &stuck.pod.node {
-        None if stuck.has_no_volume() => {
+fn whereabouts(waiting: &WaitingPod<'_>) -> String {
+    let claim = waiting.claim;
+    match &waiting.pod.node {
+        None if waiting.has_no_volume() => {
             format!("Claim \"{claim}\" gets its volume once the scheduler has chosen a node.")
         }
         None => format!(
             "The scheduler has chosen no node, and its words name no volume; claim \"{claim}\" has one."
         ),
         Some(node)
-            if stuck
+            if waiting
                 .own_attachment()
                 .is_some_and(VolumeAttachment::is_settled) =>
         {
             format!("The volume of claim \"{claim}\" is attached to its node {node}.")
         }
-        Some(node) if !stuck.is_attached() => {
+        Some(node) if !waiting.is_attached() => {
             format!(
                 "The volume of claim \"{claim}\" needs no attaching; the kubelet of {node} mounts it."
             )
@@ -53,14 +53,13 @@ fn whereabouts(stuck: &WaitingPod<'_>) -> String {
     }
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let mut steps = vec![SuggestedAction::new(
-        Purpose::Check,
-        stuck.in_namespace(&["describe", &format!("pod/{}", stuck.pod.meta.name)]),
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let mut steps = vec![SuggestedAction::check(
+        waiting.in_namespace(&["describe", &format!("pod/{}", waiting.pod.meta.name)]),
         "Nothing. Its conditions and Events say how far it has come; Events are kept for an hour.",
     )];
-    if let Some(node) = &stuck.pod.node {
-        let said = stuck.words();
+    if let Some(node) = &waiting.pod.node {
+        let said = waiting.words();
         let is_kubelet = said.is_none_or(|said| KUBELET_WAITS.is_in(said));
         steps.extend(is_kubelet.then(|| {
             SuggestedAction::note(&format!(

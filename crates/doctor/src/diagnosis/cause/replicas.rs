@@ -18,49 +18,43 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let (kind, name) = stuck.pod.workload();
-    let other = stuck.siblings().next()?;
-    let wanted = stuck.workload().map(|workload| workload.replicas);
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let (kind, name) = waiting.pod.workload();
+    let other = waiting.siblings().next()?;
+    let wanted = waiting.workload().map(|workload| workload.replicas);
     let wanted = match wanted.filter(|count| *count > 1) {
         Some(count) => format!("{kind} {name} wants {count} pods"),
         None => format!("{kind} {name} wants a pod on each of its nodes, or more than one"),
     };
     Some(format!(
         "{wanted}, but {}; {} {} has it.",
-        limit(stuck),
+        limit(waiting),
         named(other),
         whereabouts(other),
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(stuck.pod, stuck, documents);
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting, documents);
     let way = match changed.kind {
         _ if changed.scales() => changed.change(
-            scale::command(stuck, &changed, stuck.pod, 1),
-            &scale::left(stuck),
+            scale::command(waiting, &changed, waiting.pod, 1),
+            &scale::left(waiting),
         ),
         Some(WorkloadKind::Job | WorkloadKind::CronJob) => changed.change(
-            one_at_a_time(stuck, &changed),
+            one_at_a_time(waiting, &changed),
             "One pod works at a time, and the Job takes longer.",
         ),
         Some(WorkloadKind::DaemonSet) => {
-            let attached = stuck.foreign_attachments().map(|it| it.node.clone());
-            let Some(node) = attached.chain(stuck.holding_nodes()).next() else {
+            let attached = waiting.foreign_attachments().map(|it| it.node.clone());
+            let Some(node) = attached.chain(waiting.holding_nodes()).next() else {
                 return Vec::new();
             };
             let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {
                 "kubernetes.io/hostname": node.as_str(),
             }}}}});
             changed.change(
-                stuck.in_namespace(&[
-                    "patch",
-                    &changed.name,
-                    "--type=merge",
-                    "-p",
-                    &patch.to_string(),
-                ]),
+                waiting.patch(&changed.name, &patch),
                 &format!(
                     "It runs on node {node} only, and restarts there once. A volume for each node is the better way: a generic ephemeral volume in the template."
                 ),
@@ -69,24 +63,22 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         _ => {
             let way = SuggestedAction::new(
                 Purpose::WayOut,
-                stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
+                waiting.delete(waiting.pod),
                 &format!("The pod is deleted; {} may create another.", changed.shown),
             );
-            return vec![way, another_storage(stuck)];
+            return vec![way, another_storage(waiting)];
         }
     };
-    let mut steps = changed::kept(stuck, vec![way]);
-    steps.push(another_storage(stuck));
+    let mut steps = changed::kept(waiting, vec![way]);
+    steps.push(another_storage(waiting));
     steps
 }
 
 /// The Job that is there is changed, and the CronJob that makes the next one.
-fn one_at_a_time(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
+fn one_at_a_time(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
-    let patch = |name: &str, patch: &Value| {
-        stuck.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
-    };
-    let job = patch(&WaitingPod::target_of(stuck.pod), &one);
+    let patch = |name: &str, patch: &Value| waiting.patch(name, &patch);
+    let job = patch(&WaitingPod::target_of(waiting.pod), &one);
     if changed.kind == Some(WorkloadKind::Job) {
         return job;
     }

@@ -26,58 +26,58 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(end_rollout),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let old = old_pod(stuck)?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let old = old_pod(waiting)?;
     Some(format!(
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
-        rolled_out(stuck),
-        stuck.pod.meta.name,
+        rolled_out(waiting),
+        waiting.pod.meta.name,
         named(old),
         whereabouts(old),
-        limit(stuck),
+        limit(waiting),
     ))
 }
 
 /// What is rolled out, in words.
-pub(super) fn rolled_out(stuck: &WaitingPod<'_>) -> String {
-    let workload = stuck.workload();
+pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
+    let workload = waiting.workload();
     match workload.and_then(|it| it.metadata.controller.as_deref()) {
         Some(owner) if workload.is_some_and(makes_a_revision) => {
             format!("{} {}", owner.kind, owner.name)
         }
-        _ => WaitingPod::target_of(stuck.pod),
+        _ => WaitingPod::target_of(waiting.pod),
     }
 }
 
 /// The pod of another revision that has the volume and is kept until the new one is ready.
-pub(super) fn old_pod<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let (kind, _) = stuck.pod.workload();
+pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let (kind, _) = waiting.pod.workload();
     if kind != WorkloadKind::Deployment.name() {
-        return of_the_same_owner(stuck);
+        return of_the_same_owner(waiting);
     }
-    let own = stuck.pod.revision();
+    let own = waiting.pod.revision();
     // Where a pod like it is the one that has the volume, the rollout is not to blame.
-    if stuck.siblings().any(|other| other.revision() == own) {
+    if waiting.siblings().any(|other| other.revision() == own) {
         return None;
     }
-    if let Some(workload) = stuck.workload() {
+    if let Some(workload) = waiting.workload() {
         let room = workload.strategy.room(workload.replicas)?;
         if room.unavailable >= workload.replicas {
             return None;
         }
     }
-    stuck.siblings().find(|other| other.revision() != own)
+    waiting.siblings().find(|other| other.revision() != own)
 }
 
 /// A pod of another ReplicaSet of the same controller.
-fn of_the_same_owner<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let own = stuck.workload().filter(|it| makes_a_revision(it))?;
-    if stuck.siblings().next().is_some() {
+fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let own = waiting.workload().filter(|it| makes_a_revision(it))?;
+    if waiting.siblings().next().is_some() {
         return None;
     }
-    let mut others = stuck.staying();
+    let mut others = waiting.staying();
     others.find(|other| {
-        stuck.workload_of(other).is_some_and(|it| {
+        waiting.workload_of(other).is_some_and(|it| {
             makes_a_revision(it) && it.metadata.controller == own.metadata.controller
         })
     })
@@ -94,33 +94,33 @@ fn makes_a_revision(workload: &Workload) -> bool {
 
 /// What helps against a rollout that cannot end: take it back, or have the old pod
 /// stopped first.
-pub(super) fn end_rollout(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(stuck.pod, stuck, documents);
+pub(super) fn end_rollout(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting, documents);
     if changed.kind != Some(WorkloadKind::Deployment) {
-        return of_another_controller(stuck, &changed);
+        return of_another_controller(waiting, &changed);
     }
-    let mut ways = Vec::from_iter(undo(stuck, &changed, documents));
-    if let Some(workload) = stuck.workload()
-        && let Some((_, reference)) = reference(stuck.pod)
+    let mut ways = Vec::from_iter(undo(waiting, &changed, documents));
+    if let Some(workload) = waiting.workload()
+        && let Some((_, reference)) = reference(waiting.pod)
         && let Some(document) = documents.get(&reference)
     {
-        ways.extend(other_strategies(stuck, &changed, workload, document));
+        ways.extend(other_strategies(waiting, &changed, workload, document));
     }
-    let mut steps = changed::kept(stuck, ways);
-    if stuck.workload().is_some_and(|it| it.paused) {
+    let mut steps = changed::kept(waiting, ways);
+    if waiting.workload().is_some_and(|it| it.paused) {
         // Where the manifest says so, whoever delivers it would pause it again.
         let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
-        steps.insert(suspended.count(), resume(stuck, &changed));
+        steps.insert(suspended.count(), resume(waiting, &changed));
     }
     steps
 }
 
 /// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
 /// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
-fn resume(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
+fn resume(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
     SuggestedAction::new(
         Purpose::Before,
-        stuck.in_namespace(&["rollout", "resume", &changed.name]),
+        waiting.in_namespace(&["rollout", "resume", &changed.name]),
         &format!(
             "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
             changed.shown
@@ -136,17 +136,17 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// newest one, which has got stuck as well where more than one rollout has, and from there
 /// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
 fn undo<'a>(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     changed: &'a Changed<'_>,
     documents: &Documents,
 ) -> Option<Way<'a>> {
-    let (_, replica_set) = replica_set(old_pod(stuck)?)?;
+    let (_, replica_set) = replica_set(old_pod(waiting)?)?;
     let number = documents
         .get(&replica_set)
         .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
         .and_then(|number| number.parse::<u64>().ok());
     let name = &replica_set.name;
-    let undo = |revision: &str| stuck.in_namespace(&["rollout", "undo", &changed.name, revision]);
+    let undo = |revision: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, revision]);
     let (command, back) = match number {
         Some(number) => (
             undo(&format!("--to-revision={number}")),
@@ -162,7 +162,7 @@ fn undo<'a>(
                 format!(
                     "{}=\"$({})\"",
                     undo("--to-revision"),
-                    stuck.in_namespace(&look)
+                    waiting.in_namespace(&look)
                 ),
                 "to the revision that runs; its number could not be read here, so the command asks for it".to_owned(),
             )
@@ -192,7 +192,7 @@ pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
 
 /// The strategies that stop the old pod first.
 fn other_strategies<'a>(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     changed: &'a Changed<'_>,
     workload: &Workload,
     document: &Value,
@@ -205,7 +205,7 @@ fn other_strategies<'a>(
         .filter_map(|remedy| {
             let patch = serde_json::to_string(&remedy.patch(workload, document)?).ok()?;
             Some(changed.change(
-                stuck.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
+                waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
                 &format!("The rollout goes on. {}", remedy.cost),
             ))
         })
@@ -215,20 +215,20 @@ fn other_strategies<'a>(
 /// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
 /// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
 /// again, and its template stays as it is.
-fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
-    if stuck.workload().and_then(changed::rollout).is_none() {
+fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
+    if waiting.workload().and_then(changed::rollout).is_none() {
         return vec![
             SuggestedAction::note(&format!(
                 "Take the new revision back, or have the old pod stopped first, at {}: its controller may undo a change to {} by hand.",
-                rolled_out(stuck),
+                rolled_out(waiting),
                 changed.shown
             )),
-            another_storage(stuck),
+            another_storage(waiting),
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
     let way = Way::of(
-        stuck.in_namespace(&[
+        waiting.in_namespace(&[
             "patch",
             &changed.name,
             "--subresource=status",
@@ -243,6 +243,6 @@ fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<S
         SuggestedAction::note(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
-        another_storage(stuck),
+        another_storage(waiting),
     ]
 }

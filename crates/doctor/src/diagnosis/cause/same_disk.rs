@@ -27,26 +27,26 @@ struct Twin<'a> {
     attachment: Option<&'a VolumeAttachment>,
 }
 
-fn twin<'a>(stuck: &WaitingPod<'a>) -> Option<Twin<'a>> {
-    if !stuck.is_attached() {
+fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
+    if !waiting.is_attached() {
         return None;
     }
-    let view = stuck.index.facts.objects.view;
-    let own = view.volume(stuck.volume.as_deref()?).found()?;
+    let view = waiting.index.facts.objects.view;
+    let own = view.volume(waiting.volume.as_deref()?).found()?;
     let mut twins = view.twins(own).into_iter();
-    twins.find_map(|volume| in_use_elsewhere(stuck, volume))
+    twins.find_map(|volume| in_use_elsewhere(waiting, volume))
 }
 
 /// The volume and who has it, if that is on another node than the waiting pod.
-fn in_use_elsewhere<'a>(stuck: &WaitingPod<'a>, volume: &'a Volume) -> Option<Twin<'a>> {
-    let index = stuck.index;
+fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<Twin<'a>> {
+    let index = waiting.index;
     let claim = volume.spec.claim_ref.as_ref();
     let users = claim.map(|it| index.users(&it.namespace, &it.name));
     let mut users = users.unwrap_or_default().iter().copied();
     let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
     let mut attachments = index.attachments(&volume.metadata.name).iter().copied();
     let attachment = attachments.find(|it| it.attached);
-    let elsewhere = |node: &engine::model::Text| stuck.pod.node.as_ref() != Some(node);
+    let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
     let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
         || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
     is_elsewhere.then(|| Twin {
@@ -57,17 +57,17 @@ fn in_use_elsewhere<'a>(stuck: &WaitingPod<'a>, volume: &'a Volume) -> Option<Tw
     })
 }
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let Some(twin) = twin(stuck) else {
-        let is_said = stuck.holders.is_empty() && stuck.is_said(IN_ANOTHER_NAMESPACE);
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let Some(twin) = twin(waiting) else {
+        let is_said = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
         return is_said.then(|| {
             format!(
                 "Pods of another namespace have the disk, which claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
-                stuck.claim
+                waiting.claim
             )
         });
     };
-    let own = stuck.volume.as_deref().unwrap_or_default();
+    let own = waiting.volume.as_deref().unwrap_or_default();
     let claim = twin.claim.as_ref().map(|it| format!(" of claim {it}"));
     let pod = match twin.pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
@@ -85,13 +85,12 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let own = stuck.volume.as_deref().unwrap_or_default();
-    let Some(twin) = twin(stuck) else {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let own = waiting.volume.as_deref().unwrap_or_default();
+    let Some(twin) = twin(waiting) else {
         return vec![
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&[
+            SuggestedAction::check(
+                waiting.kubectl(&[
                     "get",
                     "pv",
                     "-o",
@@ -103,7 +102,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         ];
     };
     let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-    let keep = stuck.kubectl(&[
+    let keep = waiting.kubectl(&[
         "patch",
         "pv",
         own,
@@ -113,9 +112,8 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         retain,
     ]);
     vec![
-        SuggestedAction::new(
-            Purpose::Check,
-            stuck.kubectl(&["get", "pv", own, &twin.volume.metadata.name]),
+        SuggestedAction::check(
+            waiting.kubectl(&["get", "pv", own, &twin.volume.metadata.name]),
             "Nothing. It shows the claims of both, and their reclaim policies.",
         ),
         SuggestedAction::new(

@@ -7,25 +7,25 @@ use engine::model::workload::WorkloadKind;
 
 /// The command that leaves so many pods of the workload of `pod`.
 pub(super) fn command(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     changed: &Changed<'_>,
     pod: &Pod,
     replicas: i64,
 ) -> String {
     let count = format!("--replicas={replicas}");
-    let scale = stuck.in_namespace(&["scale", &changed.name, &count]);
-    and_delete(stuck, scale, pod, replicas)
+    let scale = waiting.in_namespace(&["scale", &changed.name, &count]);
+    and_delete(waiting, scale, pod, replicas)
 }
 
 /// A command after which the workload of `pod` has so many pods, and the deletion of those
 /// that its controller does not get to.
 pub(super) fn and_delete(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     command: String,
     pod: &Pod,
     replicas: i64,
 ) -> String {
-    let names = blocked(stuck, pod, replicas).into_iter();
+    let names = blocked(waiting, pod, replicas).into_iter();
     let pods: Vec<String> = names.map(|name| format!("pod/{name}")).collect();
     if pods.is_empty() {
         return command;
@@ -35,7 +35,7 @@ pub(super) fn and_delete(
         .into_iter()
         .chain(pods)
         .collect();
-    format!("{command} && {}", stuck.in_namespace(&delete))
+    format!("{command} && {}", waiting.in_namespace(&delete))
 }
 
 /// The pods that a StatefulSet of so many would have to give up, and may never get to.
@@ -45,14 +45,14 @@ pub(super) fn and_delete(
 /// `pkg/controller/statefulset/stateful_set_control.go`). Then it goes down from the highest
 /// number, and waits at a pod that is not ready, unless that is the first one that is not
 /// (`processCondemned`): of one that is not ready it gets rid by itself, of two it does not.
-fn blocked<'a>(stuck: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
+fn blocked<'a>(waiting: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
     if !is_of_stateful_set(pod) {
         return Vec::new();
     }
-    let kept = kept(stuck, pod, replicas);
+    let kept = kept(waiting, pod, replicas);
     let is_kept = |it: &Pod| kept.iter().any(|name| it.meta.name == *name);
     let is_ready = |it: &Pod| it.ready && !it.is_ending();
-    let pods = || of_its_workload(stuck, pod);
+    let pods = || of_its_workload(waiting, pod);
     let ready = pods().filter(|it| is_kept(it) && is_ready(it)).count();
     let given_up = pods().filter(|it| !is_kept(it));
     if ready < kept.len() {
@@ -67,12 +67,12 @@ fn blocked<'a>(stuck: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str>
 }
 
 /// Which pod is left of several.
-pub(super) fn left(stuck: &WaitingPod<'_>) -> String {
-    if !is_of_stateful_set(stuck.pod) {
+pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
+    if !is_of_stateful_set(waiting.pod) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
     }
-    let kept = kept(stuck, stuck.pod, 1).concat();
-    let runs = of_its_workload(stuck, stuck.pod).filter(|pod| pod.phase == "Running");
+    let kept = kept(waiting, waiting.pod, 1).concat();
+    let runs = of_its_workload(waiting, waiting.pod).filter(|pod| pod.phase == "Running");
     let running: Vec<&str> = runs.map(|pod| pod.meta.name.as_str()).collect();
     let what_stops = match running[..] {
         [one] if one != kept => {
@@ -93,19 +93,19 @@ fn is_of_stateful_set(pod: &Pod) -> bool {
 }
 
 /// The pods of the workload of `pod` that use the claim.
-fn of_its_workload<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
+fn of_its_workload<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
     let own = pod.workload();
-    let users = stuck
+    let users = waiting
         .index
-        .users(&stuck.pod.meta.namespace, stuck.claim)
+        .users(&waiting.pod.meta.namespace, waiting.claim)
         .iter();
     users.copied().filter(move |it| it.workload() == own)
 }
 
 /// The names of the pods that a StatefulSet of so many keeps.
-fn kept(stuck: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
+fn kept(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
     let (_, name) = pod.workload();
-    let first = stuck.workload_of(pod).map_or(0, |it| it.first_ordinal);
+    let first = waiting.workload_of(pod).map_or(0, |it| it.first_ordinal);
     let numbers = (0..replicas).map(|number| first.saturating_add(number));
     numbers.map(|number| format!("{name}-{number}")).collect()
 }

@@ -1,6 +1,6 @@
 //! The driver refuses to mount the volume for a second pod, on the same node too.
 
-use super::{Cause, Documents, Purpose, Steps, SuggestedAction, exclusive_use, named};
+use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use, named};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -11,18 +11,18 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    if !stuck.refuses_second_mount() {
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    if !waiting.refuses_second_mount() {
         return None;
     }
-    let node = stuck.pod.node.as_ref()?;
-    let mut users = stuck.users();
+    let node = waiting.pod.node.as_ref()?;
+    let mut users = waiting.users();
     let other = users.find(|it| it.node.as_ref() == Some(node));
     let other = match other {
         Some(other) => format!("{} on the same node has it", named(other)),
         None => "something on that node still has it".to_owned(),
     };
-    let rollout = exclusive_use(stuck).and_then(|cause| cause.because(stuck));
+    let rollout = exclusive_use(waiting).and_then(|cause| cause.because(waiting));
     let rollout = rollout.map(|it| format!(" {it}"));
     Some(format!(
         "The driver refuses to mount the volume on node {node} for a second pod, and {other}.{}",
@@ -30,15 +30,14 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    if let Some(cause) = exclusive_use(stuck) {
-        return cause.steps(stuck, documents);
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    if let Some(cause) = exclusive_use(waiting) {
+        return cause.steps(waiting, documents);
     }
-    let node = stuck.pod.node.as_deref().unwrap_or_default();
+    let node = waiting.pod.node.as_deref().unwrap_or_default();
     vec![
-        SuggestedAction::new(
-            Purpose::Check,
-            stuck.kubectl(&[
+        SuggestedAction::check(
+            waiting.kubectl(&[
                 "get",
                 "pods",
                 "-A",
@@ -50,7 +49,7 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         ),
         SuggestedAction::note(&format!(
             "No pod of claim \"{}\" that could be read is on node {node}. A pod that was deleted may have left the mount behind: the log of the driver's node plugin there says so, and a restart of the kubelet unmounts it.",
-            stuck.claim
+            waiting.claim
         )),
     ]
 }

@@ -23,67 +23,67 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let other = holder(stuck)?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let other = holder(waiting)?;
     Some(format!(
         "{}, and {} {} has it.",
-        sentence(&limit(stuck)),
+        sentence(&limit(waiting)),
         named(other),
         whereabouts(other),
     ))
 }
 
-fn holder<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let own = stuck.pod.workload();
-    let mut others = stuck.staying();
+fn holder<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let own = waiting.pod.workload();
+    let mut others = waiting.staying();
     others.find(|other| other.workload() != own)
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some(other) = holder(stuck) else {
+fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let Some(other) = holder(waiting) else {
         return Vec::new();
     };
-    let own = Changed::behind(stuck.pod, stuck, documents);
-    let theirs = Changed::behind(other, stuck, documents);
+    let own = Changed::behind(waiting.pod, waiting, documents);
+    let theirs = Changed::behind(other, waiting, documents);
     // With the pod that owns the claim, the claim and its data would go.
-    let owner = stuck.owner_pod();
+    let owner = waiting.owner_pod();
     let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
     let mut ways = Vec::new();
-    if !owns(stuck.pod) {
+    if !owns(waiting.pod) {
         let cost = format!(
             "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
             own.shown, theirs.shown
         );
-        ways.push(stop(stuck, stuck.pod, &own, &cost));
+        ways.push(stop(waiting, waiting.pod, &own, &cost));
     }
-    ways.extend(together(stuck, other, &own, &theirs, documents));
+    ways.extend(together(waiting, other, &own, &theirs, documents));
     if !owns(other) {
         let cost = format!(
             "{} stops, and {} gets the volume once it is gone.",
             theirs.shown, own.shown
         );
-        ways.push(stop(stuck, other, &theirs, &cost));
+        ways.push(stop(waiting, other, &theirs, &cost));
     }
-    let mut steps = changed::kept(stuck, ways);
+    let mut steps = changed::kept(waiting, ways);
     steps.push(match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
             SuggestedAction::note(&format!(
                 "Claim \"{}\" belongs to pod {owner}, whose ephemeral volume it backs: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
-                stuck.claim, loser.shown
+                waiting.claim, loser.shown
             ))
         }
-        None => another_storage(stuck),
+        None => another_storage(waiting),
     });
     steps
 }
 
 /// What makes the pods of a workload go away.
-fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
-    if let Some(name) = scaled_object_of(stuck, pod) {
+fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
+    if let Some(name) = scaled_object_of(waiting, pod) {
         let run = |arguments: &[String]| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            stuck.in_namespace(&arguments)
+            waiting.in_namespace(&arguments)
         };
         let resume = run(&scaled_object::resume(name));
         return changed.change(
@@ -93,13 +93,13 @@ fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &
             ),
         );
     }
-    let delete = || stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]);
+    let delete = || waiting.delete(pod);
     match changed.kind {
-        _ if changed.scales() => changed.change(scale::command(stuck, changed, pod, 0), cost),
+        _ if changed.scales() => changed.change(scale::command(waiting, changed, pod, 0), cost),
         Some(WorkloadKind::Job) => {
             let suspend = |suspend: bool| {
-                let patch = json!({"spec": {"suspend": suspend}}).to_string();
-                stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch])
+                let patch = json!({"spec": {"suspend": suspend}});
+                waiting.patch(&changed.name, &patch)
             };
             changed.change(
                 suspend(true),
@@ -113,7 +113,7 @@ fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &
         // CronJob would start no other (`syncCronJob` in
         // `pkg/controller/cronjob/cronjob_controllerv2.go`).
         Some(WorkloadKind::CronJob) => Way::of(
-            stuck.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
+            waiting.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
         Some(WorkloadKind::Pod) => changed.change(delete(), cost),
@@ -125,10 +125,10 @@ fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &
 }
 
 /// The ScaledObject of KEDA that scales the workload of a pod.
-fn scaled_object_of<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
-    let workload = stuck.workload_of(pod)?;
+fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
+    let workload = waiting.workload_of(pod)?;
     let metadata = &workload.metadata;
-    let view = stuck.index.facts.objects.view;
+    let view = waiting.index.facts.objects.view;
     let autoscalers = view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
     let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
     Some(scaled.next()?.as_str())
@@ -136,26 +136,26 @@ fn scaled_object_of<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
 
 /// Affinity that leads the pods of the workload that waits to those that have the volume.
 fn together<'a>(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     other: &Pod,
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
     documents: &Documents,
 ) -> Option<Way<'a>> {
-    let (old, starts) = replaced(own, stuck.pod)?;
+    let (old, starts) = replaced(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
-    let for_one_pod = matches!(stuck.used.attach_constraint, AttachConstraint::SinglePod)
-        || stuck.refuses_second_mount();
+    let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
+        || waiting.refuses_second_mount();
     if already || for_one_pod {
         return None;
     }
-    let admits = Admits::of(own.workload, other.node.as_deref(), stuck);
+    let admits = Admits::of(own.workload, other.node.as_deref(), waiting);
     if admits == Admits::No {
         return None;
     }
     let affinity = json!({"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": selector(stuck, other, theirs, documents)?,
+            "labelSelector": selector(waiting, other, theirs, documents)?,
             "topologyKey": HOSTNAME,
         }],
     }});
@@ -175,9 +175,9 @@ fn together<'a>(
             own.shown
         );
     }
-    let patch = stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch.to_string()]);
+    let patch = waiting.patch(&own.name, &patch);
     let command = match old {
-        Some(old) => format!("{patch} && {}", stuck.in_namespace(&["delete", &old])),
+        Some(old) => format!("{patch} && {}", waiting.in_namespace(&["delete", &old])),
         None => patch,
     };
     Some(own.change(
@@ -218,7 +218,7 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
 /// template change with a chart's version, the selector of a workload never does. The pods of
 /// a Job end, and nothing would follow them then.
 fn selector(
-    stuck: &WaitingPod<'_>,
+    waiting: &WaitingPod<'_>,
     other: &Pod,
     theirs: &Changed<'_>,
     documents: &Documents,
@@ -229,7 +229,7 @@ fn selector(
             document.pointer("/spec/selector").cloned()
         }
         WorkloadKind::Pod => {
-            let labels: Map<String, Value> = stuck
+            let labels: Map<String, Value> = waiting
                 .common_labels(other)
                 .iter()
                 .map(|(key, value)| (key.to_owned(), value.into()))

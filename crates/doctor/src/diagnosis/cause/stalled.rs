@@ -3,7 +3,7 @@
 //! As for `delay`, but its time is over.
 
 use super::delay::{FORCED, SLOW};
-use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
+use super::{Cause, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -41,10 +41,10 @@ enum Stalled<'a> {
     UnreadyNode(&'a VolumeAttachment),
 }
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    Some(match stalled(stuck)? {
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    Some(match stalled(waiting)? {
         Stalled::Pod(pod, late) => {
-            let next = if stuck.cannot_end() {
+            let next = if waiting.cannot_end() {
                 " The next pod is not created until it is gone."
             } else {
                 ""
@@ -83,14 +83,14 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     })
 }
 
-fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
-    if let Some((pod, late)) = stuck.overdue_pod() {
+fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
+    if let Some((pod, late)) = waiting.overdue_pod() {
         return Some(Stalled::Pod(pod, late));
     }
-    if !stuck.holders.is_empty() {
+    if !waiting.holders.is_empty() {
         return None;
     }
-    let now = stuck.index.facts.now.as_second();
+    let now = waiting.index.facts.now.as_second();
     let silent = |attachment: &'a VolumeAttachment| {
         let meta = &attachment.metadata;
         let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
@@ -106,17 +106,17 @@ fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
             for_seconds,
         })
     };
-    let foreign = stuck.foreign_attachments();
-    let own = stuck.own_attachment();
-    if let Some(stalled) = stuck.foreign_attachments().chain(own).find_map(silent) {
+    let foreign = waiting.foreign_attachments();
+    let own = waiting.own_attachment();
+    if let Some(stalled) = waiting.foreign_attachments().chain(own).find_map(silent) {
         return Some(stalled);
     }
-    let waited = now - stuck.pod.waits_since()?.as_second();
-    if waited > SLOW && is_attached_by_nobody(stuck) {
-        return stuck.pod.node.as_deref().map(Stalled::Nobody);
+    let waited = now - waiting.pod.waits_since()?.as_second();
+    if waited > SLOW && is_attached_by_nobody(waiting) {
+        return waiting.pod.node.as_deref().map(Stalled::Nobody);
     }
-    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(stuck, it));
-    kept.find_map(|it| match Examined::of(stuck.index, &it.node).health {
+    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(waiting, it));
+    kept.find_map(|it| match Examined::of(waiting.index, &it.node).health {
         Health::Alive if waited > SLOW => Some(Stalled::Node(it)),
         Health::NotReady if waited > FORCED => Some(Stalled::UnreadyNode(it)),
         _ => None,
@@ -124,53 +124,49 @@ fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
 }
 
 /// Whether there is no attachment of the volume, although all of them can be seen.
-fn is_attached_by_nobody(stuck: &WaitingPod<'_>) -> bool {
-    stuck.is_csi()
-        && stuck.is_attached()
-        && stuck.index.facts.observed.has_read("volumeattachments")
-        && stuck.shown_attachments().next().is_none()
+fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
+    waiting.is_csi()
+        && waiting.is_attached()
+        && waiting.index.facts.observed.has_read("volumeattachments")
+        && waiting.shown_attachments().next().is_none()
 }
 
 /// Whether a pod of its node uses the volume.
-fn is_used(stuck: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
-    let mut users = stuck.users();
+fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
+    let mut users = waiting.users();
     users.any(|user| user.node.as_ref() == Some(&attachment.node))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(stalled) = stalled(stuck) else {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let Some(stalled) = stalled(waiting) else {
         return Vec::new();
     };
-    let driver = stuck.driver();
+    let driver = waiting.driver();
     let (look, note) = match stalled {
         Stalled::Pod(pod, _) => (
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
+            SuggestedAction::check(
+                                waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
                 "Nothing. Finalizers, and the Events of its containers, say what holds it.",
             ),
             "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
         ),
         Stalled::Nobody(node) => (
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&["get", "node", node, "-o", MANAGED]),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
                 "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
             ),
             "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
         ),
         Stalled::Driver { attachment, .. } => (
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&["get", "volumeattachment", &attachment.metadata.name, "-o", "yaml"]),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "volumeattachment", &attachment.metadata.name, "-o", "yaml"]),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),
         ),
         Stalled::UnreadyNode(attachment) => (
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&["describe", "node", &attachment.node]),
+            SuggestedAction::check(
+                waiting.kubectl(&["describe", "node", &attachment.node]),
                 "Nothing. Its conditions say what it lacks.",
             ),
             format!(
@@ -179,18 +175,13 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             ),
         ),
         Stalled::Node(attachment) => (
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.kubectl(&["get", "node", &attachment.node, "-o", "jsonpath={.status.volumesInUse}"]),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "node", &attachment.node, "-o", "jsonpath={.status.volumesInUse}"]),
                 "Nothing. What is listed there, the kubelet has not unmounted.",
             ),
             format!("The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does.", node = attachment.node),
         ),
     };
-    let wait = wait(
-        stuck,
-        Purpose::WayOut,
-        "Time. The volume comes as soon as this is fixed.",
-    );
+    let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
     vec![look, SuggestedAction::note(&note), wait]
 }

@@ -35,26 +35,26 @@ enum Lack<'a> {
     Silent,
 }
 
-fn lack<'a>(stuck: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
-    let view = stuck.index.facts.objects.view;
-    let claim = view.claim(&stuck.pod.meta.namespace, stuck.claim);
-    let is_ending = stuck
+fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
+    let view = waiting.index.facts.objects.view;
+    let claim = view.claim(&waiting.pod.meta.namespace, waiting.claim);
+    let is_ending = waiting
         .found_claim()
         .is_some_and(|it| it.metadata.is_being_deleted());
-    if is_ending && stuck.is_said(CLAIM_ENDS) {
+    if is_ending && waiting.is_said(CLAIM_ENDS) {
         return Some(Lack::Ends);
     }
-    if !stuck.has_no_volume() || !stuck.is_certain {
+    if !waiting.has_no_volume() || !waiting.is_certain {
         return None;
     }
     if matches!(claim, Lookup::Absent) {
         return Some(Lack::NoClaim);
     }
-    if let Some(volume) = stuck.volume_of_another_claim() {
+    if let Some(volume) = waiting.volume_of_another_claim() {
         return Some(Lack::Taken(volume));
     }
-    if let Some(volume) = stuck.volume.as_deref() {
-        let was_bound = stuck
+    if let Some(volume) = waiting.volume.as_deref() {
+        let was_bound = waiting
             .found_claim()
             .is_some_and(|it| !it.status.access_modes.is_empty());
         return Some(if was_bound {
@@ -63,20 +63,20 @@ fn lack<'a>(stuck: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
             Lack::NoVolume(volume)
         });
     }
-    if let Some(said) = stuck.claim_warning() {
+    if let Some(said) = waiting.claim_warning() {
         return Some(Lack::Reported(said));
     }
-    if stuck.pod.node.is_none() && !delay::is_over(stuck) {
+    if waiting.pod.node.is_none() && !delay::is_over(waiting) {
         return None;
     }
-    let said = stuck.claim_event(|_| true);
+    let said = waiting.claim_event(|_| true);
     Some(said.map_or(Lack::Silent, Lack::Reported))
 }
 
-fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let lack = lack(stuck)?;
-    let (pod, claim) = (&stuck.pod.meta.name, stuck.claim);
-    let namespace = &stuck.pod.meta.namespace;
+fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+    let lack = lack(waiting)?;
+    let (pod, claim) = (&waiting.pod.meta.name, waiting.claim);
+    let namespace = &waiting.pod.meta.namespace;
     Some(match lack {
         Lack::NoClaim => format!(
             "Pod {pod} mentions claim \"{claim}\", and namespace {namespace} has no claim of that name."
@@ -91,7 +91,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
             "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
         ),
         Lack::Taken(volume) => {
-            let owner = if former_owner(stuck, volume) {
+            let owner = if former_owner(waiting, volume) {
                 "an earlier claim of the same name".to_owned()
             } else {
                 match &volume.spec.claim_ref {
@@ -106,12 +106,12 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         }
         Lack::Reported(said) => format!(
             "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
-            speaker(stuck, said),
+            speaker(waiting, said),
             said.trim().trim_end_matches('.'),
         ),
         Lack::Silent => format!(
             "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
-            stuck
+            waiting
                 .class
                 .as_ref()
                 .map(|class| format!(" Its StorageClass is {class}."))
@@ -121,18 +121,18 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 }
 
 /// Whether the volume belonged to a claim of the same name, which was deleted.
-fn former_owner(stuck: &WaitingPod<'_>, volume: &Volume) -> bool {
+fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
     let owner = volume.spec.claim_ref.as_ref();
-    owner.is_some_and(|it| it.namespace == stuck.pod.meta.namespace && it.name == *stuck.claim)
+    owner.is_some_and(|it| it.namespace == waiting.pod.meta.namespace && it.name == *waiting.claim)
 }
 
 /// Who reports that there is no volume.
-fn speaker(stuck: &WaitingPod<'_>, said: &str) -> String {
+fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
     if OF_THE_BINDER.are_in(said) {
         return "Kubernetes says".to_owned();
     }
-    let objects = stuck.index.facts.objects;
-    let claim = stuck.found_claim();
+    let objects = waiting.index.facts.objects;
+    let claim = waiting.found_claim();
     let class = claim.and_then(|claim| binding::class_of(claim, objects).ok());
     match class.map(StorageClass::driver) {
         None | Some("") => "Kubernetes says".to_owned(),
@@ -181,98 +181,89 @@ static KNOWN: [Known; 5] = [
     },
 ];
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(lack) = lack(stuck) else {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let Some(lack) = lack(waiting) else {
         return Vec::new();
     };
-    let claim = format!("pvc/{}", stuck.claim);
-    let describe = SuggestedAction::new(
-        Purpose::Check,
-        stuck.in_namespace(&["describe", &claim]),
+    let claim = format!("pvc/{}", waiting.claim);
+    let describe = SuggestedAction::check(
+        waiting.in_namespace(&["describe", &claim]),
         "Nothing. Its Events hold what the provisioner says, for an hour.",
     );
-    let note = |text: &str| SuggestedAction::note(text);
-    match lack {
-        Lack::NoClaim => vec![
-            SuggestedAction::new(
-                Purpose::Check,
-                stuck.in_namespace(&["get", "pvc"]),
+    let note = |text| vec![SuggestedAction::note(text)];
+    let ways = match lack {
+        Lack::NoClaim => {
+            let list = SuggestedAction::check(
+                waiting.in_namespace(&["get", "pvc"]),
                 "Nothing. It lists the claims that exist; the name in the pod may be misspelt.",
-            ),
-            note(
-                "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
-            ),
-        ],
-        Lack::Ends => vec![
-            describe,
-            note(
-                "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
-            ),
-        ],
-        Lack::Lost(_) => vec![
-            describe,
-            note(
-                "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef names this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
-            ),
-        ],
-        Lack::NoVolume(_) => vec![
-            describe,
-            note(
-                "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
-            ),
-        ],
-        Lack::Taken(volume) if former_owner(stuck, volume) => {
-            let free = r#"[{"op":"remove","path":"/spec/claimRef/uid"}]"#;
-            let volume = format!("pv/{}", volume.metadata.name);
-            vec![
-                describe,
-                SuggestedAction::new(
-                    Purpose::WayOut,
-                    stuck.kubectl(&["patch", &volume, "--type=json", "-p", free]),
-                    "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
+            );
+            return vec![
+                list,
+                SuggestedAction::note(
+                    "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
                 ),
-                note(
-                    "Do not replace the claim by one without spec.volumeName: that one would get a new and empty volume.",
-                ),
-            ]
+            ];
         }
-        Lack::Taken(_) => vec![
-            describe,
-            note(
-                "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
-            ),
-        ],
-        Lack::Reported(said) => {
-            let known = KNOWN.iter().find(|known| known.words.are_in(said));
-            let advice = known.map(|known| note(known.advice));
-            let is_copy = stuck
-                .found_claim()
-                .is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
-            let source = is_copy.then(|| note(SOURCE));
-            [describe, classes(stuck)]
-                .into_iter()
-                .chain(advice)
-                .chain(source)
-                .collect()
-        }
+        Lack::Ends => note(
+            "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
+        ),
+        Lack::Lost(_) => note(
+            "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef names this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
+        ),
+        Lack::NoVolume(_) => note(
+            "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
+        ),
+        Lack::Taken(volume) if former_owner(waiting, volume) => rebind(waiting, volume),
+        Lack::Taken(_) => note(
+            "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
+        ),
+        Lack::Reported(said) => answer(waiting, said),
         Lack::Silent => vec![
-            describe,
-            classes(stuck),
-            note(
+            classes(waiting),
+            SuggestedAction::note(
                 "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
             ),
         ],
-    }
+    };
+    [describe].into_iter().chain(ways).collect()
+}
+
+/// What gives the volume of an earlier claim to the one of the same name.
+fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
+    let free = r#"[{"op":"remove","path":"/spec/claimRef/uid"}]"#;
+    let volume = format!("pv/{}", volume.metadata.name);
+    vec![
+        SuggestedAction::new(
+            Purpose::WayOut,
+            waiting.kubectl(&["patch", &volume, "--type=json", "-p", free]),
+            "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
+        ),
+        SuggestedAction::note(
+            "Do not replace the claim by one without spec.volumeName: that one would get a new and empty volume.",
+        ),
+    ]
+}
+
+/// What to do about a statement of the provisioner.
+fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
+    let known = KNOWN.iter().find(|known| known.words.are_in(said));
+    let claim = waiting.found_claim();
+    let is_copy = claim.is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
+    let notes = known.map(|known| known.advice).into_iter();
+    let notes = notes.chain(is_copy.then_some(SOURCE));
+    [classes(waiting)]
+        .into_iter()
+        .chain(notes.map(SuggestedAction::note))
+        .collect()
 }
 
 /// What a claim with a data source waits for as well.
 const SOURCE: &str = "The volume is made from the object in the claim's spec.dataSource: see that it exists, and of a VolumeSnapshot that its status.readyToUse is true.";
 
 /// What shows what the classes can give.
-fn classes(stuck: &WaitingPod<'_>) -> SuggestedAction {
-    SuggestedAction::new(
-        Purpose::Check,
-        command::own(stuck.index.facts.kubectl, "capabilities", &[]),
+fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {
+    SuggestedAction::check(
+        command::own(waiting.index.facts.kubectl, "capabilities", &[]),
         "Nothing. It lists which access modes each StorageClass of this cluster can give.",
     )
 }

@@ -79,14 +79,14 @@ impl WaitingPod<'_> {
             self.used.attach_constraint,
             AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
         ) && self.is_attached()
-            && self.is_succeeded_when_gone()
+            && self.is_replaced_after_deletion()
             && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
     }
 
     /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
     /// pods of one name, and a Deployment that is recreated has no new pod beside an old
     /// one. What takes the place of a pod that is evicted is made at once.
-    pub(super) fn is_succeeded_when_gone(&self) -> bool {
+    pub(super) fn is_replaced_after_deletion(&self) -> bool {
         let of_its_workload = |other: &&Pod| {
             other.meta.name != self.pod.meta.name
                 && !other.is_ending()
