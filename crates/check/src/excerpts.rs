@@ -114,26 +114,22 @@ pub(super) fn of(
             }
         }
     }
-    marks.sort_by_key(|mark| (mark.line, mark.column));
-    let mut excerpts: Vec<Excerpt> = Vec::new();
-    for mark in marks {
-        match excerpts.last_mut() {
-            Some(last)
-                if last
-                    .marks
-                    .last()
-                    .is_some_and(|it| mark.line - it.line < FAR) =>
-            {
-                last.marks.push(mark);
-            }
-            _ => excerpts.push(Excerpt {
-                file: place.file.clone(),
-                marks: vec![mark],
-            }),
-        }
-    }
-    excerpts.sort_by_key(|excerpt| !excerpt.marks.iter().any(|mark| mark.is_fault));
+    let mut excerpts = grouped(&place.file, marks);
     excerpts.extend(elsewhere);
+    excerpts
+}
+
+/// The marks of one file, those that are far apart in excerpts of their own: that with the line
+/// at fault first.
+fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
+    marks.sort_by_key(|mark| (mark.line, mark.column));
+    let near = |a: &Mark, b: &Mark| b.line - a.line < FAR;
+    let groups = marks.chunk_by(near).map(|marks| Excerpt {
+        file: file.to_owned(),
+        marks: marks.to_vec(),
+    });
+    let mut excerpts: Vec<Excerpt> = groups.collect();
+    excerpts.sort_by_key(|excerpt| !excerpt.marks.iter().any(|mark| mark.is_fault));
     excerpts
 }
 

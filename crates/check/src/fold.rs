@@ -2,6 +2,7 @@
 //! one kind.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use engine::model::Text;
 use engine::model::object::ObjectRef;
@@ -36,47 +37,70 @@ impl Line {
     }
 }
 
-/// The findings; equal ones about several volumes of one object are reported once, on the first.
-pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
-    let mut first_of: HashMap<(&'static str, Action, String, String), usize> = HashMap::new();
-    let mut folded: Vec<(Located, Vec<String>)> = Vec::with_capacity(all.len());
-    for located in all {
-        let finding = &located.finding;
-        let key = match (&finding.volumes[..], &finding.remedies[..]) {
-            ([volume], []) => {
-                let volume = format!("claim \"{volume}\"");
-                let message = finding.message.replacen(&volume, "claim", 1);
-                let file = located.place.as_ref().map(|it| it.file.clone());
-                let file = file.unwrap_or_default();
-                Some((volume, (finding.rule, finding.action, file, message)))
-            }
-            _ => None,
+/// All of them; each with the key of one before it is given to `merge` with that one, which hands it
+/// back where the two stay apart.
+fn folded<T, K: Eq + Hash>(
+    all: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> Option<K>,
+    merge: impl Fn(&mut T, T) -> Option<T>,
+) -> Vec<T> {
+    let mut first_of: HashMap<K, usize> = HashMap::new();
+    let mut folded: Vec<T> = Vec::new();
+    for one in all {
+        let key = key(&one);
+        let first = key.as_ref().and_then(|key| first_of.get(key)).copied();
+        let apart = match first.and_then(|first| folded.get_mut(first)) {
+            Some(first) => merge(first, one),
+            None => Some(one),
         };
-        let first = key.as_ref().and_then(|(_, key)| first_of.get(key)).copied();
-        match (key, first.and_then(|first| folded.get_mut(first))) {
-            (Some((volume, _)), Some((first, more))) => {
-                // A file may be rendered twice.
-                let is_new = |it: &Text| !first.finding.volumes.contains(it);
-                if located.finding.volumes.iter().all(is_new) {
-                    first.finding.volumes.extend(located.finding.volumes);
-                    mark_as_well(&mut first.excerpts, located.excerpts);
-                    more.push(volume);
-                }
-            }
-            (key, _) => {
-                first_of.extend(key.map(|(_, key)| (key, folded.len())));
-                folded.push((located, Vec::new()));
-            }
+        if let Some(apart) = apart {
+            first_of.extend(key.map(|key| (key, folded.len())));
+            folded.push(apart);
         }
     }
-    let with_volumes = |(mut located, more): (Located, Vec<String>)| {
+    folded
+}
+
+/// The only volume of a finding without remedies, as messages name it.
+fn only_volume(located: &Located) -> Option<String> {
+    match (&located.finding.volumes[..], &located.finding.remedies[..]) {
+        ([volume], []) => Some(format!("claim \"{volume}\"")),
+        _ => None,
+    }
+}
+
+/// The findings; equal ones about several volumes of one object are reported once, on the first.
+pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
+    type More = (Located, Option<String>, Vec<String>);
+    let all = all.into_iter().map(|located| {
+        let volume = only_volume(&located);
+        (located, volume, Vec::new())
+    });
+    let key = |(located, volume, _): &More| {
+        let finding = &located.finding;
+        let message = finding.message.replacen(volume.as_ref()?, "claim", 1);
+        let file = located.place.as_ref().map(|it| it.file.clone());
+        Some((finding.rule, finding.action, file, message))
+    };
+    let merge = |(first, _, more): &mut More, (located, volume, _): More| {
+        // A file may be rendered twice.
+        let is_new = |it: &Text| !first.finding.volumes.contains(it);
+        if located.finding.volumes.iter().all(is_new) {
+            first.finding.volumes.extend(located.finding.volumes);
+            mark_as_well(&mut first.excerpts, located.excerpts);
+            more.extend(volume);
+        }
+        None
+    };
+    let with_volumes = |(mut located, _, more): More| {
         if !more.is_empty() {
             let more = report::listed(&more);
             located.finding.message += &format!(" The same holds for {more}.");
         }
         located
     };
-    folded.into_iter().map(with_volumes).collect()
+    let folded = folded(all, key, merge).into_iter();
+    folded.map(with_volumes).collect()
 }
 
 /// So many lines that a finding speaks of are shown besides the one at fault.
@@ -97,26 +121,17 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
 
 /// The findings; those on one line, which several charts or kustomizations take, are one.
 pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
-    let mut first_of: HashMap<Line, usize> = HashMap::new();
-    let mut folded: Vec<Located> = Vec::with_capacity(all.len());
-    for located in all {
-        let line = Line::of(&located);
-        let first = line.as_ref().and_then(|line| first_of.get(line)).copied();
+    folded(all, Line::of, |first, located| {
         let place = located.place.as_ref();
-        match first.and_then(|first| folded.get_mut(first)) {
-            Some(first) if !is_among(first, place.and_then(|it| it.template.as_deref())) => {
-                let object = located.finding.object;
-                first
-                    .also
-                    .extend(located.place.map(|place| (object, place)));
-            }
-            _ => {
-                first_of.extend(line.map(|line| (line, folded.len())));
-                folded.push(located);
-            }
+        if is_among(first, place.and_then(|it| it.template.as_deref())) {
+            return Some(located);
         }
-    }
-    folded
+        let object = located.finding.object;
+        first
+            .also
+            .extend(located.place.map(|place| (object, place)));
+        None
+    })
 }
 
 /// Whether the finding is one of what is rendered from `template` already.
@@ -128,22 +143,15 @@ fn is_among(first: &Located, template: Option<&str>) -> bool {
 
 /// The notices; equal ones about several objects of one kind are reported once, on the first.
 pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
-    let mut first_of: HashMap<(Text, String), usize> = HashMap::new();
-    let mut folded: Vec<(Notice, usize)> = Vec::with_capacity(all.len());
-    for notice in all {
-        let key = notice
-            .object
-            .as_ref()
-            .map(|object| (object.kind.clone(), notice.text.clone()));
-        let first = key.as_ref().and_then(|key| first_of.get(key)).copied();
-        match first.and_then(|first| folded.get_mut(first)) {
-            Some((_, more)) => *more += 1,
-            None => {
-                first_of.extend(key.map(|key| (key, folded.len())));
-                folded.push((notice, 0));
-            }
-        }
-    }
+    let key = |(notice, _): &(Notice, usize)| {
+        let object = notice.object.as_ref()?;
+        Some((object.kind.clone(), notice.text.clone()))
+    };
+    let all = all.into_iter().map(|notice| (notice, 0));
+    let folded = folded(all, key, |(_, more), _| {
+        *more += 1;
+        None
+    });
     folded.into_iter().map(with_count).collect()
 }
 

@@ -109,29 +109,19 @@ pub(super) async fn commit(
         url: without_user(&parsed),
         name: wanted.to_owned(),
     })?;
-    let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules";
-    let fetch = CommandLine::git(options).word(&address).word(&named);
-    let fetched = repository.git(&fetch).await;
-    if fetched.is_err() && repository.is_full() {
-        let (url, limit) = (without_user(&parsed), MAX_PACK);
-        return Err(FetchError::Large { url, limit });
-    }
-    fetched.map_err(failed)?;
-    let commit = repository
-        .git(&CommandLine::git("rev-parse --verify FETCH_HEAD^{commit}"))
-        .await
-        .map_err(failed)?;
-    let commit = commit.trim().to_owned();
+    let commit = match repository.fetch(&address, &named).await {
+        Err(_) if repository.is_full() => {
+            let (url, limit) = (without_user(&parsed), MAX_PACK);
+            return Err(FetchError::Large { url, limit });
+        }
+        fetched => fetched.map_err(failed)?,
+    };
     let pack = repository
         .pack()
         .map_err(|error| failed(Failure::Copy(error)))?;
-    let bytes = [
-        format!("{HEAD}{commit} refs/heads/fetched\n\n").into_bytes(),
-        pack,
-    ]
-    .concat();
-    let what = fs::read_to_string(repository.folder.path().join("FETCH_HEAD"));
-    let is_pinned = wanted == commit || what.is_ok_and(|it| it.contains("\ttag '"));
+    let head = format!("{HEAD}{commit} refs/heads/fetched\n\n");
+    let bytes = [head.into_bytes(), pack].concat();
+    let is_pinned = wanted == commit || repository.fetched_a_tag();
     let shown = format!("{} at the commit {commit}", without_user(&parsed));
     let url = match (is_pinned, reference) {
         (true, _) => shown,
@@ -286,6 +276,22 @@ impl Repository {
             file: MAX_PACK,
         };
         output(command, "git", &Groups::watched(), limits).await
+    }
+
+    /// Fetches what the reference stands for; which commit that is.
+    async fn fetch(&self, address: &Word, reference: &Word) -> Result<String, Failure> {
+        let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules";
+        let fetch = CommandLine::git(options).word(address).word(reference);
+        self.git(&fetch).await?;
+        let parse = CommandLine::git("rev-parse --verify FETCH_HEAD^{commit}");
+        let commit = self.git(&parse).await?;
+        Ok(commit.trim().to_owned())
+    }
+
+    /// Whether what was fetched is a tag, which does not move.
+    fn fetched_a_tag(&self) -> bool {
+        let what = fs::read_to_string(self.folder.path().join("FETCH_HEAD"));
+        what.is_ok_and(|it| it.contains("\ttag '"))
     }
 
     /// The newest tag of the repository at the URL that fits the range.

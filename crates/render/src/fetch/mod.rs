@@ -131,25 +131,23 @@ impl Remote {
         Self::Git { url, reference }
     }
 
-    /// The chart of a repository, which may be a registry.
-    fn inflated(chart: &InflatedChart) -> Self {
-        let InflatedChart {
-            name,
-            repo,
-            version,
-        } = chart;
-        let version = match version.as_str() {
-            "" => "*".to_owned(),
-            version => version.to_owned(),
-        };
-        let (name, url) = (name.clone(), repo.trim_end_matches('/').to_owned());
+    /// The chart of a repository, which may be a registry. Without a version, the newest.
+    pub(super) fn chart(url: &str, name: &str, version: Option<&str>) -> Self {
         if url.starts_with("oci://") {
-            Self::Oci {
-                url: format!("{url}/{name}"),
-                version,
-            }
-        } else {
-            Self::Repository { url, name, version }
+            return Self::oci(&format!("{}/{name}", url.trim_end_matches('/')), version);
+        }
+        Self::Repository {
+            url: url.to_owned(),
+            name: name.to_owned(),
+            version: version.unwrap_or("*").to_owned(),
+        }
+    }
+
+    /// The chart of a registry.
+    pub(super) fn oci(url: &str, version: Option<&str>) -> Self {
+        Self::Oci {
+            url: url.to_owned(),
+            version: version.unwrap_or("*").to_owned(),
         }
     }
 
@@ -161,9 +159,7 @@ impl Remote {
             Self::File { .. } => ".yaml",
         }
     }
-}
 
-impl Remote {
     /// Its name as a path, which leads nowhere else.
     fn path(&self) -> PathBuf {
         let name = self.to_string();
@@ -269,7 +265,11 @@ impl<'o> Fetcher<'o> {
     /// chart names no repository.
     pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
         let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
-        is_wanted.then(|| self.now(&Remote::inflated(chart)))
+        is_wanted.then(|| {
+            let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
+            let url = chart.repo.trim_end_matches('/');
+            self.now(&Remote::chart(url, &chart.name, version))
+        })
     }
 
     /// The folder `path` of a Git repository, without links.

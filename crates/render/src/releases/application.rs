@@ -8,9 +8,9 @@ use manifest::delivery::Delivery;
 use serde_json::{Map, Value, json};
 
 use super::context::{RenderContext, file_in};
-use super::helm_release::{oci, repository};
 use super::values::{At, Layer};
 use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
+use crate::fetch::Remote;
 use crate::rendering::release::Setting;
 use crate::rendering::roots::{RootKind, holds};
 
@@ -103,14 +103,14 @@ impl Application<'_> {
         let version = text(source, &["targetRevision"]);
         if let Some(name) = text(source, &["chart"]) {
             // A registry is named without a scheme.
-            return Ok(Found::Chart(if url.contains("://") {
-                repository(url, name, version)
+            return Ok(Found::Chart(Chart::Remote(if url.contains("://") {
+                Remote::chart(url, name, version)
             } else {
-                oci(&format!("oci://{url}/{name}"), version)
-            }));
+                Remote::oci(&format!("oci://{url}/{name}"), version)
+            })));
         }
         if url.starts_with("oci://") {
-            return Ok(Found::Chart(oci(url, version)));
+            return Ok(Found::Chart(Chart::Remote(Remote::oci(url, version))));
         }
         if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
             return Err("its source is still to be filled in".into());
@@ -162,44 +162,11 @@ impl Application<'_> {
     }
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
-        if file.contains("://") {
-            release.unknown.push(format!("The values file {file}"));
-            return Ok(());
-        }
-        // The repository that holds it, where that is another one.
-        let mut other = match &release.chart {
-            Chart::Folder(folder) if self.context.fetcher.shown(folder).is_some() => {
-                Some(self.context.repository.top_of(folder).to_owned())
-            }
-            _ => None,
-        };
-        let path = match file.strip_prefix('$') {
-            Some(rest) => {
-                let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
-                let found = self.references.get(name).copied();
-                let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
-                let url = text(found, &["repoURL"]).unwrap_or_default();
-                other = None;
-                if !self.context.is_here(url) {
-                    let Ok(top) = self.context.other(url, text(found, &["targetRevision"])) else {
-                        let unknown = format!("The values file {path} of the repository {url}");
-                        release.unknown.push(unknown);
-                        return Ok(());
-                    };
-                    other = Some(top);
-                }
-                path.to_owned()
-            }
-            None if file.starts_with('/') => file.to_owned(),
-            None => {
-                let Chart::Folder(_) = &release.chart else {
-                    // The chart itself holds it.
-                    release
-                        .unknown
-                        .push(format!("The values file {file} in the chart"));
-                    return Ok(());
-                };
-                format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
+        let (path, other) = match self.located(source, file, &release.chart)? {
+            ValuesFile::At(path, top) => (path, top),
+            ValuesFile::Unknown(unknown) => {
+                release.unknown.push(unknown);
+                return Ok(());
             }
         };
         let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
@@ -222,6 +189,42 @@ impl Application<'_> {
             Err(reason) => return Err(reason.into()),
         }
         Ok(())
+    }
+
+    /// Where a file of values is.
+    fn located(&self, source: &Value, file: &str, chart: &Chart) -> Result<ValuesFile, Reason> {
+        if file.contains("://") {
+            return Ok(ValuesFile::Unknown(format!("The values file {file}")));
+        }
+        if let Some(rest) = file.strip_prefix('$') {
+            let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let found = self.references.get(name).copied();
+            let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
+            let url = text(found, &["repoURL"]).unwrap_or_default();
+            if self.context.is_here(url) {
+                return Ok(ValuesFile::At(path.to_owned(), None));
+            }
+            let top = self.context.other(url, text(found, &["targetRevision"]));
+            return Ok(top.map_or_else(
+                |_| ValuesFile::Unknown(format!("The values file {path} of the repository {url}")),
+                |top| ValuesFile::At(path.to_owned(), Some(top)),
+            ));
+        }
+        let folder = match chart {
+            Chart::Folder(folder) => Some(folder),
+            _ => None,
+        };
+        let path = if file.starts_with('/') {
+            file.to_owned()
+        } else if folder.is_some() {
+            format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
+        } else {
+            let unknown = format!("The values file {file} in the chart");
+            return Ok(ValuesFile::Unknown(unknown));
+        };
+        let other = folder.filter(|folder| self.context.fetcher.shown(folder).is_some());
+        let top = other.map(|folder| self.context.repository.top_of(folder).to_owned());
+        Ok(ValuesFile::At(path, top))
     }
 
     /// The values in the object: as a text, or as a mapping, which wins.
@@ -250,6 +253,14 @@ impl Application<'_> {
         }
         Ok(())
     }
+}
+
+/// Where a file of values is.
+enum ValuesFile {
+    /// At this path from the top of this repository, or of another one, which is in the folder.
+    At(String, Option<PathBuf>),
+    /// Elsewhere: the start of a sentence about what is not known.
+    Unknown(String),
 }
 
 /// What a source is of.

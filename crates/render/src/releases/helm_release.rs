@@ -69,7 +69,7 @@ impl<'s> Sources<'s> {
                 let url = text(spec, &["url"]).unwrap_or_default();
                 let version = ["semver", "tag", "digest"];
                 let version = version.iter().find_map(|it| text(spec, &["ref", it]));
-                oci(url, version)
+                Chart::Remote(Remote::oci(url, version))
             }
         };
         Ok((chart, spec))
@@ -99,7 +99,7 @@ impl<'s> Sources<'s> {
         }
         let source = self.source(reference)?;
         let url = text(source, &["spec", "url"]).unwrap_or_default();
-        Ok(repository(url, chart, version))
+        Ok(Chart::Remote(Remote::chart(url, chart, version)))
     }
 
     /// The content of the object that a reference names.
@@ -181,25 +181,6 @@ pub(super) fn revision(source: &Value) -> Option<String> {
         .or_else(newest)
         .or_else(|| named("tag"))
         .or_else(|| named("branch"))
-}
-
-/// A chart of a repository, which may be a registry.
-pub(super) fn repository(url: &str, name: &str, version: Option<&str>) -> Chart {
-    if url.starts_with("oci://") {
-        return oci(&format!("{}/{name}", url.trim_end_matches('/')), version);
-    }
-    Chart::Remote(Remote::Repository {
-        url: url.to_owned(),
-        name: name.to_owned(),
-        version: version.unwrap_or("*").to_owned(),
-    })
-}
-
-pub(super) fn oci(url: &str, version: Option<&str>) -> Chart {
-    Chart::Remote(Remote::Oci {
-        url: url.to_owned(),
-        version: version.unwrap_or("*").to_owned(),
-    })
 }
 
 /// The fields of the kustomization that a post-renderer is. No file and no URL is among them.
