@@ -11,6 +11,7 @@ use super::eligibility::COUNTED;
 use super::eligible_nodes::{EligibleNodes, OneNode};
 use super::volumes::{self, UsedVolume};
 use crate::model::Text;
+use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// Messages name up to this many nodes; for more they give the number.
@@ -48,16 +49,8 @@ pub enum Places {
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nodes(names) => match &**names {
-                [rest @ .., before, last] => {
-                    for name in rest {
-                        write!(f, "{name}, ")?;
-                    }
-                    write!(f, "{before} or {last}")
-                }
-                [name] => f.write_str(name),
-                [] => f.write_str("no node"),
-            },
+            Self::Nodes(names) if names.is_empty() => f.write_str("no node"),
+            Self::Nodes(names) => f.write_str(&listed(names, "or")),
             Self::Several(count @ COUNTED..) => write!(f, "one of {count} or more nodes"),
             Self::Several(count) => write!(f, "one of {count} nodes"),
             Self::NodeOf(volume) => write!(f, "the node of volume \"{volume}\""),

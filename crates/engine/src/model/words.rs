@@ -1,4 +1,6 @@
-//! Enums whose values are words in policies and reports.
+//! Enums whose values are words in policies and reports, and lists of words.
+
+use std::borrow::Borrow;
 
 /// Declares such an enum with the word of each variant.
 macro_rules! words {
@@ -39,3 +41,12 @@ macro_rules! words {
 }
 
 pub(crate) use words;
+
+/// `a, b and c`, with `and` as the joint.
+pub(crate) fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.borrow().to_owned(),
+        [init @ .., last] => format!("{} {joint} {}", init.join(", "), last.borrow()),
+    }
+}

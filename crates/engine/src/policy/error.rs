@@ -3,6 +3,8 @@
 use serde_saphyr::Error as YamlError;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
+use crate::model::words::listed;
+
 /// A policy file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {problem}")]
@@ -38,7 +40,7 @@ pub enum PolicyProblem {
         known: Vec<&'static str>,
     },
     /// A key without a value.
-    #[error("a value is missing here; write {}", one_of(.known))]
+    #[error("a value is missing here; write {}", listed(.known, "or"))]
     NoValue {
         /// The words that may stand there.
         known: Vec<&'static str>,
@@ -78,35 +80,30 @@ pub enum PolicyProblem {
 }
 
 impl PolicyError {
-    pub(super) fn from_yaml(file: &str, error: &YamlError) -> Self {
-        let (line, column) = error.location().map_or((1, 1), position);
-        Self {
-            file: file.to_owned(),
-            line,
-            column,
-            problem: problem(error),
-        }
-    }
-
-    /// Of a file that is text as far as `good`.
-    pub(super) fn not_text(file: &str, good: &str) -> Self {
-        let last = good.rsplit('\n').next().unwrap_or_default();
-        Self {
-            file: file.to_owned(),
-            line: good.split('\n').count() as u64,
-            column: last.chars().count() as u64 + 1,
-            problem: PolicyProblem::NotText,
-        }
-    }
-
-    pub(super) fn at(file: &str, location: Location, problem: PolicyProblem) -> Self {
-        let (line, column) = position(location);
+    fn new(file: &str, (line, column): (u64, u64), problem: PolicyProblem) -> Self {
         Self {
             file: file.to_owned(),
             line,
             column,
             problem,
         }
+    }
+
+    pub(super) fn from_yaml(file: &str, error: &YamlError) -> Self {
+        let place = error.location().map_or((1, 1), position);
+        Self::new(file, place, problem(error))
+    }
+
+    /// Of a file that is text as far as `good`.
+    pub(super) fn not_text(file: &str, good: &str) -> Self {
+        let last = good.rsplit('\n').next().unwrap_or_default();
+        let line = good.split('\n').count() as u64;
+        let column = last.chars().count() as u64 + 1;
+        Self::new(file, (line, column), PolicyProblem::NotText)
+    }
+
+    pub(super) fn at(file: &str, location: Location, problem: PolicyProblem) -> Self {
+        Self::new(file, position(location), problem)
     }
 }
 
@@ -181,20 +178,11 @@ impl Localizer for Bare {
 
 fn advice(written: &str, known: &[&str]) -> String {
     match nearest(written, known) {
-        Some(near) => format!("did you mean \"{near}\"? Known are {}", list(known, "and")),
-        None => format!("known are {}", list(known, "and")),
-    }
-}
-
-fn one_of(known: &[&str]) -> String {
-    list(known, "or")
-}
-
-pub(super) fn list(words: &[&str], joint: &str) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [init @ .., last] => format!("{} {joint} {last}", init.join(", ")),
+        Some(near) => format!(
+            "did you mean \"{near}\"? Known are {}",
+            listed(known, "and")
+        ),
+        None => format!("known are {}", listed(known, "and")),
     }
 }
 

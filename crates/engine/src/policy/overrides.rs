@@ -8,9 +8,10 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use super::action::{Action, RemedyChoice};
-use super::error::{list, nearest};
+use super::error::nearest;
 use super::{Target, keys};
 use crate::model::labels::Labels;
+use crate::model::words::listed;
 use crate::rules::codes;
 
 /// At most so many names in an `ignore` list that are no rules are reported.
@@ -119,7 +120,7 @@ impl fmt::Display for PassedOver<'_> {
                 write!(f, "{key}: \"{}\" is not ", short(value))?;
                 match nearest(value.trim(), known) {
                     Some(meant) => write!(f, "known; did you mean \"{meant}\"?"),
-                    None => write!(f, "{}.", list(known, "or")),
+                    None => write!(f, "{}.", listed(known, "or")),
                 }
             }
             Why::UnknownRule { rule } => {

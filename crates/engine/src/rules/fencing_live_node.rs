@@ -59,11 +59,12 @@
 //! of the policy.
 
 use super::hazard::Hazard;
-use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};
+use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule};
 use crate::analysis::{Facts, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
+use crate::model::words::listed;
 use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
@@ -210,5 +211,5 @@ fn named(volumes: &[Text]) -> String {
     if volumes.len() > NAMED {
         named.push(format!("{} more", volumes.len() - NAMED));
     }
-    messages::list(&named)
+    listed(&named, "and")
 }

@@ -9,6 +9,7 @@ use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::metadata::is_name;
+use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::storage::ClassModes;
 
@@ -57,15 +58,6 @@ const fn before(number: usize, of: usize) -> &'static str {
     }
 }
 
-/// `a, b and c`.
-pub(super) fn list(items: &[String]) -> String {
-    let of = items.len();
-    let parts = items.iter().enumerate();
-    parts
-        .flat_map(|(number, item)| [before(number, of), item])
-        .collect()
-}
-
 /// At most this many are named; the rest are counted.
 const NAMED: usize = 3;
 
@@ -75,7 +67,7 @@ pub(super) fn some(mut items: Vec<String>) -> String {
         let more = items.split_off(NAMED).len();
         items.push(format!("{more} more"));
     }
-    list(&items)
+    listed(&items, "and")
 }
 
 /// All that [`predicate`] depends on.

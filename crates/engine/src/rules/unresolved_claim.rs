@@ -58,6 +58,7 @@ use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::metadata::is_name;
+use crate::model::words::listed;
 use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
@@ -130,7 +131,7 @@ fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscal
     if reasons.is_empty() {
         String::new()
     } else {
-        format!(", as {}", messages::list(&reasons))
+        format!(", as {}", listed(&reasons, "and"))
     }
 }
 
@@ -222,7 +223,7 @@ fn unresolved(
             .collect(),
         what: format!(
             "{}, so nobody can tell whether {volumes} on several nodes at once, which {need}.",
-            messages::list(&seen),
+            listed(&seen, "and"),
         ),
         advice: advice.join(" "),
         brief: brief(&messages::quoted(first), missing, partial, &more),
@@ -268,7 +269,7 @@ fn about_claims(
     (
         format!(
             "claims {} {fate}",
-            messages::list(&names.collect::<Vec<_>>())
+            listed(&names.collect::<Vec<_>>(), "and")
         ),
         advice,
     )

@@ -72,6 +72,7 @@ use crate::analysis::users::Visit;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
+use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
 
 pub(super) const RULE: Rule = Rule {
@@ -703,7 +704,7 @@ fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String 
     if parts.is_empty() {
         format!(" what {} has to get to its nodes", leader.shown())
     } else {
-        format!(" {}", messages::list(&parts))
+        format!(" {}", listed(&parts, "and"))
     }
 }
 

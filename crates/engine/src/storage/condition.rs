@@ -9,6 +9,7 @@ use super::reach::Reach;
 use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::words::listed;
 
 /// What a claim shows beyond the modes that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -253,16 +254,8 @@ impl fmt::Display for Test {
             Self::Present => return f.write_str("is set"),
             Self::Absent => return f.write_str("is left out"),
         };
-        write!(f, "{verb} ")?;
-        for (at, value) in values.iter().enumerate() {
-            let before = match at {
-                0 => "",
-                _ if at + 1 == values.len() => " or ",
-                _ => ", ",
-            };
-            write!(f, "{before}{value:?}")?;
-        }
-        Ok(())
+        let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        write!(f, "{verb} {}", listed(&values, "or"))
     }
 }
 
