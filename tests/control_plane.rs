@@ -152,9 +152,7 @@ fn the_harness_asks_again_as_clients_of_kubernetes_do() {
 /// API server asked there, and only for the namespaces and kinds registered.
 #[test]
 fn a_registered_webhook_is_asked() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let watched = plane.namespace("watched");
     let ignored = plane.namespace("ignored");
     let claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: \
@@ -189,9 +187,7 @@ fn the_table_of_feature_gates_is_what_each_minor_has() {
     let mut oldest_first = minors();
     oldest_first.sort_unstable();
     for (place, minor) in oldest_first.iter().enumerate() {
-        let Some(module) = harness::require_module(minor, "k8s.io/kubernetes") else {
-            return;
-        };
+        let module = harness::or_skip!(harness::require_module(minor, "k8s.io/kubernetes"));
         let file = module.join("pkg/features/kube_features.go");
         let source = std::fs::read_to_string(file).unwrap();
         for (gate, default) in gates(&source, minor) {
@@ -320,9 +316,7 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
         .collect();
     let mut folders = Vec::new();
     for minor in minors() {
-        let Some(folder) = harness::require_module(minor, "k8s.io/api") else {
-            return;
-        };
+        let folder = harness::or_skip!(harness::require_module(minor, "k8s.io/api"));
         folders.push(folder);
     }
     let newest = newest_api();

@@ -50,9 +50,7 @@ fn names(view: &Informer, namespace: &str, claim: &str) -> String {
 
 #[test]
 fn objects_of_every_kind_arrive() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let namespace = plane.namespace("live-view");
     let pod = "spec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
     let bare_pod = pod.replace("containers:", "restartPolicy: Never, containers:");
@@ -143,9 +141,7 @@ fn objects_of_every_kind_arrive() {
 
 #[test]
 fn a_user_without_rights_learns_which_to_grant() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let mut config = config(plane);
     config.auth_info.impersonate = Some("nobody".to_owned());
     let view = start(plane, config);
@@ -173,9 +169,7 @@ fn a_user_without_rights_learns_which_to_grant() {
 
 #[test]
 fn a_claim_is_found_before_its_event_arrives() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let namespace = plane.namespace("late-claim");
     plane.apply(
         &namespace,

@@ -18,6 +18,7 @@ use std::time::Duration;
 use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
 use harness::programs::with_kubelets;
+use harness::shorthand::{Claim, Storage};
 use harness::{ControlPlane, Needs, NodeSpec, wait_until};
 use serde_json::{Value, json};
 
@@ -109,28 +110,23 @@ fn spec(pod: usize, claim: &str) -> Value {
     })
 }
 
-/// The claim of a pair, and its volume.
+/// The volume of a pair, and its claim.
 fn storage(namespace: &str, pair: &str) -> [Value; 2] {
-    let (modes, capacity) = (["ReadWriteMany"], json!({"storage": "1Gi"}));
-    let volume = format!("{namespace}-{pair}");
-    [
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
-            "spec": {
-                "accessModes": modes, "capacity": capacity,
-                "csi": {"driver": DRIVER, "volumeHandle": volume},
-                "claimRef": {"namespace": namespace, "name": pair},
-            },
-        }),
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": pair, "namespace": namespace},
-            "spec": {
-                "accessModes": modes, "storageClassName": "", "volumeName": volume,
-                "resources": {"requests": capacity},
-            },
-        }),
-    ]
+    let modes = vec!["ReadWriteMany".to_owned()];
+    let claim = Claim {
+        volume: Some(modes.clone()),
+        modes,
+        ..Claim::default()
+    };
+    let prefix = format!("{namespace}-");
+    let storage = Storage {
+        namespace,
+        class: "",
+        driver: DRIVER,
+        volumes: &prefix,
+        handles: &prefix,
+    };
+    claim.bound(pair, &storage)
 }
 
 fn name(pair: (usize, usize)) -> String {
@@ -273,9 +269,10 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         api_server_flags: vec!["--feature-gates=SELinuxMount=true".to_owned()],
         controller_manager_flags: vec!["--controllers=selinux-warning-controller".to_owned()],
     };
-    let Some(plane) = harness::start_control_plane_with(Needs::Controllers, &options) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane_with(
+        Needs::Controllers,
+        &options
+    ));
     let driver = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
         "spec": {"attachRequired": false, "seLinuxMount": true},

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use axum::http::Request;
 use axum::http::request::Builder;
+use harness::shorthand::object;
 use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, wait_until};
 use objects::{Lot, draw};
 use serde_json::{Value, json};
@@ -255,26 +256,30 @@ fn kind_of(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
+/// Nodes, classes, drivers and [`CLAIMS`].
 fn cluster() -> String {
-    let mut documents = vec![
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disk"}, "provisioner": "ebs.csi.aws.com"}),
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "share"}, "provisioner": "efs.csi.aws.com"}),
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"}, "provisioner": "rancher.io/local-path", "volumeBindingMode": "WaitForFirstConsumer"}),
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "ebs.csi.aws.com"}, "spec": {"attachRequired": true}}),
-        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "efs.csi.aws.com"}, "spec": {"attachRequired": false}}),
+    let class = |name: &str, provisioner: &str, binding: &str| {
+        let with = json!({"provisioner": provisioner, "volumeBindingMode": binding});
+        json!({"kind": "StorageClass", "name": name, "with": with})
+    };
+    let driver = |name: &str, attached: bool| json!({"kind": "CSIDriver", "name": name, "with": {"spec": {"attachRequired": attached}}});
+    let node = |name: &str| json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}});
+    let claims = CLAIMS.map(|(name, mode, class)| {
+        let spec = json!({"accessModes": [mode], "storageClassName": class});
+        json!({"kind": "PersistentVolumeClaim", "name": name, "with": {"spec": spec}})
+    });
+    let others = [
+        class("disk", "ebs.csi.aws.com", "Immediate"),
+        class("share", "efs.csi.aws.com", "Immediate"),
+        class("local", "rancher.io/local-path", "WaitForFirstConsumer"),
+        driver("ebs.csi.aws.com", true),
+        driver("efs.csi.aws.com", false),
+        node("node-a"),
+        node("node-b"),
+        node("node-c"),
     ];
-    for name in ["node-a", "node-b", "node-c"] {
-        documents.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}));
-    }
-    for (name, mode, class) in CLAIMS {
-        documents.push(json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name},
-            "spec": {"accessModes": [mode], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}},
-        }));
-    }
-    json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string()
+    let items: Vec<Value> = others.into_iter().chain(claims).map(object).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
 #[test]
@@ -343,9 +348,7 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
 /// The same for updates: what was stored before, and the object that is to take its place.
 #[test]
 fn a_policy_refuses_no_update_that_the_webhook_allows() {
-    let Some(world) = world_of_workloads() else {
-        return;
-    };
+    let world = harness::or_skip!(world_of_workloads());
     let mut lot = Lot::new(23);
     let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
     for number in 0..250 {
@@ -393,13 +396,11 @@ fn a_policy_refuses_no_update_that_the_webhook_allows() {
 /// A way back to a revision whose pods run is left to the webhook, which knows revisions.
 #[test]
 fn a_changed_template_is_refused_where_it_is_no_way_back() {
-    let Some(world) = world_of_workloads() else {
-        return;
-    };
+    let world = harness::or_skip!(world_of_workloads());
     let mut object = objects::deployment(&json!({}), &["data"]);
     object["metadata"]["name"] = json!("rolled");
     world.store(&object).unwrap();
-    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"j"}]}}}}"#;
+    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"j"}]}}}}"#;
     let patch = |patch: &str, more: &[&str]| {
         let begin = ["patch", "deployment/rolled", "--type=strategic", "-p"];
         world.kubectl(&[&begin[..], &[patch], more].concat(), None)
@@ -543,91 +544,13 @@ fn the_api_server_drops_a_leftover_by_itself() {
     assert_eq!(strategy.unwrap(), r#"{"type":"Recreate"}"#);
 }
 
-/// What a change brings about is refused; what it leaves as it was passes, and so does a
-/// change of the pod template, which may be the way back.
-#[test]
-fn updates_are_judged_by_what_they_change() {
-    let Some(world) = world_of_workloads() else {
-        return;
-    };
-    let namespace = world.namespace.as_str();
-    let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["data"]);
-    object["metadata"]["name"] = json!("updated");
-    world.plane.apply(namespace, &object.to_string());
-    let patch = |name: &str, patch: &str| {
-        let arguments = ["patch", "deployment", name, "--type=merge", "-p", patch];
-        world.kubectl(&arguments, None)
-    };
-    let rolling = r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#;
-    let refused = patch("updated", rolling).failure();
-    assert!(
-        refused.stderr.contains("rolling-update-overlap"),
-        "{refused:#?}"
-    );
-    let several = patch("updated", r#"{"spec":{"replicas":2}}"#).failure();
-    assert!(
-        several.stderr.contains("replicas-share-volume"),
-        "{several:#?}"
-    );
-    patch("updated", r#"{"spec":{"replicas":0}}"#).success();
-    patch("updated", r#"{"metadata":{"labels":{"a":"b"}}}"#).success();
-    let image = r#"{"spec":{"strategy":{"type":"RollingUpdate"},"template":{"spec":{"containers":[{"name":"app","image":"j"}]}}}}"#;
-    patch("updated", image).success();
-    patch("updated", r#"{"metadata":{"labels":{"a":"c"}}}"#).success();
-}
-
-#[test]
-fn scales_and_autoscalers_keep_to_the_limit() {
-    let Some(world) = world_of_workloads() else {
-        return;
-    };
-    let namespace = world.namespace.as_str();
-    let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["logs"]);
-    object["metadata"]["name"] = json!("scaled");
-    world.plane.apply(namespace, &object.to_string());
-    world.until_facts(|spec| spec["limits"]["Deployment/scaled"]["pods"] == 1);
-    let scale = |replicas: &str| world.kubectl(&["scale", "deployment/scaled", replicas], None);
-    wait_until("the limit", SOON, || match scale("--replicas=2") {
-        refused if refused.stderr.contains("autoscaler-exceeds-volume") => Ok(()),
-        other => {
-            scale("--replicas=1").success();
-            Err(format!("{other:?}"))
-        }
-    })
-    .unwrap();
-    scale("--replicas=0").success();
-    scale("--replicas=1").success();
-    world.until_facts(|spec| spec["limits"]["Deployment/scaled"]["pods"] == 1);
-    let autoscale = |most: i64| {
-        let autoscaler = json!({
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "scaled"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
-                "maxReplicas": most,
-            },
-        });
-        let create = ["create", "--dry-run=server", "-f", "-"];
-        world.kubectl(&create, Some(&autoscaler.to_string()))
-    };
-    wait_until("the pods in the facts", SOON, || match autoscale(5) {
-        refused if refused.stderr.contains("autoscaler-exceeds-volume") => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .unwrap();
-    autoscale(1).success();
-}
-
 /// The policy for a manifest directory of the API server works without any object.
 #[test]
 fn a_manifest_directory_repairs_before_anything_is_installed() {
     if !has_repair() {
         return;
     }
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let folder = tempfile::tempdir().unwrap();
     let printed = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
         .args(["policies", "--manifest-dir"])

@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
 use crate::{SOON, cluster, objects};
 
@@ -133,9 +134,7 @@ fn facts(claims: usize) -> Value {
 #[test]
 #[ignore = "a measurement"]
 fn measure_the_latency_of_the_policies() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     apply_policies(&plane);
     namespace(&plane, "plain");
     let shops = (0..NAMESPACES).map(|number| (format!("shop-{number}"), CLAIMS));
@@ -185,9 +184,7 @@ fn measure_the_latency_of_the_policies() {
 #[ignore = "a measurement"]
 fn measure_the_writes_under_200_changes_a_second() {
     const SECONDS: u64 = 20;
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     apply_policies(&plane);
     let options = GuardOptions {
         arguments: vec!["--admission-policies".to_owned()],
@@ -212,13 +209,8 @@ fn measure_the_writes_under_200_changes_a_second() {
                 ticks += 1;
                 let (client, number) = (client.clone(), ticks);
                 async move {
-                    let claim = json!({
-                        "apiVersion": "v1",
-                        "kind": "PersistentVolumeClaim",
-                        "metadata": {"name": format!("data-{number}")},
-                        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "disk",
-                            "resources": {"requests": {"storage": "1Gi"}}},
-                    });
+                    let name = format!("data-{number}");
+                    let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name}));
                     let path = format!(
                         "/api/v1/namespaces/shop-{}/persistentvolumeclaims",
                         number % 50

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
+
 /// Strategies as JSON; `null` leaves the field out.
 pub(crate) const STRATEGIES: [&str; 9] = [
     "null",
@@ -72,32 +74,10 @@ impl Lot {
 
 /// A Deployment with these claims, each mounted, and `spec` merged into its own.
 pub(crate) fn deployment(spec: &Value, claims: &[&str]) -> Value {
-    let mounts: Vec<Value> = (0..claims.len())
-        .map(|at| json!({"name": format!("v{at}"), "mountPath": format!("/v{at}")}))
-        .collect();
-    let volumes: Vec<Value> = claims
-        .iter()
-        .enumerate()
-        .map(|(at, claim)| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": claim}}))
-        .collect();
-    let labels = json!({"app": "web"});
-    let mut object = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "containers": [{"name": "app", "image": "i", "volumeMounts": mounts}],
-                    "volumes": volumes,
-                },
-            },
-        },
-    });
-    merge(&mut object["spec"], spec);
-    object
+    let volume = |(at, claim): (usize, &&str)| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": claim}});
+    let volumes: Vec<Value> = claims.iter().enumerate().map(volume).collect();
+    let pod = json!({"volumes": volumes});
+    object(json!({"kind": "Deployment", "pod": pod, "with": {"spec": spec}}))
 }
 
 fn merge(into: &mut Value, from: &Value) {
@@ -128,17 +108,17 @@ pub(crate) fn draw(lot: &mut Lot) -> Value {
     let count = lot.below(3);
     let mut claims: Vec<&str> = (0..=count).map(|_| lot.of(&CLAIMS)).collect();
     claims.dedup();
-    let mut object = deployment(&spec, &claims);
-    object["kind"] = json!(kind);
-    object["metadata"]["annotations"] = lot.json(&ANNOTATIONS);
+    let mut drawn = deployment(&spec, &claims);
+    drawn["kind"] = json!(kind);
+    drawn["metadata"]["annotations"] = lot.json(&ANNOTATIONS);
     let pod = lot.json(&PODS);
-    let template = &mut object["spec"]["template"]["spec"];
+    let template = &mut drawn["spec"]["template"]["spec"];
     merge(template, &pod);
     // A claim that no container mounts.
     if lot.below(8) == 0 {
         template["containers"][0]["volumeMounts"] = json!([]);
     }
-    object
+    drawn
 }
 
 /// A workload with odd values in odd places; the API server may refuse it as invalid.

@@ -10,11 +10,13 @@ use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
+use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::shorthand::bound_claim;
 use crate::harness::webhooks::Registration;
 use crate::harness::{
     self, ControlPlane, FakeNodes, Guard, GuardOptions, Needs, NodeSpec, wait_until,
 };
-use crate::manifests::{NODES, storage};
+use crate::manifests::NODES;
 use crate::ways::Programs;
 
 /// Longer than anything here takes, also where the machine is busy.
@@ -125,7 +127,8 @@ impl World {
     pub(crate) fn namespace(&self, mode: Mode) -> Result<String, String> {
         let labels = json!({ LABEL: mode.guard() });
         let namespace = self.plane.labelled_namespace(&mode.name(), &labels);
-        let storage = json!({ "apiVersion": "v1", "kind": "List", "items": storage(&namespace) });
+        let storage = bound_claim(&namespace, "data", ATTACHING_DRIVER);
+        let storage = json!({ "apiVersion": "v1", "kind": "List", "items": storage });
         let unguarded = format!("--kubeconfig={}", self.unguarded.display());
         self.plane
             .kubectl(

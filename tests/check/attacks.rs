@@ -253,9 +253,7 @@ fn files_that_make_roots_are_small_regular_files_of_the_repository() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), format!("{SECRET}: [1\n")).unwrap();
     let secret = outside.path().join("secret");
-    let Some(bin) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let bin = or_skip!(tools(&["helm", "kustomize"]));
     let folder = repository(&[
         ("large/values.yaml", "a: 1\n"),
         ("linked/Chart.yaml", CHART),

@@ -164,9 +164,7 @@ fn is_found(output: &Output) -> bool {
 
 #[test]
 fn a_chart_is_fetched_once_and_listed_with_its_digest() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let url = server.url();
     let folder = gitops(&[("shop.yaml", &release(&url, "1.x"))]);
@@ -209,9 +207,7 @@ fn a_chart_is_fetched_once_and_listed_with_its_digest() {
 
 #[test]
 fn what_lies_redirects_hangs_or_does_not_end_is_named() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let url = server.url();
     let other = format!("http://localhost:{}/web-1.2.3.tgz", server.port);
@@ -298,9 +294,7 @@ fn what_lies_redirects_hangs_or_does_not_end_is_named() {
 
 #[test]
 fn a_registry_is_asked_with_the_token_that_it_wants() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let text = release(&format!("oci://127.0.0.1:{}/charts", server.port), "1.2.3");
     let folder = gitops(&[("shop.yaml", &text)]);
@@ -334,9 +328,7 @@ fn a_registry_is_asked_with_the_token_that_it_wants() {
 
 #[test]
 fn dependencies_are_fetched_by_their_lock() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let chart = format!(
         "apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{{name: web, version: 1.x, repository: '{}'}}]\n",
@@ -371,9 +363,7 @@ fn dependencies_are_fetched_by_their_lock() {
 
 #[test]
 fn charts_that_a_kustomization_inflates_are_fetched() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let url = server.url();
     let inflates = |name: &str, more: &str| {
@@ -429,9 +419,7 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
 
 #[test]
 fn a_password_in_a_url_is_not_printed() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let host = format!("127.0.0.1:{}", server.port);
     let with_password = format!("http://robot:hunter2@{host}");
@@ -454,9 +442,7 @@ fn a_password_in_a_url_is_not_printed() {
 /// Each may take a second, and all of them together ten.
 #[test]
 fn one_limit_of_time_holds_for_all_hosts() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let files: Vec<(String, String)> = (0..60)
         .map(|number| {

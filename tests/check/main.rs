@@ -3,6 +3,16 @@
 // Helpers of tests stand outside the functions clippy knows as tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+/// The programs that a test needs, or else the test ends: who was asked for them has said why.
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Some(needed) => needed,
+            None => return,
+        }
+    };
+}
+
 #[cfg(unix)]
 mod attacks;
 mod bad_input;

@@ -58,9 +58,7 @@ const UMBRELLA: &str = "apiVersion: v2\nname: umbrella\nversion: 1.0.0\ndependen
 
 #[test]
 fn every_shape_is_opened() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let host = format!("127.0.0.1:{}", server.port);
     let folder = gitops(&[

@@ -4,9 +4,7 @@ use super::*;
 
 #[test]
 fn many_reasons_are_counted() {
-    let Some(tools) = super::rendering::tools(&["kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(super::rendering::tools(&["kustomize"]));
     let files: Vec<(String, String)> = (0..13)
         .map(|number| {
             let name = format!("k{number:02}/kustomization.yaml");
@@ -55,9 +53,7 @@ fn utf_16_is_read_and_not_rewritten() {
 fn what_kustomize_refuses_is_tried_with_kubectl() {
     use super::rendering::{check, class_and_claim, tools};
     use std::os::unix::fs::PermissionsExt;
-    let Some(bin) = tools(&["kubectl"]) else {
-        return;
-    };
+    let bin = or_skip!(tools(&["kubectl"]));
     let refusing = bin.path().join("kustomize");
     fs::write(
         &refusing,

@@ -80,15 +80,13 @@ fn release(spec: &str) -> String {
 fn a_kustomization_inflates_charts_that_are_at_hand() {
     let kustomization = "namespace: prod\nhelmCharts:\n- name: web\n  releaseName: shop\n  valuesInline: {strategy: {type: RollingUpdate}}\n";
     let other = "helmCharts: [{name: redis, repo: 'https://example.com/charts', version: 1.0.0}]\n";
-    let Some(report) = run(&[
+    let report = or_skip!(run(&[
         ("apps/kustomization.yaml", kustomization),
         ("apps/charts/web/Chart.yaml", CHART[0].1),
         ("apps/charts/web/values.yaml", CHART[1].1),
         ("apps/charts/web/templates/web.yaml", CHART[2].1),
         ("other/kustomization.yaml", other),
-    ]) else {
-        return;
-    };
+    ]));
     let reported = reported(&report);
     assert!(
         reported[0].starts_with("prod/shop apps/kustomization.yaml apps"),
@@ -103,9 +101,7 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
 /// The printed post-renderer, pasted as it is, repairs.
 #[test]
 fn a_post_renderer_is_printed_for_a_release() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let template = TEMPLATE.replace("{{ toJson .Values.strategy }}", "{type: RollingUpdate}");
     let text = release("  interval: 2h\n").replace("  interval: 1h\n", "");
     let files = [
@@ -130,9 +126,7 @@ fn a_post_renderer_is_printed_for_a_release() {
 
 #[test]
 fn a_notice_on_what_a_chart_makes_stands_at_the_release() {
-    let Some(tools) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
     let template = TEMPLATE.replace(
         "metadata:\n  name: {{ .Values.prefix",
         "metadata:\n  annotations: {multi-attach-guard.dev/ignore: none, multi-attach-guard.dev/reason: a test}\n  name: {{ .Values.prefix",
@@ -162,15 +156,13 @@ fn two_workloads_of_a_chart_on_one_claim_learn_what_remains() {
         .unwrap()
         .to_owned();
     let release = release("  values: {strategy: {type: Recreate}}\n").replace("web", "two");
-    let Some(report) = run(&[
+    let report = or_skip!(run(&[
         ("shop.yaml", &release),
         ("charts/two/Chart.yaml", &CHART[0].1.replace("web", "two")),
         ("charts/two/values.yaml", CHART[1].1),
         ("charts/two/templates/web.yaml", TEMPLATE),
         ("charts/two/templates/worker.yaml", &other),
-    ]) else {
-        return;
-    };
+    ]));
     let findings = report["findings"].as_array().unwrap().iter();
     let shared: Vec<&str> = findings
         .filter(|it| it["rule"] == "workloads-share-volume")

@@ -122,9 +122,7 @@ pub(super) fn class_and_claim() -> String {
 
 #[test]
 fn kubectl_renders_where_there_is_no_kustomize() {
-    let Some(bin) = tools(&["kubectl"]) else {
-        return;
-    };
+    let bin = or_skip!(tools(&["kubectl"]));
     let folder = repository(&[
         (
             "kustomization.yaml",
@@ -140,9 +138,7 @@ fn kubectl_renders_where_there_is_no_kustomize() {
 /// Where a file stands for itself it is edited; what a chart makes is not.
 #[test]
 fn files_of_a_kustomization_are_repaired_where_they_stand() {
-    let Some(bin) = tools(&["helm", "kustomize"]) else {
-        return;
-    };
+    let bin = or_skip!(tools(&["helm", "kustomize"]));
     let files = [
         (
             "app/kustomization.yaml",

@@ -52,9 +52,7 @@ fn run_printed(world: &World, command: &str) {
 
 #[test]
 fn an_audit_says_what_the_webhook_would() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "audited", "replicas: 1");
     let manifest = deployment("data", "replicas: 1").replace("NAMESPACE", &namespace);
 
@@ -104,9 +102,7 @@ fn an_audit_says_what_the_webhook_would() {
 
 #[test]
 fn an_audit_that_cannot_be_made_says_why() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     std::fs::write(world.folder.path().join("other.json"), "{}").unwrap();
     for (arguments, sentence) in [
         (
@@ -130,9 +126,7 @@ fn an_audit_that_cannot_be_made_says_why() {
 
 #[test]
 fn the_printed_command_cures_what_was_found() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     // Server-side apply, over which Recreate alone is refused.
     let namespace = audited(&world, "cured", "replicas: 0");
     let (before, code) = report(&world, &["-n", &namespace]);
@@ -158,9 +152,7 @@ fn the_printed_command_cures_what_was_found() {
 
 #[test]
 fn names_mean_what_they_mean_to_kubectl() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "named", "replicas: 1");
     let with_namespace = format!("{namespace}/web");
     for arguments in [
@@ -195,9 +187,7 @@ fn names_mean_what_they_mean_to_kubectl() {
 
 #[test]
 fn who_rides_on_an_override_is_listed() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "overrides", "replicas: 1");
     let annotate = |object: &str, until: &str| {
         let until = format!("multi-attach-guard.dev/until={until}");
@@ -254,9 +244,7 @@ fn who_rides_on_an_override_is_listed() {
 /// Rights in one namespace, as a team has them: no volume, class or node is seen.
 #[test]
 fn one_namespace_is_audited_with_its_own_rights() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "team", "replicas: 1");
     let kubectl = |arguments: &[&str]| {
         let arguments = [&["-n", &namespace], arguments].concat();
@@ -316,9 +304,7 @@ fn one_namespace_is_audited_with_its_own_rights() {
 /// Two pods on one volume on two nodes, as `diagnose` explains them.
 #[test]
 fn what_is_stuck_now_comes_first_with_the_way_out() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "stuck", "strategy: {type: Recreate}");
     let pod = |name: &str, node: &str| {
         format!(
@@ -400,15 +386,11 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
 /// By the definition of openreports.io itself, which a real API server holds objects against.
 #[test]
 fn reports_are_objects_that_an_api_server_takes() {
-    let Some(world) = World::new() else {
-        return;
-    };
-    let Some(module) = harness::require_module(
+    let world = harness::or_skip!(World::new());
+    let module = harness::or_skip!(harness::require_module(
         harness::programs::minors()[0],
         "github.com/openreports/reports-api@v0.2.1",
-    ) else {
-        return;
-    };
+    ));
     let definition = module.join("config/crd/openreports.io_reports.yaml");
     let definition = definition.display().to_string();
     let kubectl =

@@ -78,9 +78,7 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
 
 #[test]
 fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let snapshot = world.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     let guard = world.plane.guard("cluster", &GuardOptions::default());
@@ -130,9 +128,7 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
 /// A snapshot knows no workloads; the cluster does.
 #[test]
 fn workloads_of_the_cluster_count_and_none_counts_twice() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let deployment = |name: &str| {
         deployment("held", "strategy: {type: Recreate}")
             .replace("NAMESPACE", world.namespace)
@@ -162,9 +158,7 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
 
 #[test]
 fn a_snapshot_holds_what_decides_and_no_more() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let written = world.run(&["snapshot", "--context", "test"]);
     let snapshot = out(&written);
     for part in [
@@ -219,9 +213,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
 
 #[test]
 fn a_snapshot_is_written_in_full_or_not_at_all() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let nowhere = world.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(
@@ -251,9 +243,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
 /// What comes from standard input gets a patch instead of an edit.
 #[test]
 fn kustomize_applies_the_patch() {
-    let Some(world) = World::new() else {
-        return;
-    };
+    let world = harness::or_skip!(World::new());
     let path = |name: &str| world.folder.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
     let rendered = deployment(

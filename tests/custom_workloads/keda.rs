@@ -30,23 +30,15 @@ fn world() -> Option<World> {
     World::new("keda", &flags, &environment)
 }
 
-/// Only one fits on a node.
-fn pod(stage: &Stage<'_>) -> Value {
-    let mut pod = stage.pod();
-    pod["containers"][0]["resources"] = json!({"requests": {"cpu": "5"}});
-    pod
+/// A workload of whose pods only one fits on a node.
+fn workload(stage: &Stage<'_>, mut shorthand: Value) -> Value {
+    shorthand["container"] = json!({"resources": {"requests": {"cpu": "5"}}});
+    stage.workload(shorthand)
 }
 
 fn deployment(stage: &Stage<'_>) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod(stage)},
-        },
-    })
+    let one = json!({"kind": "Deployment", "replicas": 1, "strategy": "Recreate"});
+    workload(stage, one)
 }
 
 /// A scaler of these fields that adds a pod for each in the queue.
@@ -215,10 +207,8 @@ fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
 /// waits until that of the first has ended; with the maximum 1 there is one Job at a time.
 fn jobs(stage: &Stage<'_>) -> Result<(), String> {
     queue(stage, &["first", "second"])?;
-    let mut pod = pod(stage);
-    pod["restartPolicy"] = json!("Never");
-    let template = json!({"template": {"spec": pod}});
-    let own = json!({"jobTargetRef": template, "maxReplicaCount": 1});
+    let mut own = workload(stage, json!({"kind": "ScaledJob"}))["spec"].take();
+    own["maxReplicaCount"] = json!(1);
     stage.apply(&scaler("ScaledJob", &own))?;
     stage.until_pods(1, 1)?;
     expect(stage, &[], "")?;

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use harness::fake_nodes::ATTACHING_DRIVER;
 use harness::process::Program;
+use harness::shorthand::{bound_claim, merge, object};
 use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, wait_until};
 use serde_json::{Value, json};
 
@@ -74,36 +75,20 @@ impl<'w> Stage<'w> {
             ..NodeSpec::default()
         }));
         let stage = Self { world, namespace };
-        let namespace = &stage.namespace;
-        stage.apply(&json!({
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-                "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": namespace},
-                "claimRef": {"namespace": namespace, "name": "data"},
-            },
-        }))?;
-        stage.apply(&json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-                "volumeName": namespace, "resources": {"requests": {"storage": "1Gi"}},
-            },
-        }))?;
+        for object in bound_claim(&stage.namespace, "data", ATTACHING_DRIVER) {
+            stage.apply(&object)?;
+        }
         Ok(stage)
     }
 
-    /// The spec of a pod that mounts the claim.
-    fn pod(&self) -> Value {
-        json!({
+    /// A workload `web` whose pods mount the claim.
+    fn workload(&self, mut shorthand: Value) -> Value {
+        let usual = json!({"uses": ["data"], "pod": {
             "terminationGracePeriodSeconds": 3,
             "nodeSelector": {"topology.kubernetes.io/zone": self.namespace},
-            "containers": [{
-                "name": "main", "image": "example.com/app:1",
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-            }],
-            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-        })
+        }});
+        merge(&mut shorthand, &usual);
+        object(shorthand)
     }
 
     fn apply(&self, object: &Value) -> Result<(), String> {

@@ -13,8 +13,8 @@ use crate::{Stage, World, multi_attach};
 struct Case {
     name: &'static str,
     strategy: Value,
-    /// Merged into the pods' spec.
-    pod: Value,
+    /// Whether its pods must be on one node.
+    is_beside: bool,
     /// Whether it has no pods when the update comes, and gets one afterwards.
     is_scaled_to_0: bool,
     /// Whether its rollouts hang where there are pods.
@@ -25,7 +25,7 @@ fn cases() -> Vec<Case> {
     let case = |name, strategy, hangs| Case {
         name,
         strategy,
-        pod: json!({}),
+        is_beside: false,
         is_scaled_to_0: false,
         hangs,
     };
@@ -39,12 +39,6 @@ fn cases() -> Vec<Case> {
         "stableService": "web", "canaryService": "canary",
         "trafficRouting": {"nginx": {"stableIngress": "web"}},
     });
-    let beside = json!({"affinity": {"podAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}});
     vec![
         case("canary", json!({"canary": {}}), true),
         case(
@@ -56,11 +50,11 @@ fn cases() -> Vec<Case> {
         case("routed", zero(routed), true),
         case("zero-surge", zero(json!({})), false),
         Case {
-            pod: beside.clone(),
+            is_beside: true,
             ..case("canary-beside", json!({"canary": {}}), false)
         },
         Case {
-            pod: beside,
+            is_beside: true,
             ..case("blue-green-beside", blue_green.clone(), false)
         },
         Case {
@@ -101,8 +95,6 @@ impl<'w> Rollout<'w> {
                 "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
             })
         };
-        let mut pod = self.0.pod();
-        json_patch::merge(&mut pod, &case.pod);
         vec![
             service("web"),
             service("canary"),
@@ -113,17 +105,14 @@ impl<'w> Rollout<'w> {
                     "backend": {"service": {"name": "web", "port": {"number": 80}}},
                 }]}}]},
             }),
-            json!({
-                "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"},
-                "spec": {
-                    "replicas": 1,
-                    // The usual ten minutes are long for a verdict.
-                    "progressDeadlineSeconds": 20,
-                    "strategy": case.strategy,
-                    "selector": {"matchLabels": {"app": "web"}},
-                    "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod},
-                },
-            }),
+            self.0.workload(json!({
+                "kind": "Rollout",
+                "replicas": 1,
+                "strategy": case.strategy,
+                "beside": case.is_beside.then(|| json!({"app": "web"})),
+                // The usual ten minutes are long for a verdict.
+                "with": {"spec": {"progressDeadlineSeconds": 20}},
+            })),
         ]
     }
 
@@ -308,9 +297,7 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
 fn rollouts_end_as_the_engine_says() {
     // Ports of the system's choice, which nobody asks.
     let flags = ["--leader-elect=false", "--healthzPort=0", "--metricsPort=0"].map(str::to_owned);
-    let Some(world) = World::new("rollouts", &flags, &[]) else {
-        return;
-    };
+    let world = crate::harness::or_skip!(World::new("rollouts", &flags, &[]));
     let cases = cases();
     let played: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (cases.iter())

@@ -3,7 +3,7 @@
 //! `TABLE=write cargo test --test e2e -- policies` writes it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use libtest_mimic::Failed;
 use serde_json::json;
 
 use crate::case::{self, Case, Step, Uncertain};
+use crate::harness::shorthand::object;
 use crate::harness::{Output, wait_until};
 use crate::install::{ALONE, AWAY};
 use crate::play::{Stage, can_be_dry};
@@ -113,7 +114,7 @@ pub(crate) fn play() -> Result<(), Failed> {
     if refused * 100 < certain * LEAST {
         return Err(format!("Only {refused} of {certain} certain denials are given.").into());
     }
-    write(&table)
+    write(&table, found.rows.values())
 }
 
 /// Waits until the guard has twice looked at the cluster and written what it saw: the second
@@ -122,16 +123,7 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
     let namespace = world.namespace("marker")?;
     for look in ["first", "second"] {
         let name = format!("{look}-{round}");
-        let claim = json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "disk",
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        });
+        let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name}));
         world.make(&namespace, &claim)?;
         let path = format!("-o=jsonpath={{.spec.claims.{name}}}");
         let arguments = ["get", "volumefacts", "volumes", "-n", &namespace, &path];
@@ -272,39 +264,49 @@ impl Found {
         text +=
             "| case | | rules | guard there: who refuses | guard away |\n|---|---|---|---|---|\n";
         for row in self.rows.values() {
-            let Row { name, rules, .. } = row;
-            let speaks = match row.speaks {
-                Speaker::Policy => "policy",
-                Speaker::Webhook => "webhook",
-                Speaker::Kubernetes => "Kubernetes",
-            };
-            let away = match (row.speaks_away, row.uncertain) {
-                (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
-                (Some(_), _) => "refused".to_owned(),
-                (None, Some(why)) => format!("passes: {}", why.reason()),
-                (None, None) => "**passes**".to_owned(),
-            };
-            let _ = writeln!(text, "| {name} | {rules} | {speaks} | {away} |");
+            let _ = writeln!(text, "{row}");
         }
         text
     }
 }
 
-/// Writes the table into the page, if that is wanted: a new case changes it.
-fn write(table: &str) -> Result<(), Failed> {
-    if std::env::var_os("TABLE").is_none_or(|it| it != "write") {
-        return Ok(());
+impl Display for Row {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, rules, .. } = self;
+        let speaks = match self.speaks {
+            Speaker::Policy => "policy",
+            Speaker::Webhook => "webhook",
+            Speaker::Kubernetes => "Kubernetes",
+        };
+        let away = match (self.speaks_away, self.uncertain) {
+            (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
+            (Some(_), _) => "refused".to_owned(),
+            (None, Some(why)) => format!("passes: {}", why.reason()),
+            (None, None) => "**passes**".to_owned(),
+        };
+        write!(out, "| {name} | {rules} | {speaks} | {away} |")
     }
+}
+
+/// Writes the table into the page, if that is wanted: a new case changes it. Otherwise the page
+/// must have each certain denial that is not given while the guard is away.
+fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Failed> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;
+    if std::env::var_os("TABLE").is_none_or(|it| it != "write") {
+        let mut passing = rows.filter(|row| row.uncertain.is_none() && row.speaks_away.is_none());
+        let is_new = |row: &&Row| !page.contains(&row.to_string());
+        return match passing.find(is_new) {
+            Some(row) => Err(format!("{PAGE} has no row \"{row}\"").into()),
+            None => Ok(()),
+        };
+    }
     let (before, rest) = page
         .split_once(BEGIN)
         .ok_or("the page has no place for the table")?;
     let (_, after) = rest
         .split_once(END)
         .ok_or("the page has no end of the table")?;
-    Ok(std::fs::write(
-        &path,
-        format!("{before}{BEGIN}\n{table}\n{END}{after}"),
-    )?)
+    let page = format!("{before}{BEGIN}\n{table}\n{END}{after}");
+    Ok(std::fs::write(&path, page)?)
 }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::objects::{Claim, Object};
+use crate::objects::Object;
 use crate::said::Said;
 
 /// One case: what exists, what a user does, what they are answered and what is stored.
@@ -33,9 +33,9 @@ pub(crate) struct Case {
     /// The first part of the namespace's name, by which the policy goes.
     #[serde(default = "deny")]
     pub(crate) policy: String,
-    /// Claims that exist.
+    /// Claims that exist, each with what [`claim`](crate::objects::claim) calls it.
     #[serde(default)]
-    pub(crate) claims: BTreeMap<String, Claim>,
+    pub(crate) claims: BTreeMap<String, String>,
     /// Other objects that exist.
     #[serde(default)]
     pub(crate) given: Vec<Object>,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::bound_claim;
 use crate::harness::wait_until;
 use crate::install::UNGUARDED;
-use crate::objects::{Claim, Object};
+use crate::objects::{DISK, Object};
 use crate::said::Said;
 use crate::stored;
 use crate::world::World;
@@ -168,11 +169,9 @@ impl<'a> Stage<'a> {
             world,
             namespace: world.plane.namespace("deny"),
         };
-        let claim = Claim::Rwo;
-        if let Some(volume) = claim.volume(&stage.namespace, "data") {
-            world.make("", &volume)?;
+        for object in bound_claim(&stage.namespace, "data", DISK) {
+            world.make(&stage.namespace, &object)?;
         }
-        world.make(&stage.namespace, &claim.manifest(&stage.namespace, "data"))?;
         stage.make(workload)?;
         Ok(stage)
     }

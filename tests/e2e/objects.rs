@@ -2,101 +2,52 @@
 //! name also keeps cluster-wide objects of different cases apart; `{big}` for 1.4 MB
 //! and `{large}` for 250 KB of `<`.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use crate::harness::shorthand::Shorthand;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::harness::shorthand::{Claim, Shorthand, Storage};
 
 /// A driver whose volumes are attached, and its class `disk`.
 pub(crate) const DISK: &str = "disk.csi.example.com";
 /// A driver whose volumes are not attached, and its class `share`.
 pub(crate) const SHARE: &str = "share.csi.example.com";
 
-/// A claim that exists.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Claim {
-    /// ReadWriteOnce, bound to a volume with the same mode that is attached.
-    Rwo,
-    /// ReadWriteOnce, but its volume can be ReadWriteMany too.
-    Rwx,
-    /// ReadWriteOncePod, bound.
-    Rwop,
-    /// ReadWriteOnce, its volume on `node-a` alone.
-    OnNodeA,
-    /// ReadWriteOnce, its volume not attached.
-    Unattached,
-    /// ReadWriteOnce of class `disk`, not bound.
-    Unbound,
-}
+/// The claims that cases name.
+const CLAIMS: &str = "
+rwo: {volume: [ReadWriteOnce]}
+# Its volume can be ReadWriteMany too.
+rwx: {volume: [ReadWriteOnce, ReadWriteMany]}
+rwop: {modes: [ReadWriteOncePod], volume: [ReadWriteOncePod]}
+on-node-a:
+  volume: [ReadWriteOnce]
+  volume_with: {spec: {nodeAffinity: {required: {nodeSelectorTerms: [
+    {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node-a]}]}]}}}}
+unattached:
+  class: share
+  volume: [ReadWriteOnce]
+  volume_with: {spec: {csi: {driver: share.csi.example.com}}}
+unbound: {}
+";
 
-impl Claim {
-    const fn claim_mode(self) -> &'static str {
-        match self {
-            Self::Rwop => "ReadWriteOncePod",
-            _ => "ReadWriteOnce",
-        }
+/// The claim that cases call so, and its volume, if it is bound.
+pub(crate) fn claim(called: &str, namespace: &str, name: &str) -> (Option<Value>, Value) {
+    let claims: BTreeMap<String, Claim> = serde_saphyr::from_str(CLAIMS).unwrap();
+    let claim = &claims[called];
+    let prefix = format!("{namespace}-");
+    let storage = Storage {
+        namespace,
+        class: "disk",
+        driver: DISK,
+        volumes: &prefix,
+        handles: &prefix,
+    };
+    if claim.volume.is_none() {
+        return (None, claim.manifest(name, &storage));
     }
-
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Unattached => "share",
-            _ => "disk",
-        }
-    }
-
-    /// The volume it is bound to, if it is.
-    pub(crate) fn volume(self, namespace: &str, name: &str) -> Option<Value> {
-        let modes = match self {
-            Self::Unbound => return None,
-            Self::Rwx => json!(["ReadWriteOnce", "ReadWriteMany"]),
-            _ => json!([self.claim_mode()]),
-        };
-        let mut spec = json!({
-            "capacity": { "storage": "1Gi" },
-            "accessModes": modes,
-            "storageClassName": self.class(),
-            "persistentVolumeReclaimPolicy": "Retain",
-            "claimRef": { "namespace": namespace, "name": name },
-            "csi": {
-                "driver": if matches!(self, Self::Unattached) { SHARE } else { DISK },
-                "volumeHandle": format!("{namespace}-{name}"),
-            },
-        });
-        if matches!(self, Self::OnNodeA) {
-            spec["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": [{
-                "matchExpressions": [{
-                    "key": "kubernetes.io/hostname",
-                    "operator": "In",
-                    "values": ["node-a"],
-                }],
-            }]}});
-        }
-        Some(json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": { "name": format!("{namespace}-{name}") },
-            "spec": spec,
-        }))
-    }
-
-    /// The claim.
-    pub(crate) fn manifest(self, namespace: &str, name: &str) -> Value {
-        let mut claim = json!({
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": { "name": name },
-            "spec": {
-                "accessModes": [self.claim_mode()],
-                "storageClassName": self.class(),
-                "resources": { "requests": { "storage": "1Gi" } },
-            },
-        });
-        if !matches!(self, Self::Unbound) {
-            claim["spec"]["volumeName"] = json!(format!("{namespace}-{name}"));
-        }
-        claim
-    }
+    let [volume, claim] = claim.bound(name, &storage);
+    (Some(volume), claim)
 }
 
 /// An object: a whole manifest when it has an `apiVersion`, otherwise shorthand, whose

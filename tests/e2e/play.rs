@@ -9,7 +9,7 @@ use crate::case::{Case, Command, Step};
 use crate::harness::shorthand::merge;
 use crate::harness::{Output, wait_until};
 use crate::install::UNGUARDED;
-use crate::objects::{Object, fill};
+use crate::objects::{Object, claim, fill};
 use crate::said::Said;
 use crate::stored;
 use crate::world::World;
@@ -46,9 +46,9 @@ impl<'a> Stage<'a> {
     pub(crate) fn set(world: &'a World, case: &Case) -> Result<Self, String> {
         let namespace = world.namespace(&case.policy)?;
         let stage = Self { world, namespace };
-        for (name, claim) in &case.claims {
-            let mut manifest = claim.manifest(&stage.namespace, name);
-            if let Some(volume) = claim.volume(&stage.namespace, name) {
+        for (name, called) in &case.claims {
+            let (volume, mut manifest) = claim(called, &stage.namespace, name);
+            if let Some(volume) = volume {
                 manifest["status"] = json!({
                     "phase": "Bound",
                     "accessModes": volume["spec"]["accessModes"],

@@ -48,9 +48,19 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 14] = [
-    fault("SIGTERM of one of two replicas", replicas::one_is_ended),
-    fault("SIGKILL of one of two replicas", replicas::one_is_killed),
+const FAULTS: [Fault; 16] = [
+    fault("SIGTERM of one of two replicas", |world| {
+        replicas::one_of_two(world, "TERM", "Fail")
+    }),
+    fault("SIGKILL of one of two replicas", |world| {
+        replicas::one_of_two(world, "KILL", "Fail")
+    }),
+    fault("SIGTERM of one of two, failurePolicy: Ignore", |world| {
+        replicas::one_of_two(world, "TERM", "Ignore")
+    }),
+    fault("SIGKILL of one of two, failurePolicy: Ignore", |world| {
+        replicas::one_of_two(world, "KILL", "Ignore")
+    }),
     fault(
         "API server killed and started again",
         api_server::it_is_killed,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::Played;
-use crate::harness::{GuardOptions, WebhookOptions};
+use crate::harness::{GuardOptions, WebhookOptions, sum};
 use crate::load::{DEADLINE, Load, Pace};
 use crate::service::Service;
 use crate::world::World;
@@ -17,33 +17,35 @@ const PACE: Pace = Pace {
 /// Requests before and after.
 const SOME: usize = 300;
 
-/// Asked to end, it answers what is under way, and lets the others go elsewhere.
-pub(crate) fn one_is_ended(world: &'static World) -> Result<Played, String> {
-    one_of_two(world, "TERM")
-}
-
-/// Killed, it takes with it what it was just answering, as the API server does not ask a
+/// Asked to end (`TERM`), it answers what is under way, and lets the others go elsewhere.
+/// Killed (`KILL`), it takes with it what it was just answering, as the API server does not ask a
 /// second time, and what came by its connections, or by one that its socket still took,
-/// before the API server knew. Whatever is sent afterwards is answered.
-pub(crate) fn one_is_killed(world: &'static World) -> Result<Played, String> {
-    one_of_two(world, "KILL")
-}
-
-fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
+/// before the API server knew: with the failure policy `Ignore` that passes, and the API server
+/// counts it. Whatever is sent afterwards is answered.
+pub(crate) fn one_of_two(
+    world: &'static World,
+    signal: &str,
+    failure_policy: &'static str,
+) -> Result<Played, String> {
     let plane = world.plane;
     let options = GuardOptions {
         arguments: vec!["--shutdown-delay=1s".to_owned()],
         ..GuardOptions::default()
     };
-    let replicas = ["one", "other"].map(|name| plane.guard(&format!("{signal}-{name}"), &options));
+    let start = |name: &str| plane.guard(&format!("{signal}-{failure_policy}-{name}"), &options);
+    let replicas = ["one", "other"].map(start);
     let service = Service::before(plane, &replicas.each_ref());
-    let webhooks = WebhookOptions::new(&service.url, &[&world.namespace]);
+    let webhooks = WebhookOptions {
+        failure_policy,
+        ..WebhookOptions::new(&service.url, &[&world.namespace])
+    };
     let _registration = plane.register_webhooks("faults", &webhooks);
 
     let load = Load::start(plane.runtime().handle(), PACE, |number| {
         world.ask_the_api_server(number)
     });
     load.until_more(SOME)?;
+    let passed = passed_unasked(world);
     let (number, busier) = replicas
         .iter()
         .enumerate()
@@ -55,7 +57,11 @@ fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
     plane.block_on(service.until_left(number))?;
     let known = Instant::now();
     load.until_more(SOME)?;
-    let tally = load.end();
+    let mut tally = load.end();
+    let passed = passed_unasked(world) - passed;
+    if failure_policy == "Ignore" && tally.wrong.len() as u64 <= passed {
+        tally.failed.append(&mut tally.wrong);
+    }
 
     let rate = 2.0 * tally.rate();
     Ok(match signal {
@@ -76,4 +82,15 @@ fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
             tally,
         },
     })
+}
+
+/// How many objects passed because the API server could not ask the validating webhook.
+fn passed_unasked(world: &World) -> u64 {
+    let exposition = world.plane.kubectl(&["get", "--raw=/metrics"], None);
+    let name = "apiserver_admission_webhook_fail_open_count";
+    sum(
+        &exposition.success().stdout,
+        name,
+        &[r#"type="validating""#],
+    )
 }

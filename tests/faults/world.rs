@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
 use crate::load::{Came, Load, Pace};
 
@@ -250,34 +251,11 @@ pub(crate) fn question(number: usize) -> (&'static str, Said) {
 
 /// A claim for one node.
 pub(crate) fn claim(name: &str, class: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": { "name": name },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": class,
-            "resources": { "requests": { "storage": "1Gi" } },
-        },
-    })
+    let class = json!({ "spec": { "storageClassName": class } });
+    object(json!({ "kind": "PersistentVolumeClaim", "name": name, "with": class }))
 }
 
 /// A Deployment with one claim.
 pub(crate) fn deployment(name: &str, claim: &str, strategy: &str) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": name },
-        "spec": {
-            "strategy": { "type": strategy },
-            "selector": { "matchLabels": { "app": name } },
-            "template": {
-                "metadata": { "labels": { "app": name } },
-                "spec": {
-                    "containers": [{ "name": "app", "image": "example.com/app", "volumeMounts": [{ "name": "data", "mountPath": "/data" }] }],
-                    "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
-                },
-            },
-        },
-    })
+    object(json!({ "kind": "Deployment", "name": name, "uses": [claim], "strategy": strategy }))
 }

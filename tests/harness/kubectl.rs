@@ -207,3 +207,17 @@ impl ControlPlane {
         .success()
     }
 }
+
+/// The sum of all series of that name that have these labels.
+pub(crate) fn sum(exposition: &str, name: &str, labels: &[&str]) -> u64 {
+    let series = exposition.lines().filter_map(|line| {
+        let (found, value) = line
+            .strip_prefix(name)?
+            .strip_prefix('{')?
+            .rsplit_once("} ")?;
+        let is_it = labels.iter().all(|label| found.contains(label));
+        // Counts may be written as 1e+06.
+        is_it.then(|| value.parse::<f64>().unwrap() as u64)
+    });
+    series.sum()
+}

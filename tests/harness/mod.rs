@@ -17,6 +17,7 @@
 )]
 #![allow(
     unused_imports,
+    unused_macros,
     reason = "each test binary uses only a part of what is shared"
 )]
 #![allow(
@@ -53,7 +54,7 @@ pub(crate) use control_plane::{ControlPlane, Lent, Options};
 pub(crate) use fake_nodes::{FakeNodes, NodeSpec};
 pub(crate) use guard::{Guard, GuardOptions};
 pub(crate) use hollow_nodes::HollowNodes;
-pub(crate) use kubectl::Output;
+pub(crate) use kubectl::{Output, sum};
 pub(crate) use machine::{patient, unhurried};
 pub(crate) use webhooks::WebhookOptions;
 
@@ -157,6 +158,17 @@ pub(crate) fn built(command: &[&str], what: &str) -> Option<PathBuf> {
     assert!(folder.is_some(), "{script} has printed no folder.");
     folder
 }
+
+/// What a test needs, or else the test ends: whoever was asked for it has said why.
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Some(needed) => needed,
+            None => return,
+        }
+    };
+}
+pub(crate) use or_skip;
 
 /// Names the current test as skipped, or fails it when `CI` is set.
 #[track_caller]

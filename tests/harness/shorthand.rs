@@ -46,6 +46,14 @@ pub(crate) struct Storage<'a> {
 }
 
 impl Claim {
+    /// ReadWriteOnce, as its volume is.
+    pub(crate) fn exclusive() -> Self {
+        Self {
+            volume: Some(vec!["ReadWriteOnce".to_owned()]),
+            ..Self::default()
+        }
+    }
+
     fn class<'a>(&'a self, storage: &Storage<'a>) -> &'a str {
         self.class.as_deref().unwrap_or(storage.class)
     }
@@ -86,6 +94,34 @@ impl Claim {
         merge(&mut volume, &self.volume_with);
         Some(volume)
     }
+
+    /// The volume, and the claim with its name.
+    pub(crate) fn bound(&self, name: &str, storage: &Storage<'_>) -> [Value; 2] {
+        let volume = self.volume(name, storage).unwrap();
+        let mut claim = self.manifest(name, storage);
+        claim["spec"]["volumeName"] = volume["metadata"]["name"].clone();
+        [volume, claim]
+    }
+}
+
+/// A ReadWriteOnce claim and its volume, each with the other's name. The volume is called
+/// `NAMESPACE-NAME`.
+pub(crate) fn bound_claim(namespace: &str, name: &str, driver: &str) -> [Value; 2] {
+    let prefix = format!("{namespace}-");
+    let storage = Storage {
+        namespace,
+        class: "",
+        driver,
+        volumes: &prefix,
+        handles: &prefix,
+    };
+    Claim::exclusive().bound(name, &storage)
+}
+
+/// The manifest of an object in shorthand.
+pub(crate) fn object(shorthand: Value) -> Value {
+    let shorthand: Shorthand = serde_json::from_value(shorthand).unwrap();
+    shorthand.manifest()
 }
 
 /// An object in few words: its kind, the claims its pods use, and whatever else is

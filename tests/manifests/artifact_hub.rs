@@ -92,9 +92,7 @@ fn changes_are_those_of_the_changelog() {
 
 #[test]
 fn a_registry_keeps_the_chart_as_it_is() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let Ok(registry) = which("docker-registry") else {
         harness::skip::<()>("There is no docker-registry; it is a package of Debian's.");
         return;

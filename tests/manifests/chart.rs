@@ -9,9 +9,7 @@ use crate::repository;
 
 #[test]
 fn lint_has_nothing_to_say() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     printed(
         helm(programs)
             .args(["lint", "--strict"])
@@ -47,9 +45,7 @@ ConfigMap | policy=null | /data/policy.yaml | "{}\n""#;
 
 #[test]
 fn values_reach_the_objects() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     for line in VALUES.lines() {
         let [kind, value, pointer, expected] = line.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("{line}")
@@ -64,9 +60,7 @@ fn values_reach_the_objects() {
 /// Whatever else is switched on: where nobody answers, an administrator is not stopped.
 #[test]
 fn fencing_is_there_where_it_is_asked_for_and_never_fails() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let entry = |values: &[&str]| {
         let objects = objects(&templated(programs, values));
         let key = "ValidatingWebhookConfiguration".to_owned();
@@ -83,9 +77,7 @@ fn fencing_is_there_where_it_is_asked_for_and_never_fails() {
 
 #[test]
 fn a_secret_of_ones_own_needs_no_cert_manager() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let values = [
         "certificates.source=files",
         "certificates.secretName=own",
@@ -110,9 +102,7 @@ fn a_secret_of_ones_own_needs_no_cert_manager() {
 
 #[test]
 fn values_that_contradict_each_other_are_refused() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let cases = [
         ("replicas=1,failurePolicy=Fail", "/replicas"),
         ("replicas=0", "/replicas"),
@@ -163,9 +153,7 @@ fn a_packed_chart_renders_as_its_folder_does() {
         let file = entry.unwrap().path();
         assert!(file.is_symlink(), "{} is a copy", file.display());
     }
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let folder = tempfile::tempdir().unwrap();
     let chart = repository("manifests/chart");
     let package = folder.path().join(format!(

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::{bound_claim, object};
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
 use crate::installed::{DEADLINE, account, grant, kubeconfig, register};
 use crate::rendered::BASE;
@@ -35,61 +36,18 @@ fn guard(plane: &ControlPlane) -> Guard {
     guard
 }
 
-fn deployment(name: &str, strategy: &Value, volumes: &Value) -> String {
-    let mounts = if volumes.as_array().is_some_and(|it| !it.is_empty()) {
-        json!([{"name": "data", "mountPath": "/data"}])
+fn deployment(name: &str, strategy: &Value) -> String {
+    let uses = if strategy["type"] == "RollingUpdate" {
+        &["data"][..]
     } else {
-        json!([])
+        &[]
     };
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "strategy": strategy,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {
-                    "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": mounts}],
-                    "volumes": volumes,
-                },
-            },
-        },
-    })
-    .to_string()
+    let shorthand = json!({"kind": "Deployment", "name": name, "strategy": strategy, "uses": uses});
+    object(shorthand).to_string()
 }
 
 fn deadlocked(name: &str) -> String {
-    deployment(
-        name,
-        &json!({"type": "RollingUpdate"}),
-        &json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
-    )
-}
-
-/// A claim that is verified to be for one node at a time.
-fn storage(plane: &ControlPlane) {
-    let volume = json!({
-        "apiVersion": "v1", "kind": "PersistentVolume",
-        "metadata": {"name": "events"},
-        "spec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "",
-            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "events"},
-            "claimRef": {"namespace": NAMESPACE, "name": "data"},
-        },
-    });
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "events",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    });
-    for object in [volume, claim] {
-        plane.apply(NAMESPACE, &object.to_string());
-    }
+    deployment(name, &json!({"type": "RollingUpdate"}))
 }
 
 /// How many occurrences came to that end.
@@ -113,20 +71,21 @@ fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64)
 /// A control plane of its own: every object of it is judged.
 #[test]
 fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let kubectl = |arguments: &[&str], stdin: Option<&str>| {
         plane.kubectl(&[&["-n", NAMESPACE], arguments].concat(), stdin)
     };
     plane
         .kubectl(&["create", "namespace", NAMESPACE], None)
         .success();
-    storage(&plane);
+    // A claim that is verified to be for one node at a time.
+    for object in bound_claim(NAMESPACE, "data", "ebs.csi.aws.com") {
+        plane.apply(NAMESPACE, &object.to_string());
+    }
     let guard = guard(&plane);
 
     let leftover = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
-    let repaired = deployment("repaired", &leftover, &json!([]));
+    let repaired = deployment("repaired", &leftover);
     let create = ["create", "-f", "-"];
     // The warning of what stays at fault, and the repair of what the API server would
     // refuse; of a dry run nothing.
@@ -164,7 +123,12 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     }
 
     // The same once more within a minute.
-    let image = ["set", "image", "deployment/warned", "app=example.com/app:2"];
+    let image = [
+        "set",
+        "image",
+        "deployment/warned",
+        "main=example.com/app:2",
+    ];
     kubectl(&image, None).success();
     until_ended(&plane, &guard, "repeated", 1);
     // The API server refuses a second object of the name, after the webhooks.

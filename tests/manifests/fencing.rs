@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{FakeNodes, Output, wait_until};
+use crate::harness::{FakeNodes, Output, sum, wait_until};
 use crate::installed::{DEADLINE, account};
-use crate::requests::{Snapshot, counts, label, of_claim, series, workload};
+use crate::requests::{Snapshot, counts, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
@@ -61,10 +61,8 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeN
 fn refused(cluster: &Snapshot) -> u64 {
     let exposition = cluster.run(&["get", "--raw=/metrics"], None).success();
     let rejections = "apiserver_admission_webhook_rejection_count";
-    series(&exposition.stdout, rejections)
-        .filter(|(labels, _)| label(labels, "name") == "fencing.multi-attach-guard.dev")
-        .map(|(_, count)| count)
-        .sum()
+    let entry = "name=\"fencing.multi-attach-guard.dev\"";
+    sum(&exposition.stdout, rejections, &[entry])
 }
 
 /// The three ways to take the volume from the node.
@@ -92,7 +90,7 @@ fn settled(cluster: &Snapshot) -> (String, String) {
         "strategy": {"type": "Recreate"},
         "template": {"spec": {"tolerations": tolerations, "terminationGracePeriodSeconds": 1}},
     }});
-    let manifest = workload("Deployment", "held", &of_claim("two"), &with);
+    let manifest = workload("Deployment", "held", &["two"], &with);
     cluster
         .run(&["apply", "-f", "-"], Some(&manifest))
         .success();
@@ -100,7 +98,8 @@ fn settled(cluster: &Snapshot) -> (String, String) {
     wait_until("the node to say what it holds", DEADLINE, || {
         let attachments = read(cluster, &["volumeattachments"]);
         let held = attachments["items"].as_array().unwrap().iter().find(|it| {
-            it.pointer("/spec/source/persistentVolumeName") == Some(&json!("asked-two"))
+            it.pointer("/spec/source/persistentVolumeName")
+                == Some(&json!(format!("{}-two", cluster.namespace)))
                 && it.pointer("/status/attached") == Some(&json!(true))
         });
         let held = held.ok_or_else(|| attachments.to_string())?;

@@ -154,9 +154,7 @@ pub(crate) fn grant(plane: &ControlPlane, component: &str) {
 /// and none lets it write what it looks at.
 #[test]
 fn rights_are_those_the_view_needs() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     account(plane);
     let guard = guard(plane);
     let rules: Vec<Value> = ["multi-attach-guard", "multi-attach-guard-bare-pods"]
@@ -240,9 +238,7 @@ pub(crate) fn define_kind(plane: &ControlPlane, group: &str, version: &str, kind
 /// A control plane of its own: what is installed here is for the whole cluster.
 #[test]
 fn overlays_and_chart_are_taken_installed_and_removed() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
     account(&plane);

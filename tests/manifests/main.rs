@@ -27,9 +27,7 @@ mod publish;
 mod release;
 mod removed;
 mod rendered;
-mod replicas;
 mod requests;
-mod service;
 mod upgrade;
 
 use std::path::{Path, PathBuf};

@@ -61,9 +61,7 @@ fn promtool() -> Option<PathBuf> {
 
 #[test]
 fn promtool_takes_the_rules_and_they_fire_when_they_should() {
-    let Some(promtool) = promtool() else {
-        return;
-    };
+    let promtool = harness::or_skip!(promtool());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules.yaml");
     fs::write(&file, rule_file().to_string()).unwrap();
@@ -145,9 +143,7 @@ pub(crate) const OF_THE_API_SERVER: [&str; 2] = [
 
 #[test]
 fn every_metric_that_is_asked_for_exists() {
-    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let exposed = exposed(plane);
     let expressions = expressions();
     let named: BTreeSet<&str> = expressions.iter().flat_map(|it| named(it)).collect();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, GuardOptions};
 use crate::installed::{DEADLINE, client_config, register_changed};
-use crate::requests::{Snapshot, of_claim, workload};
+use crate::requests::{Snapshot, workload};
 
 /// Bytes of padding; etcd takes 1.5 MiB of the object as the API server encodes it.
 const PADDING: usize = 1_100_000;
@@ -44,7 +44,7 @@ const LISTS: [Case; 10] = [
     ),
     (
         "mounts",
-        |at| json!({"name": "data", "mountPath": format!("/m{at}")}),
+        |at| json!({"name": "one", "mountPath": format!("/m{at}")}),
         |pod, list| pod["containers"][0]["volumeMounts"] = list.into(),
     ),
     (
@@ -92,8 +92,7 @@ const LISTS: [Case; 10] = [
 /// A Deployment with a list of so many bytes whose pod may run on either node.
 fn padded(name: &str, (_, entry, put): Case, bytes: usize, spec: &Value) -> Value {
     let one = entry(0).to_string().len() + 5;
-    let volumes = of_claim("one");
-    let object = workload("Deployment", name, &volumes, &json!({ "spec": spec }));
+    let object = workload("Deployment", name, &["one"], &json!({ "spec": spec }));
     let mut object: Value = serde_json::from_str(&object).unwrap();
     let list = (0..bytes / one).map(entry).collect();
     put(&mut object["spec"]["template"]["spec"], list);
@@ -136,9 +135,7 @@ fn send(
 
 #[test]
 fn no_list_makes_an_object_pass_unjudged() {
-    let Some(cluster) = Snapshot::start() else {
-        return;
-    };
+    let cluster = harness::or_skip!(Snapshot::start());
     let plane = &cluster.plane;
     two_nodes(plane);
     // A debug build is slow, and whether it is in time is no question here.
@@ -193,9 +190,7 @@ const LEFT_OUT: &str = "multi-attach-guard";
 #[test]
 #[ignore = "a measurement"]
 fn measure_the_time_of_the_largest_objects() {
-    let Some(cluster) = Snapshot::start() else {
-        return;
-    };
+    let cluster = harness::or_skip!(Snapshot::start());
     let plane = &cluster.plane;
     two_nodes(plane);
     println!("| list | bytes | strategy | refused | ms | with | ratio | CPU ms | with | ratio |");

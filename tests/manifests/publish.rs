@@ -28,9 +28,7 @@ fn copy(folder: &Path) {
 
 #[test]
 fn the_chart_installs_the_image_that_was_pushed() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     for program in ["buildah", "docker-registry"] {
         if Command::new(program).arg("--version").output().is_err() {
             harness::skip::<()>(&format!(

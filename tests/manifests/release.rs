@@ -302,9 +302,7 @@ fn only_programs_are_packed() {
 /// krew links the program under this name, and kubectl finds it by that.
 #[test]
 fn kubectl_finds_it_as_a_plugin() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let folder = tempfile::tempdir().unwrap();
     symlink(BINARY, folder.path().join("kubectl-multi_attach")).unwrap();
     let mut kubectl = Command::new(programs.path("kubectl"));

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
 use crate::harness::{self, ControlPlane, GuardOptions, Needs, wait_until};
 use crate::installed::{DEADLINE, define, kubeconfig};
 use crate::rendered::{built, printed};
@@ -15,16 +16,12 @@ const NAME: &str = "multi-attach-guard";
 /// What the guard makes by itself, where it may: the Secret of its certificate, and the
 /// facts about a namespace.
 pub(crate) fn run_for_once(plane: &ControlPlane) {
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
-        "spec": {"storageClassName": "disk", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    });
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disk"},
-        "provisioner": "ebs.csi.aws.com",
-    });
-    for object in [class, claim] {
-        plane.apply("default", &object.to_string());
+    let ebs = json!({"provisioner": "ebs.csi.aws.com"});
+    for shorthand in [
+        json!({"kind": "StorageClass", "name": "disk", "with": ebs}),
+        json!({"kind": "PersistentVolumeClaim"}),
+    ] {
+        plane.apply("default", &object(shorthand).to_string());
     }
     let options = GuardOptions {
         arguments: ["--manage-certs", "--admission-policies"]
@@ -131,9 +128,7 @@ fn documented() -> Vec<String> {
 /// A control plane of its own: what is installed here is for the whole cluster.
 #[test]
 fn nothing_is_left_after_one_overlay_and_then_another() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
     let apply = ["apply", "--validate=strict", "-f", "-"];

@@ -98,9 +98,7 @@ fn read_policy(objects: &mut Objects) {
 
 #[test]
 fn kustomize_and_helm_render_the_same_objects() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     for (overlay, values) in OVERLAYS {
         let mut kustomized = objects(&built(programs, overlay));
         let mut templated = objects(&templated(programs, values));
@@ -119,9 +117,7 @@ fn kustomize_and_helm_render_the_same_objects() {
 
 #[test]
 fn strict_fails_in_every_entry() {
-    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
-        return;
-    };
+    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let objects = objects(&built(programs, "strict"));
     let entries = objects.values().filter_map(|it| it["webhooks"].as_array());
     let policies: Vec<&Value> = entries.flatten().map(|it| &it["failurePolicy"]).collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::shorthand::Shorthand;
+use crate::harness::shorthand::{Shorthand, bound_claim, object};
 use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output};
 use crate::installed::{DEADLINE, account, guard, register};
 use crate::monitoring::OF_THE_API_SERVER;
@@ -57,10 +57,7 @@ impl LiveLookups {
     }
 }
 
-pub(crate) fn series<'a>(
-    exposition: &'a str,
-    name: &'a str,
-) -> impl Iterator<Item = (&'a str, u64)> {
+fn series<'a>(exposition: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
     exposition.lines().filter_map(move |line| {
         let (labels, value) = line
             .strip_prefix(name)?
@@ -72,7 +69,7 @@ pub(crate) fn series<'a>(
     })
 }
 
-pub(crate) fn label<'a>(labels: &'a str, name: &str) -> &'a str {
+fn label<'a>(labels: &'a str, name: &str) -> &'a str {
     let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
     after
         .and_then(|it| it.split('"').next())
@@ -97,10 +94,10 @@ impl Snapshot {
         let plane = harness::start_control_plane_with(Needs::Controllers, &options)?;
         account(&plane);
         let namespace = plane.namespace("asked");
-        let volumes: Vec<Value> = ["one", "two"].map(volume).into();
-        let claims: Vec<Value> = ["one", "two"].map(claim).into();
-        for object in volumes.iter().chain(&claims) {
-            plane.apply(&namespace, &object.to_string());
+        for name in ["one", "two"] {
+            for object in bound_claim(&namespace, name, ATTACHING_DRIVER) {
+                plane.apply(&namespace, &object.to_string());
+            }
         }
         let guard = guard(&plane);
         // With everything switched on, so that what stays away stays away.
@@ -136,61 +133,13 @@ impl Snapshot {
     }
 }
 
-pub(crate) fn volume(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "PersistentVolume",
-        "metadata": {"name": format!("asked-{name}")},
-        "spec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "",
-            "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": name},
-        },
-    })
-}
-
-pub(crate) fn claim(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-            "volumeName": format!("asked-{name}"),
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    })
-}
-
-pub(crate) fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) -> String {
-    let mut object = json!({
-        "apiVersion": "apps/v1", "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [container(volumes)],
-                    "volumes": volumes,
-                },
-            },
-        },
+/// A workload of one pod that uses these claims.
+pub(crate) fn workload(kind: &str, name: &str, claims: &[&str], with: &Value) -> String {
+    let shorthand = json!({
+        "kind": kind, "name": name, "replicas": 1, "uses": claims,
+        "pod": {"terminationGracePeriodSeconds": 0}, "with": with,
     });
-    json_patch::merge(&mut object, with);
-    object.to_string()
-}
-
-/// A container that mounts all of these volumes.
-fn container(volumes: &Value) -> Value {
-    let mounts: Vec<Value> = (volumes.as_array().into_iter().flatten().enumerate())
-        .map(|(at, volume)| json!({"name": volume["name"], "mountPath": format!("/mnt/{at}")}))
-        .collect();
-    json!({"name": "app", "image": "example.com/app:1", "volumeMounts": mounts})
-}
-
-pub(crate) fn of_claim(name: &str) -> Value {
-    json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}])
+    object(shorthand).to_string()
 }
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> LiveLookups {
@@ -205,9 +154,7 @@ pub(crate) fn counts(expected: &[(&str, u64)]) -> LiveLookups {
 
 #[test]
 fn nothing_is_asked_that_cannot_matter() {
-    let Some(cluster) = Snapshot::start() else {
-        return;
-    };
+    let cluster = harness::or_skip!(Snapshot::start());
     let nodes = cluster.plane.fake_nodes();
     let specs = ["asked-a", "asked-b"].map(|name| NodeSpec {
         name: name.to_owned(),
@@ -236,7 +183,7 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
         "-f",
         "-",
     ];
-    let manifest = workload("Deployment", "unjudged", &of_claim("one"), &json!({}));
+    let manifest = workload("Deployment", "unjudged", &["one"], &json!({}));
     plane.kubectl(&create, Some(&manifest)).success();
     let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
     let passed: BTreeMap<&str, u64> = series(&exposition.stdout, OF_THE_API_SERVER[0])
@@ -271,11 +218,11 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
 fn rollouts(cluster: &Snapshot) {
     let both = |count| [("workloads admit", count), ("workloads validating", count)];
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    for (name, volumes, with, expected) in [
-        ("plain", json!([]), json!({}), counts(&[])),
-        ("stateful", of_claim("one"), recreate, counts(&both(1))),
+    for (name, claims, with, expected) in [
+        ("plain", &[][..], json!({}), counts(&[])),
+        ("stateful", &["one"], recreate, counts(&both(1))),
     ] {
-        let manifest = workload("Deployment", name, &volumes, &with);
+        let manifest = workload("Deployment", name, claims, &with);
         let created = cluster.asked(|| {
             cluster.kubectl(&["create", "-f", "-"], Some(&manifest));
             cluster.until_rolled_out(name);
@@ -284,7 +231,7 @@ fn rollouts(cluster: &Snapshot) {
         let rolled = cluster.asked(|| {
             let deployment = format!("deployment/{name}");
             cluster.kubectl(
-                &["set", "image", &deployment, "app=example.com/app:2"],
+                &["set", "image", &deployment, "main=example.com/app:2"],
                 None,
             );
             cluster.until_rolled_out(name);

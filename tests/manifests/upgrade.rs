@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
 use crate::harness::{self, ControlPlane, Needs, Output};
 use crate::installed::{DEADLINE, define};
 use crate::rendered::{built, objects};
@@ -22,20 +23,7 @@ fn names(webhooks: &Value) -> Vec<&str> {
 
 /// Something that the guard is asked about.
 fn try_a_workload(plane: &ControlPlane) -> Output {
-    let workload = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {
-                    "containers": [{"name": "web", "image": "example.com/web", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
-                    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-                },
-            },
-        },
-    });
+    let workload = object(json!({"kind": "Deployment", "uses": ["data"]}));
     let create = ["create", "--dry-run=server", "-f", "-"];
     plane.kubectl(&create, Some(&workload.to_string()))
 }
@@ -44,9 +32,7 @@ fn try_a_workload(plane: &ControlPlane) -> Output {
 /// ever runs in it, which is the worst that can happen to an install.
 #[test]
 fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
-    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
-        return;
-    };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
     let apply = ["apply", "--validate=strict", "-f", "-"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
-use crate::harness::{ControlPlane, Guard};
+use crate::harness::{ControlPlane, Guard, sum};
 
 const COMPONENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -104,18 +104,4 @@ fn asked(plane: &ControlPlane, guard: &Guard) -> u64 {
         sum(&exposition, "multi_attach_guard_reviews_total", &[&kind])
     };
     of("Node") + of("VolumeAttachment")
-}
-
-/// The sum of all series of that name that have these labels.
-fn sum(exposition: &str, name: &str, labels: &[&str]) -> u64 {
-    let series = exposition.lines().filter_map(|line| {
-        let (found, value) = line
-            .strip_prefix(name)?
-            .strip_prefix('{')?
-            .rsplit_once("} ")?;
-        let is_it = labels.iter().all(|label| found.contains(label));
-        // Counts may be written as 1e+06.
-        is_it.then(|| value.parse::<f64>().unwrap() as u64)
-    });
-    series.sum()
 }

@@ -17,6 +17,7 @@ mod fencing;
 mod followers;
 mod knots;
 #[path = "../harness/shorthand.rs"]
+#[allow(dead_code, reason = "cases are data, which is read")]
 mod shorthand;
 
 use std::borrow::Cow;
