@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use harness::process::Program;
 use harness::programs::minors;
-use harness::{Needs, WebhookOptions};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
@@ -146,31 +145,6 @@ fn the_harness_asks_again_as_clients_of_kubernetes_do() {
         server.join().unwrap(),
         [post, post, post, post, &get, post, &delete, &delete, &get]
     );
-}
-
-/// Nobody listens at the registered address, so what kubectl prints proves that the
-/// API server asked there, and only for the namespaces and kinds registered.
-#[test]
-fn a_registered_webhook_is_asked() {
-    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
-    let watched = plane.namespace("watched");
-    let ignored = plane.namespace("ignored");
-    let claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: \
-                 {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}";
-    let nobody = harness::process::free_port();
-    let options = WebhookOptions::new(&format!("https://127.0.0.1:{nobody}"), &[&watched]);
-    let registration = plane.register_webhooks("harness-test", &options);
-
-    let refused = plane
-        .kubectl(&["apply", "-n", &watched, "-f", "-"], Some(claim))
-        .failure();
-    let address = format!("https://127.0.0.1:{nobody}/mutate");
-    assert!(refused.stderr.contains(&address), "{refused:#?}");
-    plane.apply(&ignored, claim);
-
-    drop(registration);
-    let left = plane.kubectl(&["get", "mutatingwebhookconfigurations", "-o=name"], None);
-    assert!(!left.success().stdout.contains("harness-test"));
 }
 
 /// Parts of the names of the feature gates that the table must have.

@@ -54,11 +54,9 @@ impl Faults {
         let kubeconfig = plane.kubeconfig_as(ACCOUNT, &groups);
         let namespace = plane.namespace("faults");
         plane.apply(&namespace, &cluster());
-        let options = GuardOptions {
-            arguments: vec!["--admission-policies".to_owned()],
-            environment: vec![("KUBECONFIG".to_owned(), kubeconfig.display().to_string())],
-            ..GuardOptions::default()
-        };
+        let options = GuardOptions::default()
+            .with(&["--admission-policies"])
+            .kubeconfig(&kubeconfig);
         let guard = plane.guard("faults", &options);
         Some(Self {
             plane,

@@ -88,13 +88,8 @@ impl World {
         }
         let namespace = plane.namespace(name);
         plane.apply(&namespace, &cluster());
-        let options = GuardOptions {
-            // A busy API server may not confirm a denial in time.
-            arguments: ["--admission-policies", "--stale=deny"]
-                .map(str::to_owned)
-                .into(),
-            ..GuardOptions::default()
-        };
+        // A busy API server may not confirm a denial in time.
+        let options = GuardOptions::default().with(&["--admission-policies", "--stale=deny"]);
         let guard = plane.guard(name, &options);
         let world = Self {
             plane,

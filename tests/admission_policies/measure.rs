@@ -186,10 +186,7 @@ fn measure_the_writes_under_200_changes_a_second() {
     const SECONDS: u64 = 20;
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     apply_policies(&plane);
-    let options = GuardOptions {
-        arguments: vec!["--admission-policies".to_owned()],
-        ..GuardOptions::default()
-    };
+    let options = GuardOptions::default().with(&["--admission-policies"]);
     let guard = plane.guard("writes", &options);
     let first = plane.namespace("first");
     plane.apply(&first, &cluster());

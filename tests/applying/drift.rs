@@ -54,26 +54,20 @@ fn what_the_guard_repairs_is_applied_again() {
 }
 
 fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
-    let namespace = world.namespace(Mode::Fix(remedy))?;
-    let folder = world.folder(&namespace);
-    let applier = Applier {
-        world,
-        way,
-        namespace: &namespace,
-        folder: &folder,
-    };
-    let manifest = deployment(&namespace, SAID[said].1());
+    let applier = Applier::new(world, way, Mode::Fix(remedy))?;
+    let namespace = applier.namespace.as_str();
+    let manifest = deployment(namespace, SAID[said].1());
     let first = applier.apply(&manifest)?;
     first.done()?;
-    let before = world.read(&namespace)?.spec;
+    let before = world.read(namespace)?.spec;
     if !has(remedy, before.as_ref()) && !repaired(&first) {
         return Err(format!("It was not repaired: {first:#?}"));
     }
     // Or else what controllers write would count as a difference.
-    world.rollout_ends(&namespace)?;
+    world.rollout_ends(namespace)?;
     let second = applier.apply(&manifest)?;
     second.done()?;
-    let is_kept = world.read(&namespace)?.spec == before;
+    let is_kept = world.read(namespace)?.spec == before;
     let differs = match way {
         Way::Apply => Some(second.stdout.contains("configured")),
         Way::ServerSideApply => {
@@ -86,7 +80,7 @@ fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
         }
         _ => None,
     };
-    world.remove(&namespace);
+    world.remove(namespace);
     let seen = match differs {
         Some(true) => "out of sync, ",
         Some(false) => "in sync, ",

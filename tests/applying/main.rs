@@ -14,6 +14,9 @@ mod document;
 mod drift;
 #[path = "../harness/mod.rs"]
 mod harness;
+#[path = "../e2e/install.rs"]
+#[allow(dead_code, reason = "only some suites install the policies")]
+mod install;
 mod manifests;
 mod printed;
 mod remedies;

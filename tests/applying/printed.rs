@@ -44,7 +44,7 @@ pub(crate) struct Audited(Vec<Value>);
 
 impl Audited {
     pub(crate) fn of(applier: &Applier<'_>) -> Result<Self, String> {
-        let audit = ["audit", "-n", applier.namespace, "--format=json"];
+        let audit = ["audit", "-n", &applier.namespace, "--format=json"];
         Ok(Self(findings(&applier.guard(&audit))?))
     }
 
@@ -79,16 +79,4 @@ fn command(finding: &Value) -> Option<String> {
     quoted
         .find(|it| it.starts_with("kubectl ") && it.contains(" patch "))
         .map(ToOwned::to_owned)
-}
-
-/// The words of a command as a shell reads them, whose quotes are single ones.
-pub(crate) fn words(command: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (number, part) in command.split('\'').enumerate() {
-        match number % 2 {
-            0 => words.extend(part.split_whitespace()),
-            _ => words.push(part),
-        }
-    }
-    words
 }

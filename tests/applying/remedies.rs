@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::Output;
 use crate::manifests::{deployment, second_revision};
-use crate::printed::{Audited, Printed, words};
-use crate::ways::{Answer, Applier, Way};
+use crate::printed::{Audited, Printed};
+use crate::ways::{Answer, Applier, Way, ran};
 use crate::world::{Mode, World, world};
 use crate::{document, play};
 
@@ -47,23 +46,17 @@ fn every_remedy_works_in_every_way_as_printed() {
 
 /// Puts the remedy on a live Deployment at fault, then ships the second revision.
 fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
-    let namespace = world.namespace(mode)?;
-    let folder = world.folder(&namespace);
-    let applier = Applier {
-        world,
-        way,
-        namespace: &namespace,
-        folder: &folder,
-    };
-    let live = deployment(&namespace, None);
+    let applier = Applier::new(world, way, mode)?;
+    let namespace = applier.namespace.as_str();
+    let live = deployment(namespace, None);
     applier.create(&live)?;
-    if !world.rollout_ends(&namespace)? {
+    if !world.rollout_ends(namespace)? {
         return Err("The first revision does not run.".to_owned());
     }
     let audited = Audited::of(&applier)?;
     let leftover = json!({ "type": "Recreate", "rollingUpdate": { "maxSurge": 1 } });
     let written = match remedy {
-        "drop-leftover" => deployment(&namespace, Some(leftover)),
+        "drop-leftover" => deployment(namespace, Some(leftover)),
         _ => live,
     };
     let printed = Printed::of_file(&applier, remedy, &written)?;
@@ -92,19 +85,17 @@ fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
     };
     let shipped = applier.apply(&second_revision(printed.fixed.clone()))?;
     match Answer::of(&shipped)? {
-        Answer::Accepted if world.rollout_ends(&namespace)? => {}
+        Answer::Accepted if world.rollout_ends(namespace)? => {}
         Answer::Accepted => cell.push_str(", the rollout hangs"),
         answer => return Err(format!("{answer:?} to the next revision: {shipped:#?}")),
     }
-    world.remove(&namespace);
+    world.remove(namespace);
     Ok(cell)
 }
 
 /// Runs a printed command as it is printed.
-fn run(applier: &Applier<'_>, command: &str) -> Result<Output, String> {
-    let words = words(command.strip_prefix("kubectl ").unwrap_or(command));
-    let output = applier.world.plane.kubectl(&words, None);
-    output.done().map(|()| output)
+fn run(applier: &Applier<'_>, command: &str) -> Result<(), String> {
+    ran(applier.world.plane.printed(command)).done()
 }
 
 /// What `audit` offers first, by how the live object is applied.
@@ -112,27 +103,21 @@ fn run(applier: &Applier<'_>, command: &str) -> Result<Output, String> {
 fn audit_offers_first_what_passes() {
     let Some(world) = world() else { return };
     let offered = play(&Way::ALL, |_, way| {
-        let namespace = world.namespace(Mode::Absent)?;
-        let folder = world.folder(&namespace);
-        let applier = Applier {
-            world,
-            way: *way,
-            namespace: &namespace,
-            folder: &folder,
-        };
-        applier.create(&deployment(&namespace, None))?;
-        world.rollout_ends(&namespace)?;
+        let applier = Applier::new(world, *way, Mode::Absent)?;
+        let namespace = applier.namespace.as_str();
+        applier.create(&deployment(namespace, None))?;
+        world.rollout_ends(namespace)?;
         let audited = Audited::of(&applier)?;
         let patch = audited.remedies().next().cloned().unwrap_or_default();
         let name = patch["name"].as_str().unwrap_or("nothing").to_owned();
         let strategy = patch["patch"][0]["value"].clone();
         // A patch of the strategy as it is offered, by a tool that applies it.
-        let manifest = deployment(&namespace, Some(strategy));
+        let manifest = deployment(namespace, Some(strategy));
         let answer = match *way {
             Way::Patch("json") => Answer::of(&applier.patch(&patch["patch"]))?,
             _ => Answer::of(&applier.apply(&manifest)?)?,
         };
-        world.remove(&namespace);
+        world.remove(namespace);
         match answer {
             Answer::Accepted => Ok((way.name(), name)),
             answer => Err(format!("{way:?}: {name} is {answer:?}")),
@@ -152,21 +137,15 @@ fn what_the_command_sets_is_kept_or_taken_back() {
     let ways = Way::ALL.into_iter().filter(|it| it.is_declarative());
     let ways: Vec<Way> = ways.collect();
     let kept = play(&ways, |_, way| {
-        let namespace = world.namespace(Mode::Absent)?;
-        let folder = world.folder(&namespace);
-        let applier = Applier {
-            world,
-            way: *way,
-            namespace: &namespace,
-            folder: &folder,
-        };
-        let manifest = deployment(&namespace, None);
+        let applier = Applier::new(world, *way, Mode::Absent)?;
+        let namespace = applier.namespace.as_str();
+        let manifest = deployment(namespace, None);
         applier.create(&manifest)?;
         let printed = Printed::of_file(&applier, "recreate", &manifest)?;
         run(&applier, &printed.once.ok_or("No command is printed.")?)?;
         applier.apply(&manifest)?.done()?;
-        let strategy = world.read(&namespace)?.spec.and_then(|it| it.strategy);
-        world.remove(&namespace);
+        let strategy = world.read(namespace)?.spec.and_then(|it| it.strategy);
+        world.remove(namespace);
         Ok(match strategy.and_then(|it| it.type_).as_deref() {
             Some("Recreate") => "stays Recreate",
             _ => "is RollingUpdate again",

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::harness::{self, Output};
-use crate::world::World;
+use crate::world::{Mode, World};
 
 /// A way of applying. Flux's helm-controller is Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,11 +109,22 @@ impl Programs {
 pub(crate) struct Applier<'a> {
     pub(crate) world: &'a World,
     pub(crate) way: Way,
-    pub(crate) namespace: &'a str,
-    pub(crate) folder: &'a Path,
+    pub(crate) namespace: String,
+    folder: PathBuf,
 }
 
-impl Applier<'_> {
+impl<'a> Applier<'a> {
+    /// Somebody with a namespace of that mode for himself.
+    pub(crate) fn new(world: &'a World, way: Way, mode: Mode) -> Result<Self, String> {
+        let namespace = world.namespace(mode)?;
+        Ok(Self {
+            folder: world.folder(&namespace),
+            world,
+            way,
+            namespace,
+        })
+    }
+
     /// Applies the manifest for the first time, before there is a guard.
     pub(crate) fn create(&self, manifest: &Value) -> Result<(), String> {
         let kubeconfig = &self.world.unguarded;
@@ -182,7 +193,7 @@ impl Applier<'_> {
 
     /// `kubectl edit`, whose editor writes the live object with what the manifest says.
     fn edit(&self, manifest: &Value) -> Result<Output, String> {
-        let live = self.world.read(self.namespace)?;
+        let live = self.world.read(&self.namespace)?;
         let mut edited = serde_json::to_value(live).map_err(|error| error.to_string())?;
         edited["apiVersion"] = json!("apps/v1");
         edited["kind"] = json!("Deployment");
@@ -192,7 +203,7 @@ impl Applier<'_> {
         let editor = format!("cp {}", self.file(&edited));
         let mut command = self.command(self.plane("kubectl"), self.world.plane.kubeconfig());
         command.env("KUBE_EDITOR", editor);
-        command.args(["edit", "deployment", "web", "--namespace", self.namespace]);
+        command.args(["edit", "deployment", "web", "--namespace", &self.namespace]);
         Ok(ran(command))
     }
 
@@ -200,7 +211,7 @@ impl Applier<'_> {
         let mut command = self.command(self.plane("kubectl"), kubeconfig);
         command
             .args(arguments)
-            .args(["--namespace", self.namespace]);
+            .args(["--namespace", &self.namespace]);
         ran(command)
     }
 
@@ -212,16 +223,16 @@ impl Applier<'_> {
         std::fs::write(chart.join("templates/web.yaml"), manifest.to_string()).unwrap();
         let mut command = self.command(helm, kubeconfig);
         for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-            command.env(variable, self.folder);
+            command.env(variable, &self.folder);
         }
         command.args(["upgrade", "--install", "web"]).arg(chart);
-        command.args(["--namespace", self.namespace]).args(further);
+        command.args(["--namespace", &self.namespace]).args(further);
         ran(command)
     }
 
     fn applier(&self, kubeconfig: &Path, manifest: &Value, arguments: &[&str]) -> Output {
         let mut command = self.command(self.program("appliers"), kubeconfig);
-        command.args(arguments).arg(self.namespace);
+        command.args(arguments).arg(&self.namespace);
         command.stdin(File::open(self.file(manifest)).unwrap());
         ran(command)
     }
@@ -238,10 +249,10 @@ impl Applier<'_> {
         let mut command = Command::new(program);
         command
             .env("KUBECONFIG", kubeconfig)
-            .env("HOME", self.folder)
+            .env("HOME", &self.folder)
             .env("KUBERC", "off")
             .env("KUBECACHEDIR", self.folder.with_file_name("kubectl-cache"))
-            .current_dir(self.folder)
+            .current_dir(&self.folder)
             .stdin(Stdio::null());
         command
     }
@@ -262,7 +273,7 @@ impl Applier<'_> {
     }
 }
 
-fn ran(mut command: Command) -> Output {
+pub(crate) fn ran(mut command: Command) -> Output {
     let output = command.output().unwrap();
     Output {
         command: format!("{command:?}"),

@@ -1,7 +1,7 @@
 //! The control plane, its nodes, and two guards, each with namespaces of its
 //! own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,17 +13,13 @@ use serde_json::{Value, json};
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::shorthand::bound_claim;
 use crate::harness::webhooks::Registration;
-use crate::harness::{
-    self, ControlPlane, FakeNodes, Guard, GuardOptions, Needs, NodeSpec, wait_until,
-};
+use crate::harness::{self, ControlPlane, FakeNodes, Guard, Needs, NodeSpec, wait_until};
+use crate::install::{self, UNGUARDED};
 use crate::manifests::NODES;
 use crate::ways::Programs;
 
 /// Longer than anything here takes, also where the machine is busy.
 const WITHIN: Duration = Duration::from_secs(300);
-
-/// Whose requests no guard is shown: what they make was there before the guard.
-const UNGUARDED: &str = "before-the-guard";
 
 /// The label of a namespace, whose value is the guard that is asked about it.
 const LABEL: &str = "guard";
@@ -91,7 +87,7 @@ pub(crate) struct World {
     /// A kubeconfig whose requests no guard is shown.
     pub(crate) unguarded: PathBuf,
     _nodes: FakeNodes<'static>,
-    _guards: Vec<(Guard, Registration<'static>)>,
+    _guards: [(Guard, Registration<'static>); 2],
 }
 
 /// The world that all tests share; `None` where there is nothing to make it of.
@@ -116,10 +112,16 @@ impl World {
             plane,
             programs,
             _nodes: nodes,
-            _guards: vec![
-                start(plane, Mode::Deny.guard(), &usual_policy()),
-                start(plane, Mode::WarnOnly.guard(), &warn_only_policy()),
-            ],
+            _guards: [
+                (Mode::Deny, usual_policy()),
+                (Mode::WarnOnly, warn_only_policy()),
+            ]
+            .map(|(mode, policy)| {
+                let selector = json!({ "matchLabels": { LABEL: mode.guard() } });
+                install::guard(plane, mode.guard(), &policy, &[], |webhook| {
+                    webhook["namespaceSelector"] = selector.clone();
+                })
+            }),
         })
     }
 
@@ -190,41 +192,4 @@ impl World {
         std::fs::create_dir_all(&folder).unwrap();
         folder
     }
-}
-
-/// Starts a guard and has it asked about its namespaces by the webhooks of `manifests/`.
-fn start(plane: &'static ControlPlane, name: &str, policy: &str) -> (Guard, Registration<'static>) {
-    let policy = plane.write_file(&format!("{name}.yaml"), policy);
-    let options = GuardOptions {
-        arguments: vec![format!("--config={}", policy.display())],
-        ..GuardOptions::default()
-    };
-    let guard = plane.guard(name, &options);
-    let webhooks = |kind: &str| {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/webhooks.yaml");
-        let text = std::fs::read_to_string(file).unwrap();
-        let all: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-        let mut configuration = all.into_iter().find(|it| it["kind"] == kind).unwrap();
-        for webhook in configuration["webhooks"].as_array_mut().unwrap() {
-            webhook["failurePolicy"] = json!("Fail");
-            webhook["timeoutSeconds"] = json!(30);
-            webhook["namespaceSelector"] = json!({ "matchLabels": { LABEL: name } });
-            let condition = json!({
-                "name": "guarded",
-                "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
-            });
-            match webhook["matchConditions"].as_array_mut() {
-                Some(conditions) => conditions.push(condition),
-                None => webhook["matchConditions"] = json!([condition]),
-            }
-        }
-        configuration
-    };
-    let registration = plane.register_configurations(
-        name,
-        &guard.url,
-        webhooks("MutatingWebhookConfiguration"),
-        webhooks("ValidatingWebhookConfiguration"),
-    );
-    (guard, registration)
 }

@@ -201,10 +201,7 @@ impl Rollout<'_> {
     /// Goes back to the stable template, which the guard lets pass and the controller needs no pod
     /// for: the node of the pod that is there takes no other.
     fn goes_back(&self) -> Result<(), String> {
-        let options = GuardOptions {
-            arguments: vec!["--custom-workloads".to_owned()],
-            ..GuardOptions::default()
-        };
+        let options = GuardOptions::default().with(&["--custom-workloads"]);
         let plane = self.0.world.plane;
         let guard = plane.guard(&self.0.namespace, &options);
         let said = |image: &str| -> Result<Value, String> {

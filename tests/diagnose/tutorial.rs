@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use serde_json::json;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, ControlPlane, GuardOptions, Lent, Needs, NodeSpec};
+use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec};
 use crate::install;
 use crate::stage::end_namespace;
 use crate::world::{self, Mode};
@@ -134,20 +134,7 @@ pub(crate) fn as_printed() -> Option<()> {
     assert!(printed.contains("successfully rolled out"), "{printed}");
     reader.succeeds("kubectl uncordon");
 
-    let kubeconfig = install::account(plane).display().to_string();
-    let policy = plane.write_file("tutorial.policy.yaml", &world::policy(Mode::Deny));
-    let options = GuardOptions {
-        arguments: vec![format!("--config={}", policy.display())],
-        environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
-        ..GuardOptions::default()
-    };
-    let guard = plane.guard("tutorial", &options);
-    let _registration = plane.register_configurations(
-        "tutorial",
-        &guard.url,
-        install::webhooks("MutatingWebhookConfiguration"),
-        install::webhooks("ValidatingWebhookConfiguration"),
-    );
+    let _guard = install::guard(plane, "tutorial", &world::policy(Mode::Deny), &[], |_| ());
     let (code, printed) = reader.pastes("kubectl -n tutorial delete deploy web");
     assert_eq!(code, 1, "{printed}");
     assert!(

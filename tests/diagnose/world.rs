@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
-use crate::harness::{ControlPlane, FakeNodes, Guard, GuardOptions};
+use crate::harness::{ControlPlane, FakeNodes, Guard};
 use crate::install;
 
 /// What the guard does where a command is run.
@@ -42,23 +42,10 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         let nodes = plane.fake_nodes();
-        let kubeconfig = install::account(plane).display().to_string();
         let guards = [Mode::Deny, Mode::WarnOnly].map(|mode| {
-            let name = mode.name();
-            let policy = plane.write_file(&format!("{name}.policy.yaml"), &policy(mode));
-            let options = GuardOptions {
-                arguments: vec![format!("--config={}", policy.display())],
-                environment: vec![("KUBECONFIG".to_owned(), kubeconfig.clone())],
-                ..GuardOptions::default()
-            };
-            let guard = plane.guard(name, &options);
-            let registration = plane.register_configurations(
-                name,
-                &guard.url,
-                webhooks("MutatingWebhookConfiguration", mode),
-                webhooks("ValidatingWebhookConfiguration", mode),
-            );
-            (guard, registration)
+            let condition = json!({"name": "mode", "expression": asked(mode)});
+            let change = |webhook: &mut Value| install::add_condition(webhook, condition.clone());
+            install::guard(plane, mode.name(), &policy(mode), &[], change)
         });
         Self {
             plane,
@@ -81,10 +68,9 @@ impl World {
     }
 }
 
-/// What `manifests/` registers, for objects whose own or whose namespace's name begins with
-/// the mode; what names none is the guard's that refuses.
-fn webhooks(kind: &str, mode: Mode) -> Value {
-    let mut configuration = install::webhooks(kind);
+/// The objects about which that guard is asked: whose own or whose namespace's name begins with
+/// the mode; those that name none are of the guard that refuses.
+fn asked(mode: Mode) -> String {
     let begins = |other: Mode| {
         let of = |field: &str| {
             let begins = format!("request.{field}.startsWith('{}-')", other.name());
@@ -92,15 +78,10 @@ fn webhooks(kind: &str, mode: Mode) -> Value {
         };
         format!("({} || {})", of("namespace"), of("name"))
     };
-    let expression = match mode {
+    match mode {
         Mode::Deny => format!("!{} && !{}", begins(Mode::WarnOnly), begins(Mode::Absent)),
         other => begins(other),
-    };
-    for webhook in configuration["webhooks"].as_array_mut().unwrap() {
-        let conditions = webhook["matchConditions"].as_array_mut().unwrap();
-        conditions.push(json!({"name": "mode", "expression": expression}));
     }
-    configuration
 }
 
 /// The policy of the base, or of the overlay `warn-only`.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::harness::ControlPlane;
+use crate::harness::webhooks::Registration;
+use crate::harness::{ControlPlane, Guard, GuardOptions};
 
 /// Someone whose requests the API server does not show to the guard: what they make
 /// is as if it had been there before the guard.
@@ -45,7 +46,7 @@ fn entries(name: &str, kind: &str) -> Vec<Value> {
 /// The webhooks of that kind in the base and in the component `fencing`, but for two
 /// things: what [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be
 /// asked fails the request, so that silence is never mistaken for consent.
-pub(crate) fn webhooks(kind: &str) -> Value {
+fn webhooks(kind: &str) -> Vec<Value> {
     let mut webhooks = entries("base/webhooks.yaml", kind);
     assert!(
         !webhooks.is_empty(),
@@ -59,12 +60,17 @@ pub(crate) fn webhooks(kind: &str) -> Value {
             "name": "guarded",
             "expression": format!("!(request.userInfo.username in ['{UNGUARDED}', '{AWAY}'])"),
         });
-        match webhook["matchConditions"].as_array_mut() {
-            Some(conditions) => conditions.push(condition),
-            None => webhook["matchConditions"] = json!([condition]),
-        }
+        add_condition(webhook, condition);
     }
-    json!({ "webhooks": webhooks })
+    webhooks
+}
+
+/// Adds a condition under which a webhook, or a policy, is asked.
+pub(crate) fn add_condition(asked: &mut Value, condition: Value) {
+    match asked["matchConditions"].as_array_mut() {
+        Some(conditions) => conditions.push(condition),
+        None => asked["matchConditions"] = json!([condition]),
+    }
 }
 
 /// Puts the policies of the component `admission-policies` into the API server, but for one
@@ -81,10 +87,7 @@ pub(crate) fn policies(plane: &ControlPlane) {
                         "!(request.userInfo.username in ['{UNGUARDED}', '{ALONE}'])"
                     ),
                 });
-                match object["spec"]["matchConditions"].as_array_mut() {
-                    Some(conditions) => conditions.push(condition),
-                    None => object["spec"]["matchConditions"] = json!([condition]),
-                }
+                add_condition(&mut object["spec"], condition);
             }
             let text = object.to_string();
             plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
@@ -94,7 +97,7 @@ pub(crate) fn policies(plane: &ControlPlane) {
 
 /// Makes the guard's namespace and account, and a kubeconfig for that account beside
 /// the administrator's.
-pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
+fn account(plane: &ControlPlane) -> PathBuf {
     for name in [
         "base/namespace.yaml",
         "base/rbac.yaml",
@@ -108,4 +111,30 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
             .success();
     }
     plane.kubeconfig_as(ACCOUNT, &GROUPS)
+}
+
+/// A guard with that account and policy, and the webhooks, changed by `change`.
+pub(crate) fn guard(
+    plane: &'static ControlPlane,
+    name: &str,
+    policy: &str,
+    arguments: &[&str],
+    change: impl Fn(&mut Value),
+) -> (Guard, Registration<'static>) {
+    let options = GuardOptions::default()
+        .with(arguments)
+        .policy(plane, name, policy)
+        .kubeconfig(&account(plane));
+    let guard = plane.guard(name, &options);
+    let kinds = [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ];
+    let [mutating, validating] = kinds.map(|kind| {
+        let mut webhooks = webhooks(kind);
+        webhooks.iter_mut().for_each(&change);
+        json!({ "webhooks": webhooks })
+    });
+    let registration = plane.register_configurations(name, &guard.url, mutating, validating);
+    (guard, registration)
 }

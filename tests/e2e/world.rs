@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 
 use crate::harness::asking;
+use crate::harness::shorthand::object;
 use crate::harness::webhooks::Registration;
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Lent, Needs};
+use crate::harness::{self, ControlPlane, Guard, Lent, Needs};
 use crate::install::{self, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
@@ -110,22 +111,7 @@ impl World {
         for object in base() {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }
-        let policy = plane.write_file("policy.yaml", POLICY);
-        let kubeconfig = install::account(plane).display().to_string();
-        let options = GuardOptions {
-            arguments: std::iter::once(format!("--config={}", policy.display()))
-                .chain(arguments.iter().map(|it| (*it).to_owned()))
-                .collect(),
-            environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
-            ..GuardOptions::default()
-        };
-        let guard = plane.guard("e2e", &options);
-        let registration = plane.register_configurations(
-            "e2e",
-            &guard.url,
-            install::webhooks("MutatingWebhookConfiguration"),
-            install::webhooks("ValidatingWebhookConfiguration"),
-        );
+        let (guard, registration) = install::guard(plane, "e2e", POLICY, arguments, |_| ());
         Self {
             plane,
             guard,
@@ -165,36 +151,20 @@ impl World {
 }
 
 /// Three nodes in two zones, and the classes and drivers cases speak of.
-fn base() -> Vec<Value> {
+fn base() -> [Value; 8] {
     let node = |name: &str, zone: &str| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": { "name": name, "labels": {
-                "kubernetes.io/hostname": name,
-                "topology.kubernetes.io/zone": zone,
-                "pool": "main",
-            }},
-        })
+        let labels = json!({ "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, "pool": "main" });
+        json!({ "kind": "Node", "name": name, "labels": labels })
     };
     let driver = |name: &str, attach: bool| {
-        json!({
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSIDriver",
-            "metadata": { "name": name },
-            "spec": { "attachRequired": attach },
-        })
+        let spec = json!({ "attachRequired": attach });
+        json!({ "kind": "CSIDriver", "name": name, "with": { "spec": spec } })
     };
     let class = |name: &str, provisioner: &str| {
-        json!({
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": { "name": name },
-            "provisioner": provisioner,
-            "allowVolumeExpansion": true,
-        })
+        let with = json!({ "provisioner": provisioner, "allowVolumeExpansion": true });
+        json!({ "kind": "StorageClass", "name": name, "with": with })
     };
-    vec![
+    [
         node("node-a", "east"),
         node("node-b", "east"),
         node("node-c", "west"),
@@ -204,4 +174,5 @@ fn base() -> Vec<Value> {
         class("share", SHARE),
         class("ebs", "ebs.csi.aws.com"),
     ]
+    .map(object)
 }

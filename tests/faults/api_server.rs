@@ -47,10 +47,7 @@ fn away(
 ) -> Result<Played, String> {
     let plane = world.plane;
     let guards = ["warn", "deny"].map(|stale| {
-        let options = GuardOptions {
-            arguments: vec![format!("--stale={stale}")],
-            ..GuardOptions::default()
-        };
+        let options = GuardOptions::default().with(&[&format!("--stale={stale}")]);
         plane.guard(&format!("{name}-{stale}"), &options)
     });
     let urls: Arc<[String]> = guards.iter().map(|guard| guard.url.clone()).collect();
@@ -106,11 +103,8 @@ fn away(
             ));
         }
     }
-    Ok(Played {
+    Ok(Played::answered(
         tally,
-        unanswerable: 0,
-        remark: format!(
-            "{softened} denials became warnings with `--stale warn`, none with `--stale deny`"
-        ),
-    })
+        format!("{softened} denials became warnings with `--stale warn`, none with `--stale deny`"),
+    ))
 }

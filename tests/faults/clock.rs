@@ -51,11 +51,7 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
         until_logged_at(&guard, hours)?;
         load.until_more(SOME)?;
     }
-    Ok(Played {
-        tally: load.end(),
-        unanswerable: 0,
-        remark: "10 hours forward, 20 back".to_owned(),
-    })
+    Ok(Played::answered(load.end(), "10 hours forward, 20 back"))
 }
 
 /// Waits until the guard takes the time for so many hours from now; every denial is logged.

@@ -111,6 +111,17 @@ pub(crate) struct Played {
     pub(crate) remark: String,
 }
 
+impl Played {
+    /// What came of one in which all could be answered.
+    pub(crate) fn answered(tally: Tally, remark: impl Into<String>) -> Self {
+        Self {
+            tally,
+            unanswerable: 0,
+            remark: remark.into(),
+        }
+    }
+}
+
 /// The rows so far, by their place in the table.
 type Results = Arc<Mutex<BTreeMap<usize, String>>>;
 

@@ -28,10 +28,7 @@ pub(crate) fn one_of_two(
     failure_policy: &'static str,
 ) -> Result<Played, String> {
     let plane = world.plane;
-    let options = GuardOptions {
-        arguments: vec!["--shutdown-delay=1s".to_owned()],
-        ..GuardOptions::default()
-    };
+    let options = GuardOptions::default().with(&["--shutdown-delay=1s"]);
     let start = |name: &str| plane.guard(&format!("{signal}-{failure_policy}-{name}"), &options);
     let replicas = ["one", "other"].map(start);
     let service = Service::before(plane, &replicas.each_ref());

@@ -69,11 +69,10 @@ pub(crate) fn they_hold_connections(world: &'static World) -> Result<Played, Str
         return Err(format!("The guard is not ready: {status}."));
     }
     load.until_more(SOME)?;
-    Ok(Played {
-        tally: load.end(),
-        unanswerable: 0,
-        remark: format!("{} of {CONNECTIONS} were left at the end", held.len()),
-    })
+    Ok(Played::answered(
+        load.end(),
+        format!("{} of {CONNECTIONS} were left at the end", held.len()),
+    ))
 }
 
 /// They stall before the handshake, in the headers and in the body, until they are let go.
@@ -111,11 +110,10 @@ pub(crate) fn they_stall(world: &'static World) -> Result<Played, String> {
     });
     let let_go = let_go.into_iter().collect::<Result<Vec<()>, String>>()?;
     load.until_more(SOME)?;
-    Ok(Played {
-        tally: load.end(),
-        unanswerable: 0,
-        remark: format!("{} clients, all of them let go", let_go.len()),
-    })
+    Ok(Played::answered(
+        load.end(),
+        format!("{} clients, all of them let go", let_go.len()),
+    ))
 }
 
 async fn connection(guard: &Guard) -> Result<TcpStream, String> {

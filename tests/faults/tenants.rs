@@ -63,14 +63,13 @@ pub(crate) fn one_has_many(world: &'static World) -> Result<Played, String> {
     let tally = load.end();
     asking.abort_all();
     let [tenant, other] = taken;
-    Ok(Played {
+    Ok(Played::answered(
         tally,
-        unanswerable: 0,
-        remark: format!(
+        format!(
             "{REPLICA_SETS} ReplicaSets, {AT_ONCE} updates of theirs at once; a denial of another \
              namespace took {other}, one of the tenant's {tenant}"
         ),
-    })
+    ))
 }
 
 /// Two addresses name the tenant's objects, and those of the other namespace, in reviews that may
@@ -112,15 +111,14 @@ pub(crate) fn strangers_name_them(world: &'static World) -> Result<Played, Strin
     load.until_more(SOME_STORED)?;
     let tally = load.end();
     asking.abort_all();
-    Ok(Played {
+    Ok(Played::answered(
         tally,
-        unanswerable: 0,
-        remark: format!(
+        format!(
             "{} addresses with {AT_ONCE} reviews each at once, `timeout=30s`; a denied update took \
              {taken}, a stranger's review {answered}",
             STRANGERS.len()
         ),
-    })
+    ))
 }
 
 /// How long requests took that were answered.

@@ -6,7 +6,6 @@ use axum::http::Request;
 use serde_json::{Value, json};
 
 use crate::Played;
-use crate::harness::GuardOptions;
 use crate::load::Load;
 use crate::proxy::{Fault, Proxy};
 use crate::world::{self, STRAIGHT, World};
@@ -28,12 +27,7 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     let plane = world.plane;
     let name = format!("{fault:?}").to_lowercase();
     let proxy = Proxy::start(plane, &name);
-    let kubeconfig = proxy.kubeconfig.display().to_string();
-    let options = GuardOptions {
-        environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
-        ..world::sure()
-    };
-    let guard = plane.guard(&name, &options);
+    let guard = plane.guard(&name, &world::sure().kubeconfig(&proxy.kubeconfig));
 
     let claim = Arc::new(Mutex::new("data".to_owned()));
     let (url, newest) = (guard.url.clone(), Arc::clone(&claim));
@@ -58,11 +52,10 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
         proxy.heal();
     }
     load.until_more(SOME)?;
-    Ok(Played {
-        tally: load.end(),
-        unanswerable: 0,
-        remark: format!("{} resources", watched.len()),
-    })
+    Ok(Played::answered(
+        load.end(),
+        format!("{} resources", watched.len()),
+    ))
 }
 
 /// Makes a class and a claim of it; returns what both are called.

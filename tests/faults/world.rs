@@ -20,10 +20,7 @@ pub(crate) const STRAIGHT: Pace = Pace {
 /// For guards whose API server is there, but may be slow on a busy machine: a denial that
 /// it does not confirm in time stands.
 pub(crate) fn sure() -> GuardOptions {
-    GuardOptions {
-        arguments: vec!["--stale=deny".to_owned()],
-        ..GuardOptions::default()
-    }
+    GuardOptions::default().with(&["--stale=deny"])
 }
 
 /// How long such a review may take, as the API server tells the guard, and waits itself.

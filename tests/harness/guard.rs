@@ -1,7 +1,7 @@
 //! The project's own server, started as a user would start it.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::PersistentVolume;
@@ -23,6 +23,27 @@ pub(crate) struct GuardOptions {
     pub(crate) environment: Vec<(String, String)>,
     /// Where both of its output streams go, in place of a log that tests can read.
     pub(crate) output: Option<PathBuf>,
+}
+
+impl GuardOptions {
+    pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        self.arguments.extend(arguments);
+        self
+    }
+
+    /// With a policy, in a file of that name.
+    pub(crate) fn policy(self, plane: &ControlPlane, name: &str, policy: &str) -> Self {
+        let file = plane.write_file(&format!("{name}.policy.yaml"), policy);
+        self.with(&[&format!("--config={}", file.display())])
+    }
+
+    /// With the rights of this file.
+    pub(crate) fn kubeconfig(mut self, file: &Path) -> Self {
+        let file = file.display().to_string();
+        self.environment.push(("KUBECONFIG".to_owned(), file));
+        self
+    }
 }
 
 /// A running server. Dropping it kills it; [`Program::signal`] and

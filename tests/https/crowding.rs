@@ -10,7 +10,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use crate::harness::{
-    DEADLINE, Http2, Running, STRANGER, Sent, body, options, read_to_end, send, start, until,
+    DEADLINE, Http2, Running, STRANGER, Sent, body, options, read_to_end, send, start,
+    start_limited, until,
 };
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -37,9 +38,7 @@ async fn send_halves(connection: &Http2, part: Bytes) {
 
 #[tokio::test]
 async fn half_sent_bodies_take_no_slot() {
-    let mut options = options();
-    options.limits.in_flight = 1;
-    let server = start(options).await;
+    let server = start_limited(|limits| limits.in_flight = 1).await;
     let stranger = server.http2().await;
     let halves = (0..STREAMS).map(|_| send_halves(&stranger, Bytes::from_static(b"{")));
     let reviews = async {
@@ -59,12 +58,11 @@ async fn half_sent_bodies_take_no_slot() {
 #[tokio::test]
 async fn what_would_wait_too_long_is_shed() {
     for limit in ["requests", "slots"] {
-        let mut options = options();
-        match limit {
-            "requests" => options.limits.requests = 1,
-            _ => options.limits.in_flight = 1,
-        }
-        let server = start(options).await;
+        let server = start_limited(|limits| match limit {
+            "requests" => limits.requests = 1,
+            _ => limits.in_flight = 1,
+        })
+        .await;
         let connection = server.http2().await;
         let post = async |text: &'static str| {
             let sent = Sent::whole(Bytes::from_static(text.as_bytes()));
@@ -124,11 +122,9 @@ async fn half_sent_bodies_on_30_connections_stop_nobody() {
 
 #[tokio::test]
 async fn who_reads_no_answers_is_disconnected_where_memory_is_short() {
-    let mut options = options();
-    options.limits.small_memory = 1024 * 1024;
     // A review, and what is refused at once.
     for path in [API_SERVER, "/elsewhere"] {
-        let server = start(options.clone()).await;
+        let server = start_limited(|limits| limits.small_memory = 1024 * 1024).await;
         let stranger = server.http2_that_takes(0).await;
         let requests = (0..STREAMS).map(|_| {
             let answer = stranger.head_of(path, "application/json", Sent::whole(body(9)));
@@ -155,9 +151,7 @@ async fn who_reads_no_answers_is_disconnected_where_memory_is_short() {
 
 #[tokio::test]
 async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
-    let mut options = options();
-    options.limits.large_memory = 4 * 1024 * 1024;
-    let server = start(options).await;
+    let server = start_limited(|limits| limits.large_memory = 4 * 1024 * 1024).await;
     let client = server.client();
     let reviews = (0..8).map(|_| review(&server, &client, 3_000_000));
     assert_eq!(join_all(reviews).await, [StatusCode::OK; 8]);
@@ -168,9 +162,7 @@ async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
 async fn idle_connections_make_room() {
     const OPEN: &str = "multi_attach_guard_connections";
     for from in [Some(STRANGER), None] {
-        let mut options = options();
-        options.limits.connections = 16;
-        let server = start(options).await;
+        let server = start_limited(|limits| limits.connections = 16).await;
         let client = server.client();
         let mut idle = Vec::new();
         for _ in 0..24 {
@@ -190,9 +182,7 @@ async fn idle_connections_make_room() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let mut options = options();
-    options.limits.idle = SHORT;
-    let server = start(options).await;
+    let server = start_limited(|limits| limits.idle = SHORT).await;
     let connection = server.http2().await;
     let sent = Sent::whole(body(100));
     let answer = connection.post("/mutate", "application/json", sent).await;
@@ -209,9 +199,7 @@ async fn an_idle_connection_is_closed() {
 async fn an_old_connection_says_which_response_is_its_last() {
     const REQUEST: &[u8] = b"POST /mutate HTTP/1.1\r\nhost: guard\r\n\
         content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-    let mut options = options();
-    options.limits.age = SHORT;
-    let server = start(options).await;
+    let server = start_limited(|limits| limits.age = SHORT).await;
     let mut stream = server.connect().await;
     let mut answered = Vec::new();
     loop {

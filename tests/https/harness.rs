@@ -27,7 +27,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use webhook::server::{
-    HealthSource, Metrics, Options, Reviewer, Server, ServerError, Shutdown, Stopped,
+    HealthSource, Limits, Metrics, Options, Reviewer, Server, ServerError, Shutdown, Stopped,
 };
 use webhook_certs::{Certificates, SelfSigned};
 
@@ -90,6 +90,12 @@ pub(crate) fn options() -> Options {
 
 pub(crate) async fn start(options: Options) -> Running {
     start_with(options, Vec::new()).await
+}
+
+pub(crate) async fn start_limited(limit: impl FnOnce(&mut Limits)) -> Running {
+    let mut options = options();
+    limit(&mut options.limits);
+    start(options).await
 }
 
 pub(crate) async fn start_with(options: Options, sources: Vec<Arc<HealthSource>>) -> Running {

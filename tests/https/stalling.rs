@@ -6,10 +6,19 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use crate::harness::{DEADLINE, connect_as, options, read_to_end, send, start};
+use crate::harness::{DEADLINE, Running, connect_as, read_to_end, send, start_limited};
 use crate::machine::patient;
 
 const SHORT: Duration = Duration::from_millis(100);
+
+async fn start_impatient() -> Running {
+    start_limited(|limits| {
+        limits.headers = SHORT;
+        limits.grace = SHORT;
+        limits.body_read = SHORT;
+    })
+    .await
+}
 
 #[tokio::test]
 async fn a_stalled_client_is_let_go() {
@@ -22,11 +31,7 @@ async fn a_stalled_client_is_let_go() {
             "HTTP/1.1 408 ",
         ),
     ];
-    let mut options = options();
-    options.limits.headers = SHORT;
-    options.limits.grace = SHORT;
-    options.limits.body_read = SHORT;
-    let server = start(options).await;
+    let server = start_impatient().await;
     for (case, bytes, answer) in cases {
         let mut stream = server.connect().await;
         send(&mut stream, bytes).await;
@@ -42,10 +47,7 @@ async fn a_stalled_client_is_let_go() {
 /// Protocols are agreed on in the handshake, so this client speaks HTTP/2.
 #[tokio::test]
 async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
-    let mut options = options();
-    options.limits.headers = SHORT;
-    options.limits.grace = SHORT;
-    let server = start(options).await;
+    let server = start_impatient().await;
     let connected = connect_as(server.webhook, &server.ca_pem, None, &[b"h2"]).await;
     let mut stream = connected.unwrap();
     send(&mut stream, b"PRI * HTTP/2").await;
@@ -61,10 +63,7 @@ async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
 
 #[tokio::test]
 async fn a_client_that_reads_no_answers_is_let_go() {
-    let mut options = options();
-    options.limits.headers = SHORT;
-    options.limits.grace = SHORT;
-    let server = start(options).await;
+    let server = start_impatient().await;
     let mut deaf = server.connect().await;
     let requests = b"GET / HTTP/1.1\r\nhost: guard\r\n\r\n".repeat(100);
     // The answers fill every buffer on the way back; then the server reads no

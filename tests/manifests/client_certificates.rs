@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{self, ControlPlane, GuardOptions, Needs, Options};
-use crate::installed::{account, kubeconfig, register_changed, until_asked};
+use crate::harness::{self, ControlPlane, Needs, Options};
+use crate::installed::{account, options, register_changed, until_asked};
 use crate::rendered::{BASE, printed};
 use crate::repository;
 
@@ -95,21 +95,13 @@ fn the_api_server_is_answered_and_nobody_else() {
     account(&plane);
     let mut script = Command::new(repository("certs/development"));
     printed(script.args([&place, "multi-attach-guard.multi-attach-guard.svc"]));
-    let options = GuardOptions {
-        arguments: [
-            "tls-cert=tls.crt",
-            "tls-key=tls.key",
-            "client-ca=client-ca.crt",
-        ]
-        .map(|it| it.replace('=', &format!("={place}/")))
-        .map(|it| format!("--{it}"))
-        .to_vec(),
-        environment: vec![(
-            "KUBECONFIG".to_owned(),
-            kubeconfig(&plane).display().to_string(),
-        )],
-        ..GuardOptions::default()
-    };
+    let files = [
+        "tls-cert=tls.crt",
+        "tls-key=tls.key",
+        "client-ca=client-ca.crt",
+    ];
+    let files = files.map(|it| format!("--{}", it.replace('=', &format!("={place}/"))));
+    let options = options(&plane, &files.each_ref().map(String::as_str));
     let (_program, url, _) = plane.serve("asked-by-name", &options);
     forward(&plane, address, &url);
 

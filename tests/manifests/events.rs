@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::{bound_claim, object};
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, grant, kubeconfig, register};
+use crate::harness::{self, ControlPlane, Guard, Needs};
+use crate::installed::{DEADLINE, account, grant, options, register};
 use crate::rendered::BASE;
 
 /// What can never work is let through with a warning, and a leftover is repaired.
@@ -17,21 +17,8 @@ fn guard(plane: &ControlPlane) -> Guard {
     account(plane);
     grant(plane, "bare-pods");
     grant(plane, "events");
-    let policy = plane.write_file("policy-of-events.yaml", POLICY);
-    let guard = plane.guard(
-        "events",
-        &GuardOptions {
-            arguments: vec![
-                "--events".to_owned(),
-                format!("--config={}", policy.display()),
-            ],
-            environment: vec![(
-                "KUBECONFIG".to_owned(),
-                kubeconfig(plane).display().to_string(),
-            )],
-            ..GuardOptions::default()
-        },
-    );
+    let options = options(plane, &["--events"]).policy(plane, "events", POLICY);
+    let guard = plane.guard("events", &options);
     register(plane, &guard, BASE);
     guard
 }

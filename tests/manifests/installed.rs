@@ -40,19 +40,17 @@ pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
 }
 
+/// Those rights and these arguments.
+pub(crate) fn options(plane: &ControlPlane, arguments: &[&str]) -> GuardOptions {
+    let rights = kubeconfig(plane);
+    GuardOptions::default().with(arguments).kubeconfig(&rights)
+}
+
 /// A server that talks to the API server with the rights of its ServiceAccount
 /// alone, and with the arguments of the Deployment but for addresses and files.
 pub(crate) fn guard(plane: &ControlPlane) -> Guard {
     grant(plane, "bare-pods");
-    let path = kubeconfig(plane).display().to_string();
-    plane.guard(
-        "deployed",
-        &GuardOptions {
-            arguments: vec!["--log-format=json".to_owned()],
-            environment: vec![("KUBECONFIG".to_owned(), path)],
-            ..GuardOptions::default()
-        },
-    )
+    plane.guard("deployed", &options(plane, &["--log-format=json"]))
 }
 
 /// Registers the webhooks of an overlay, changed only in where the server is, and waits

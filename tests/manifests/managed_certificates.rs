@@ -20,8 +20,8 @@ use webhook::server::{Metrics, Options, Reviewer, Server};
 use webhook_certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, kubeconfig, register_changed};
+use crate::harness::{self, ControlPlane, Needs};
+use crate::installed::{DEADLINE, account, kubeconfig, options, register_changed};
 use crate::rendered::BASE;
 use crate::repository;
 
@@ -232,7 +232,7 @@ impl Snapshot<'_> {
 
     /// Does it while Deployments with a claim are created all the time, and goes on
     /// until both replicas were asked often afterwards. No creation may fail.
-    fn under_requests(&self, what: &str, act: impl FnOnce()) {
+    fn under_requests<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
         let (stop, mut stopped) = watch::channel(false);
         let deployments = Api::<Deployment>::namespaced(self.plane.client(), "default");
         let asking = self.plane.runtime().spawn(async move {
@@ -255,7 +255,7 @@ impl Snapshot<'_> {
                 }
             }
         });
-        act();
+        let done = act();
         let before = self.answered();
         harness::wait_until("both replicas to be asked", DEADLINE, || {
             let now = self.answered();
@@ -270,6 +270,7 @@ impl Snapshot<'_> {
         let (made, failed) = self.plane.block_on(asking).unwrap();
         eprintln!("{what}: {made} requests, {} failed", failed.len());
         assert!(failed.is_empty(), "{what}: {failed:#?}");
+        done
     }
 }
 
@@ -297,28 +298,24 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     };
     // Both begin at once, and one Secret comes of it. Until then objects pass unjudged,
     // as the manifests have it.
-    let mut first = None;
-    cluster.under_requests("first start, two replicas at once", || {
+    let first = cluster.under_requests("first start, two replicas at once", || {
         cluster.register("Ignore");
-        first = Some(cluster.until_served(None));
+        cluster.until_served(None)
     });
-    let first = first.unwrap();
     assert!(first.not_before() < Timestamp::now() - AUTHORITY_DUE);
     let authority = cluster.authority();
 
     // From here on, every request has to be answered by both.
     cluster.register("Fail");
-    let mut second = None;
-    cluster.under_requests("certificate renewed", || {
+    let second = cluster.under_requests("certificate renewed", || {
         cluster.set_age(CERTIFICATE_DUE);
-        second = Some(cluster.until_served(Some(&first)));
+        cluster.until_served(Some(&first))
     });
     assert_eq!(cluster.authority(), authority, "the CA stays");
 
-    let mut third = None;
-    cluster.under_requests("authority renewed", || {
+    let third = cluster.under_requests("authority renewed", || {
         cluster.set_age(AUTHORITY_DUE);
-        third = Some(cluster.until_served(second.as_deref()));
+        cluster.until_served(Some(&second))
     });
     assert_ne!(cluster.authority(), authority);
     for bundle in cluster.bundles() {
@@ -326,19 +323,17 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         assert_eq!(authorities, 2, "the old one stays for those who need it");
     }
 
-    let mut fourth = None;
-    cluster.under_requests("Secret deleted", || {
+    let fourth = cluster.under_requests("Secret deleted", || {
         let delete = ["delete", "secret", SECRET, "-n", NAMESPACE];
         plane.kubectl(&delete, None).success();
-        fourth = Some(cluster.until_served(third.as_deref()));
+        cluster.until_served(Some(&third))
     });
 
-    let mut fifth = None;
-    cluster.under_requests("rubbish in the Secret", || {
+    let fifth = cluster.under_requests("rubbish in the Secret", || {
         let rubbish = json!({"data": {"tls.crt": "Zm9v", "ca.key": "YmFy"}}).to_string();
         let patch = ["patch", "secret", SECRET, "-n", NAMESPACE, "-p", &rubbish];
         plane.kubectl(&patch, None).success();
-        fifth = Some(cluster.until_served(fourth.as_deref()));
+        cluster.until_served(Some(&fourth))
     });
 
     // What is in use stays, and the log and /readyz say what is missing.
@@ -366,7 +361,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     cluster.until_failures("that all is well again", is_well);
     cluster.under_requests("API server away", || ());
     let after = cluster.until_served(None);
-    assert_eq!(after.not_after(), fifth.unwrap().not_after());
+    assert_eq!(after.not_after(), fifth.not_after());
 
     // The API server hears of the wrong one before anybody can right it, so that a few
     // objects pass unjudged.
@@ -400,18 +395,12 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
 fn the_program_manages_its_certificate_with_the_rights_it_has() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     account(&plane);
-    let options = GuardOptions {
-        arguments: vec![
-            "--manage-certs".to_owned(),
-            "--dns-name=127.0.0.1".to_owned(),
-            "--log-format=json".to_owned(),
-        ],
-        environment: vec![(
-            "KUBECONFIG".to_owned(),
-            kubeconfig(&plane).display().to_string(),
-        )],
-        ..GuardOptions::default()
-    };
+    let arguments = [
+        "--manage-certs",
+        "--dns-name=127.0.0.1",
+        "--log-format=json",
+    ];
+    let options = options(&plane, &arguments);
     let (_program, _, admin) = plane.serve("managed", &options);
     let exposition = plane.metrics(&admin);
     for name in [

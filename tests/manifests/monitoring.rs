@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{account, grant, kubeconfig};
+use crate::harness::{self, ControlPlane, Needs};
+use crate::installed::{account, grant, options};
 use crate::rendered::{documents, printed};
 use crate::repository;
 
@@ -93,14 +93,7 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
 fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     account(plane);
     grant(plane, "bare-pods");
-    let options = GuardOptions {
-        environment: vec![(
-            "KUBECONFIG".to_owned(),
-            kubeconfig(plane).display().to_string(),
-        )],
-        ..GuardOptions::default()
-    };
-    let guard = plane.guard("exposing", &options);
+    let guard = plane.guard("exposing", &options(plane, &[]));
     // Findings have no series before the first.
     let review = fs::read_to_string(repository("examples/review.json")).unwrap();
     let request = plane

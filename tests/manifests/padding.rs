@@ -204,10 +204,7 @@ fn measure_the_time_of_the_largest_objects() {
         let file = format!("{component}/{file}");
         plane.kubectl(&["apply", "-f", &file], None).success();
     }
-    let options = GuardOptions {
-        arguments: vec!["--admission-policies".to_owned()],
-        ..GuardOptions::default()
-    };
+    let options = GuardOptions::default().with(&["--admission-policies"]);
     let _writer = plane.guard("facts", &options);
     harness::wait_until("the facts about the claim", DEADLINE, || {
         let facts = cluster.run(&["get", "volumefacts", "-o=json"], None);

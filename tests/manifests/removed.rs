@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, GuardOptions, Needs, wait_until};
-use crate::installed::{DEADLINE, define, kubeconfig};
+use crate::harness::{self, ControlPlane, Needs, wait_until};
+use crate::installed::{DEADLINE, define, options};
 use crate::rendered::{built, printed};
 use crate::repository;
 
@@ -23,16 +23,7 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     ] {
         plane.apply("default", &object(shorthand).to_string());
     }
-    let options = GuardOptions {
-        arguments: ["--manage-certs", "--admission-policies"]
-            .map(str::to_owned)
-            .into(),
-        environment: vec![(
-            "KUBECONFIG".to_owned(),
-            kubeconfig(plane).display().to_string(),
-        )],
-        ..GuardOptions::default()
-    };
+    let options = options(plane, &["--manage-certs", "--admission-policies"]);
     let _guard = plane.serve("removed", &options);
     wait_until("what the guard makes", DEADLINE, || {
         let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];

@@ -33,14 +33,25 @@ fn replay(target: &str, run: fn(&[u8])) {
     assert!(at_fault.is_empty(), "{at_fault:#?}");
 }
 
-#[test]
-fn reviews() {
-    replay("review", targets::review::run);
+/// A test for each corpus: its name, the folder, and what reads it.
+macro_rules! replays {
+    ($($name:ident: $folder:literal, $target:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            replay($folder, targets::$target::run);
+        })*
+    };
 }
 
-#[test]
-fn reviews_read_in_two_ways() {
-    replay("review", targets::differential::run);
+replays! {
+    reviews: "review", review;
+    reviews_read_in_two_ways: "review", differential;
+    reviews_only_read: "review_reader", review_reader;
+    manifests: "manifest", manifest;
+    policies: "policy", policy;
+    catalog_overrides: "catalog_override", catalog_override;
+    pem: "pem", pem;
+    kubeconfigs: "kubeconfig", kubeconfig;
 }
 
 /// What each run of the tests tries; `DIFFERENTIAL_INPUTS=COUNT` tries as many, and
@@ -78,34 +89,4 @@ fn mutated_reviews_read_in_two_ways() {
             String::from_utf8_lossy(&bytes)
         );
     }
-}
-
-#[test]
-fn reviews_only_read() {
-    replay("review_reader", targets::review_reader::run);
-}
-
-#[test]
-fn manifests() {
-    replay("manifest", targets::manifest::run);
-}
-
-#[test]
-fn policies() {
-    replay("policy", targets::policy::run);
-}
-
-#[test]
-fn catalog_overrides() {
-    replay("catalog_override", targets::catalog_override::run);
-}
-
-#[test]
-fn pem() {
-    replay("pem", targets::pem::run);
-}
-
-#[test]
-fn kubeconfigs() {
-    replay("kubeconfig", targets::kubeconfig::run);
 }

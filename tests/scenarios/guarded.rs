@@ -55,11 +55,7 @@ namespaces:
 /// Starts one guard for all scenarios of a control plane, and has it asked about all
 /// namespaces that say what it is to do.
 pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
-    let policy = plane.write_file("policy.yaml", POLICY);
-    let options = GuardOptions {
-        arguments: vec![format!("--config={}", policy.display())],
-        ..GuardOptions::default()
-    };
+    let options = GuardOptions::default().policy(plane, "scenarios", POLICY);
     let guard = plane.guard("scenarios", &options);
     let webhooks = WebhookOptions {
         rules: rules(),
