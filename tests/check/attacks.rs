@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::releases::gitops;
-use super::rendering::{CHART, WEB, check, class_and_claim, report, reported, tools};
+use super::rendering::{CHART, WEB, check, check_with, class_and_claim, report, reported, tools};
 use super::*;
 
 /// What nobody may see.
@@ -78,13 +78,7 @@ fn a_chart_reads_nothing_but_itself() {
                 (".git/config", SECRET),
             ]);
             symlink(target, folder.path().join("shop").join(link)).unwrap();
-            let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-                .args(["check", "."])
-                .current_dir(folder.path())
-                .env("PATH", bin.path())
-                .env("TOKEN", SECRET)
-                .output()
-                .unwrap();
+            let output = check_with(&folder, bin.path(), &[("TOKEN", SECRET)], ".");
             let why = format!(
                 "The chart shop was not rendered: it holds {link}, a link that leads out of it."
             );
@@ -188,10 +182,7 @@ fn nothing_is_fetched_whatever_the_field() {
         files.push((format!("k{number:02}/kustomization.yaml"), text));
         files.push((format!("k{number:02}/gen.yaml"), generator.clone()));
     }
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(a, b)| (a.as_str(), b.as_str()))
-        .collect();
+    let files = borrowed(&files);
     for bin in both(&["helm", "kustomize"]) {
         let folder = repository(&files);
         let output = check(&folder, bin.path(), ". --format json");
@@ -391,10 +382,7 @@ fn every_workload_of_a_crowded_claim_is_judged() {
             .join("---\n"),
     )];
     files.extend((300..400).map(|number| (format!("in/{number}.yaml"), shared(number))));
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(a, b)| (a.as_str(), b.as_str()))
-        .collect();
+    let files = borrowed(&files);
     let output = run(&repository(&files), &["check", "in", "--format", "json"]);
     let found = findings(&output);
     let shared = found
@@ -515,7 +503,7 @@ fn what_a_manifest_names_is_never_an_option() {
             files.push(named(shape, &field.replace("WORD", &word), files.len()));
         }
     }
-    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let files = borrowed(&files);
     let folder = gitops(&files);
     let bin = tempfile::tempdir().unwrap();
     for name in ["helm", "kustomize"] {

@@ -239,10 +239,7 @@ fn long_runs_are_silent_on_what_is_no_terminal() {
     let files: Vec<(String, String)> = (0..1000)
         .map(|number| (format!("{number}.yaml"), "a: 1\n".to_owned()))
         .collect();
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(a, b)| (a.as_str(), b.as_str()))
-        .collect();
+    let files = borrowed(&files);
     let output = run(&repository(&files), &["check", "."]);
     let nothing = "Nothing was judged in .: no file holds a workload, a claim or an autoscaler that could be read.\n";
     assert_eq!((code(&output), err(&output)), (0, nothing));

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::releases::gitops;
 use super::rendering::{check, report, reported, tools};
-use super::{err, has, out};
+use super::{borrowed, err, has, out};
 
 /// What a server answers with.
 #[derive(Clone)]
@@ -57,6 +57,24 @@ impl Server {
     pub(super) fn answer(&self, path: &str, answer: Answer) {
         let mut answers = self.answers.lock().unwrap();
         answers.insert(path.to_owned(), answer);
+    }
+
+    /// Has the chart in a repository.
+    pub(super) fn offers(&self, chart: &[u8]) {
+        self.answer("/index.yaml", index("web-1.2.3.tgz", &digest(chart)));
+        self.answer("/web-1.2.3.tgz", Answer::Bytes(chart.to_vec()));
+    }
+
+    /// Has the chart in a registry; answers with the path of its layer.
+    pub(super) fn pushes(&self, chart: &[u8], answer: fn(Vec<u8>) -> Answer) -> String {
+        let layer = format!("sha256:{}", digest(chart));
+        let manifest = format!(
+            "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \"{layer}\"}}]}}"
+        );
+        self.answer("/v2/charts/web/manifests/1.2.3", answer(manifest.into()));
+        let path = format!("/v2/charts/web/blobs/{layer}");
+        self.answer(&path, answer(chart.to_vec()));
+        path
     }
 
     fn asked(&self) -> usize {
@@ -133,7 +151,7 @@ pub(super) fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
     fs::read(out.path().join("web-1.2.3.tgz")).unwrap()
 }
 
-pub(super) fn digest(bytes: &[u8]) -> String {
+fn digest(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     digest
         .as_ref()
@@ -143,7 +161,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 }
 
 /// An index that names one packed chart.
-pub(super) fn index(url: &str, digest: &str) -> Answer {
+fn index(url: &str, digest: &str) -> Answer {
     Answer::Bytes(format!("apiVersion: v1\nentries:\n  web:\n  - {{name: web, version: 1.2.3, digest: {digest}, urls: ['{url}']}}\n").into_bytes())
 }
 
@@ -169,8 +187,7 @@ fn a_chart_is_fetched_once_and_listed_with_its_digest() {
     let url = server.url();
     let folder = gitops(&[("shop.yaml", &release(&url, "1.x"))]);
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
-    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
-    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart.clone()));
+    server.offers(&chart);
     let run = |more: &str| {
         let arguments = format!("shop.yaml class.yaml --format json {more}");
         check(&folder, tools.path(), arguments.trim_end())
@@ -299,18 +316,7 @@ fn a_registry_is_asked_with_the_token_that_it_wants() {
     let text = release(&format!("oci://127.0.0.1:{}/charts", server.port), "1.2.3");
     let folder = gitops(&[("shop.yaml", &text)]);
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
-    let layer = format!("sha256:{}", digest(&chart));
-    let manifest = format!(
-        "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \"{layer}\"}}]}}"
-    );
-    server.answer(
-        "/v2/charts/web/manifests/1.2.3",
-        Answer::Guarded(manifest.into_bytes()),
-    );
-    server.answer(
-        &format!("/v2/charts/web/blobs/{layer}"),
-        Answer::Guarded(chart),
-    );
+    let layer = server.pushes(&chart, Answer::Guarded);
     let token = Answer::Bytes(b"{\"token\": \"secret\"}".to_vec());
     server.answer("/token?service=charts", token);
     let arguments = format!("shop.yaml class.yaml --format json {FETCH}");
@@ -318,10 +324,7 @@ fn a_registry_is_asked_with_the_token_that_it_wants() {
     assert!(is_found(&output), "{output:?}");
 
     fs::remove_dir_all(folder.path().join("cache")).unwrap();
-    server.answer(
-        &format!("/v2/charts/web/blobs/{layer}"),
-        Answer::Bytes(b"another".to_vec()),
-    );
+    server.answer(&layer, Answer::Bytes(b"another".to_vec()));
     let output = check(&folder, tools.path(), &arguments);
     assert!(out(&output).contains("was announced"), "{output:?}");
 }
@@ -348,8 +351,7 @@ fn dependencies_are_fetched_by_their_lock() {
         ("local/values.yaml", values),
     ]);
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
-    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
-    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
+    server.offers(&chart);
     let arguments = format!(". --format json {FETCH}");
     let output = check(&folder, tools.path(), &arguments);
     let found = reported(&report(&output));
@@ -396,8 +398,7 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
         ("gone/kustomization.yaml", &inflates("gone", "")),
     ]);
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
-    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
-    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
+    server.offers(&chart);
     let output = check(&folder, tools.path(), &format!(". --format json {FETCH}"));
     assert_eq!(
         reported(&report(&output)),
@@ -454,7 +455,7 @@ fn one_limit_of_time_holds_for_all_hosts() {
             (format!("r{number}.yaml"), text)
         })
         .collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let files = borrowed(&files);
     let folder = gitops(&files);
     let arguments = format!(". --format json {FETCH} --render-timeout 1");
     let output = check(&folder, tools.path(), &arguments);

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::attacks::{NAMED, both, named};
 use super::releases::gitops;
-use super::rendering::{check, report, reported, tools};
-use super::{err, out};
+use super::rendering::{check, check_with, report, reported, tools};
+use super::{borrowed, err, out};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
 
@@ -148,11 +148,7 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
                     "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n".to_owned(),
                 ));
             }
-            let all: Vec<(&str, &str)> = files
-                .iter()
-                .map(|(path, text)| (&**path, &**text))
-                .collect();
-            let folder = gitops(&all);
+            let folder = gitops(&borrowed(&files));
             // What becomes of two of the names where helm is told them.
             for name in &names[..2] {
                 let mut told = Command::new(bin.path().join("helm"));
@@ -162,13 +158,8 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             assert_eq!(at("ran").exists(), helm == "helm3");
             fs::remove_dir_all(at("written")).unwrap();
             fs::remove_file(at("ran")).ok();
-            let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-                .args(["check", ".", "--format", "json"])
-                .current_dir(folder.path())
-                .env("PATH", bin.path())
-                .env("TOKEN", "hunter2")
-                .output()
-                .unwrap();
+            let token = [("TOKEN", "hunter2")];
+            let output = check_with(&folder, bin.path(), &token, ". --format json");
             assert!(!at("ran").exists(), "{helm} ran a program");
             assert!(!at("written").exists(), "{helm} wrote a file");
             assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -104,6 +104,14 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
+/// Files whose texts are made, as [`repository`] takes them.
+fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    files
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect()
+}
+
 fn shop() -> TempDir {
     repository(&[
         ("deploy/class.yaml", CLASS),

@@ -1,6 +1,6 @@
 //! Every shape of release with a chart that is elsewhere, from one museum on loopback.
 
-use super::fetching::{Answer, FETCH, Server, digest, index, packed};
+use super::fetching::{Answer, FETCH, Server, packed};
 use super::releases::gitops;
 use super::rendering::{check, report, reported, tools};
 
@@ -71,20 +71,8 @@ fn every_shape_is_opened() {
     ]);
     let wanted = 6;
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
-    let layer = format!("sha256:{}", digest(&chart));
-    let manifest = format!(
-        "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \"{layer}\"}}]}}"
-    );
-    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
-    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart.clone()));
-    server.answer(
-        "/v2/charts/web/manifests/1.2.3",
-        Answer::Bytes(manifest.into_bytes()),
-    );
-    server.answer(
-        &format!("/v2/charts/web/blobs/{layer}"),
-        Answer::Bytes(chart),
-    );
+    server.offers(&chart);
+    server.pushes(&chart, Answer::Bytes);
     // The chart stands for itself only where nothing delivers it.
     std::fs::remove_dir_all(folder.path().join("charts")).unwrap();
     let fetch = FETCH.replace("--fetch ", "--fetch=require ");

@@ -11,7 +11,7 @@ fn many_reasons_are_counted() {
             (name, format!("resources: [gone-{number}.yaml]\n"))
         })
         .collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let files = borrowed(&files);
     let output = super::rendering::check(&repository(&files), tools.path(), ".");
     let text = out(&output);
     assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");

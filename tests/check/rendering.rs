@@ -1,6 +1,5 @@
 //! Charts and kustomizations, rendered by the real helm and the real kustomize.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, err, has, out, repository, run_on};
+use super::{CLAIM, CLASS, err, has, out, repository};
 use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the machine
@@ -44,10 +43,26 @@ pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
 
 /// Runs `check` with these arguments.
 pub(super) fn check(folder: &TempDir, path: &Path, arguments: &str) -> Output {
-    let arguments: Vec<&str> = std::iter::once("check")
-        .chain(arguments.split(' '))
-        .collect();
-    run_on(path, folder.path(), &arguments, "")
+    check_with(folder, path, &[], arguments)
+}
+
+/// The same with these variables.
+pub(super) fn check_with(
+    folder: &TempDir,
+    path: &Path,
+    variables: &[(&str, &str)],
+    arguments: &str,
+) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .arg("check")
+        .args(arguments.split(' '))
+        .current_dir(folder.path())
+        .env_remove("KUBECONFIG")
+        .env("PATH", path)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 pub(super) fn report(output: &Output) -> Value {
@@ -247,21 +262,15 @@ fn what_renders_is_on_its_own() {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let variables: [(&str, OsString); 5] = [
-        ("HELM_PLUGINS", "/plugins".into()),
-        ("HELM_NAMESPACE", "mine".into()),
-        ("KUBECONFIG", "/secret".into()),
-        ("GITHUB_TOKEN", "hunter2".into()),
-        ("HOME", "/home/me".into()),
+    let variables = [
+        ("HELM_PLUGINS", "/plugins"),
+        ("HELM_NAMESPACE", "mine"),
+        ("KUBECONFIG", "/secret"),
+        ("GITHUB_TOKEN", "hunter2"),
+        ("HOME", "/home/me"),
     ];
-    let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(["check", "."])
-        .current_dir(folder.path())
-        .env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()))
-        .envs(variables)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let output = check_with(&folder, Path::new(&path), &variables, ".");
     let expected = "helm says: seen:; http://127.0.0.1:9 none.";
     assert!(out(&output).contains(expected), "{output:?}");
 }

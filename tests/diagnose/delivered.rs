@@ -92,8 +92,7 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
     ] {
         make(stage, kind);
         let web = merged(deployment("web", &json!({})), &mark);
-        stage.apply(&web);
-        stage.until_runs("web");
+        stage.starts(&web);
         roll_out(stage, 2);
         let case = stage.until("rollout-overlap");
         let before = stage::commands(&case, "before");
@@ -108,8 +107,7 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
         stage.run(&before[0]);
         assert!(is_suspended(), "{}", read());
         stage.end(&format!("{kind} is suspended"));
-        stage.run(&stage::ways_out(&case)[0]);
-        stage.until_nothing_waits();
+        stage.leads_out(&case);
         stage.run(&afterwards[0]);
         assert!(!is_suspended(), "{}", read());
         stage.end(&format!("{kind} is resumed"));
@@ -180,8 +178,7 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
         set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("app:{name}"));
         merged(set, &owner)
     };
-    stage.apply(&set("web-old"));
-    stage.until_runs("web-old");
+    stage.starts(&set("web-old"));
     stage.kubectl(&["cordon", &stage.node_of("web-old")]);
     stage.apply(&set("web-new"));
     let case = stage.until("rollout-overlap");

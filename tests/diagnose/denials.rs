@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::documents;
 use crate::harness::wait_until;
 use crate::printed::between_backticks;
-use crate::rollouts::image;
+use crate::rollouts::{image, roll_again};
 use crate::stage::{PATIENCE, Setting, Stage, deployment};
 use crate::world::Mode;
 
@@ -45,8 +45,7 @@ fn command(denial: &str) -> String {
 
 /// The rollout of what the denial printed the command for goes live.
 pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let denial = denial(stage, &CHANGE);
     stage.kubectl(&["cordon", &stage.node_of("web")]);
     stage.run(&command(&denial));
@@ -71,17 +70,15 @@ pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
 pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
     let mut live = deployment("web", &json!({}));
     live["apiVersion"] = json!("apps/v1");
-    stage.apply(&live);
-    stage.until_runs("web");
+    stage.starts(&live);
     live["spec"]["strategy"] = json!({"type": "Recreate"});
     let manifest = live.to_string().replace("{namespace}", &stage.namespace);
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     let refused = stage.user(&apply, Some(&manifest)).status != 0;
     // Where the guard is asked, it repairs the object.
     assert_eq!(refused, stage.mode == Mode::Absent);
-    let rolling = r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
     for page in ["policy", "gitops", "rules"] {
-        stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", rolling]);
+        roll_again(stage);
         let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
         let command = command.replace("deployment NAME", "deployment web");
         let namespace = format!("-n {}", stage.namespace);
@@ -96,8 +93,7 @@ pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
 
 /// Drained, its node may be said to be out of service; or somebody knows better.
 pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let out = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     let taint = ["taint", "node", &node, out];
@@ -154,8 +150,7 @@ pub(crate) fn until_warned(stage: &Stage) {
 /// A Deployment whose changes are refused.
 pub(crate) fn at_fault(stage: &Stage) -> Value {
     let web = deployment("web", &json!({}));
-    stage.apply(&web);
-    stage.until_runs("web");
+    stage.starts(&web);
     refused(stage, &CHANGE);
     web
 }

@@ -16,14 +16,12 @@ static QUIET: Mutex<()> = Mutex::new(());
 pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     let turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.apply(&merged(deployment("web", &recreate), &beside_web()));
-    stage.until_runs("web");
+    stage.starts(&merged(deployment("web", &recreate), &beside_web()));
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
     let case = stage.until("drain-with-co-location");
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("web");
     stage.uncordon();
     drop(turn);
@@ -39,8 +37,7 @@ pub(crate) fn a_node_that_is_lost_of_a_set(stage: &Stage) {
 }
 
 fn a_node_that_is_lost(stage: &Stage, object: &Value) {
-    stage.apply(object);
-    stage.until_runs("web");
+    stage.starts(object);
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     let case = stage.until("node-lost");
@@ -65,8 +62,7 @@ fn a_node_that_is_lost(stage: &Stage, object: &Value) {
 
 /// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
 pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     stage.until("node-lost");
@@ -82,11 +78,7 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
         }
     })
     .unwrap();
-    let because = case["because"].as_str().unwrap();
-    assert!(
-        because.contains("there is no such Node any more"),
-        "{because}"
-    );
+    stage::says(&case, "there is no such Node any more");
     assert!(
         stage::ways_out(&case)
             .iter()
@@ -102,8 +94,7 @@ pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
     let tolerations = tolerations.as_array_mut().unwrap();
     tolerations.retain(|it| it["key"] == "stage");
     tolerations.push(json!({"operator": "Exists", "effect": "NoExecute"}));
-    stage.apply(&web);
-    stage.until_runs("web");
+    stage.starts(&web);
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     roll_out(stage, 2);
@@ -128,8 +119,7 @@ pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
 
 /// With its machine gone, the driver has nothing from which it could detach the disk.
 pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let nodes = &stage.world.nodes;
     nodes.refuse_detach(&stage.volume, "no such instance");
@@ -149,31 +139,22 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     })
     .unwrap();
     stage.run(&stage::in_texts(&case, "finalizers"));
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     nodes.allow_detach(&stage.volume);
 }
 
 pub(crate) fn a_driver_that_cannot_detach(stage: &Stage) {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.apply(&deployment("web", &recreate));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &recreate));
     stage
         .world
         .nodes
         .refuse_detach(&stage.volume, "the disk is busy");
     roll_out(stage, 2);
     let case = stage.until("driver-error");
-    assert!(
-        case["because"]
-            .as_str()
-            .unwrap()
-            .contains("\"the disk is busy\""),
-        "{case:#}"
-    );
+    stage::says(&case, "\"the disk is busy\"");
     stage.look(&stage::commands(&case, "check")[0]);
     stage.world.nodes.allow_detach(&stage.volume);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.uncordon();
 }

@@ -17,8 +17,7 @@ pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
     let name = role["metadata"]["name"].as_str().unwrap();
     let (role_of_it, user) = (format!("--clusterrole={name}"), "--user=on-call");
     stage.kubectl(&["create", "clusterrolebinding", name, &role_of_it, user]);
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     roll_out(stage, 2);
     stage.until("rollout-overlap");
     let (_, output) = stage.diagnose_as("on-call", &["--format", "json"]);
@@ -44,9 +43,8 @@ pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
 /// What a developer sees who may read no more than one namespace, and what is said of
 /// names that are not there.
 pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
     stage.apply(&stage::claim("idle", "none"));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     for (name, code, sentence) in [
         ("web", 0, "web waits for no volume"),
         ("pvc/data", 0, "No pod waits for claim data."),

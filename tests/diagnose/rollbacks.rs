@@ -64,8 +64,7 @@ pub(crate) fn of_a_stateful_set(stage: &Stage) {
         let pods = json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
         merged(merged(stateful_set(), &pods), &apart())
     };
-    stage.apply(&set(1));
-    stage.until_runs("web");
+    stage.starts(&set(1));
     goes_back(stage, &set(2));
 }
 
@@ -78,8 +77,7 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
     let both = ["web", "api"];
     stage.kubectl(&["cordon", &stage.nodes[1]]);
     for name in both {
-        stage.apply(&deployment(name, &json!({})));
-        stage.until_runs(name);
+        stage.starts(&deployment(name, &json!({})));
     }
     stage.uncordon();
     stage.kubectl(&["cordon", &stage.nodes[0]]);
@@ -136,8 +134,7 @@ fn look_where_the_line_says(stage: &Stage) {
 
 /// Hours later, nothing but the objects says what happened.
 pub(crate) fn without_events(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     roll_out(stage, 2);
     look_where_the_line_says(stage);
     set_image(stage, 3);
@@ -155,6 +152,5 @@ pub(crate) fn without_events(stage: &Stage) {
             .contains("deployment.kubernetes.io/revision: 1")
     );
     let case = stage.until("rollout-overlap");
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
 }

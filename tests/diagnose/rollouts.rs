@@ -13,6 +13,12 @@ pub(crate) fn roll_out(stage: &Stage, revision: usize) {
     set_image(stage, revision);
 }
 
+/// Gives the Deployment its usual strategy back.
+pub(crate) fn roll_again(stage: &Stage) {
+    let strategy = r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+    stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+}
+
 pub(crate) fn set_image(stage: &Stage, revision: usize) {
     let image = format!("app=example.com/app:{revision}");
     stage.kubectl(&["set", "image", "deployment/web", &image]);
@@ -62,8 +68,7 @@ fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn
 /// Two rollouts get stuck, one after the other, and the second is paused.
 pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
     let web = deployment("web", &json!({}));
-    stage.apply(&web);
-    stage.until_runs("web");
+    stage.starts(&web);
     each_way_out(
         stage,
         "rollout-overlap",
@@ -79,17 +84,14 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
             assert_eq!(image(stage), format!("example.com/app:{expected}"));
             stage.uncordon();
             // The way out is undone, for the next one.
-            let strategy =
-                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
-            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+            roll_again(stage);
         },
     );
 }
 
 /// Of such a volume no second pod gets as far as a node: the scheduler turns it away.
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
     let case = harness::wait_until("the words of the scheduler", stage::PATIENCE, || {
         let case = stage.until("rollout-overlap");
@@ -116,8 +118,7 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
 
 pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
     let on = |node: &str| deployment("web", &stage::on(node));
-    stage.apply(&on(&stage.nodes[0]));
-    stage.until_runs("web");
+    stage.starts(&on(&stage.nodes[0]));
     each_way_out(
         stage,
         "moved-pin",
@@ -126,9 +127,7 @@ pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
             stage.apply(&on(&elsewhere));
         },
         |_| {
-            let strategy =
-                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
-            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+            roll_again(stage);
         },
     );
 }
@@ -138,13 +137,11 @@ pub(crate) fn a_volume_on_its_way(stage: &Stage) {
         "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "template": {"spec": {"terminationGracePeriodSeconds": 40}},
     }});
-    stage.apply(&deployment("web", &slow));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &slow));
     roll_out(stage, 2);
     let case = stage.until("delay");
     let watch = stage.watch();
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     // It ends by itself, when nothing waits any more.
     let output = watch.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -118,8 +118,7 @@ fn back_up(stage: &Stage, job: &str) -> String {
 pub(crate) fn there_and_back(stage: &Stage) {
     furnish(stage);
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.apply(&deployment("web", &recreate));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &recreate));
     let job = workload("batch/v1", "Job", "backup", &json!({}));
     let template = &job["spec"]["template"];
     let never = json!({"schedule": "0 0 30 2 *",
@@ -195,8 +194,7 @@ pub(crate) fn of_sets(stage: &Stage) {
     let bare = workload("apps/v1", "ReplicaSet", "web", &one);
     for object in [stateful_set(), set, bare] {
         furnish(stage);
-        stage.apply(&object);
-        stage.until_runs("web");
+        stage.starts(&object);
         let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
         let reader = Reader::new(stage, &target);
         reader.pastes("1. Keep the old volume");

@@ -55,8 +55,7 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
         }
     })
     .unwrap();
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("web");
     let pods = stage.kubectl(&["get", "pods", "-o", "name"]);
     assert_eq!(pods, "pod/web-0\n");
@@ -64,21 +63,18 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
 
 pub(crate) fn an_autoscaler_that_asks_for_more(stage: &Stage) {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.apply(&merged(deployment("web", &recreate), &apart()));
-    stage.until_runs("web");
+    stage.starts(&merged(deployment("web", &recreate), &apart()));
     stage.apply(&autoscaler(2));
     // The guard would refuse what the autoscaler asks for.
     stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
     let case = stage.until("autoscaler");
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("web");
 }
 
 pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
     for way in 0..3 {
-        stage.apply(&deployment("web", &json!({})));
-        stage.until_runs("web");
+        stage.starts(&deployment("web", &json!({})));
         let node = stage.node_of("web");
         stage.kubectl(&["cordon", &node]);
         stage.apply(&deployment("backup", &json!({})));
@@ -101,8 +97,7 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     let on = |node: &str| merged(stage::on(node), &recreate);
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
-    stage.apply(&deployment("web", &on(first)));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &on(first)));
     let backup = deployment("backup", &on(second));
     let mut rolling = backup.clone();
     rolling["spec"]["strategy"] = json!({"type": "RollingUpdate"});
@@ -118,16 +113,14 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
     // As somebody left it who had the affinity alone.
     stage.apply(&merged(backup, &beside_web()));
     let case = stage.until("follower");
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("backup");
     assert_eq!(stage.node_of("backup"), *first);
 }
 
 /// Of what its controller does not replace by itself, the next pod runs beside the other.
 pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let one = json!({"spec": {"replicas": 1, "serviceName": "backup"}});
     let set = workload("apps/v1", "StatefulSet", "backup", &one);

@@ -161,6 +161,12 @@ impl Stage {
         self.unguarded(&["apply", "-f", "-"], Some(&self.fill(object)));
     }
 
+    /// The same, until its pods run.
+    pub(crate) fn starts(&self, object: &Value) {
+        self.apply(object);
+        self.until_runs(object["metadata"]["name"].as_str().unwrap());
+    }
+
     /// Deletes the object and waits until none of its pods is left.
     pub(crate) fn delete(&self, object: &Value) {
         let name = format!(
@@ -333,6 +339,19 @@ impl Stage {
         self.end("nothing waits");
     }
 
+    /// Runs the first way out of a case, after which nothing waits.
+    pub(crate) fn leads_out(&self, case: &Value) {
+        self.run(&ways_out(case)[0]);
+        self.until_nothing_waits();
+    }
+
+    /// Runs the commands of a case that only show something.
+    pub(crate) fn looks(&self, case: &Value) {
+        for command in commands(case, "check") {
+            self.look(&command);
+        }
+    }
+
     /// What the commands that were run have promised is there.
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
@@ -425,6 +444,13 @@ pub(crate) fn commands(case: &Value, purpose: &str) -> Vec<String> {
         .filter(|step| step["purpose"] == purpose)
         .filter_map(|step| step["command"].as_str().map(str::to_owned))
         .collect()
+}
+
+/// Asserts that the reason of a case has these words.
+#[track_caller]
+pub(crate) fn says(case: &Value, words: &str) {
+    let because = case["because"].as_str().unwrap();
+    assert!(because.contains(words), "{because}");
 }
 
 /// The ways out of a case.

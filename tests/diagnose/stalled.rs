@@ -17,8 +17,7 @@ fn one_by_one() -> Value {
 }
 
 pub(crate) fn a_pod_that_does_not_end(stage: &Stage) {
-    stage.apply(&stateful_set());
-    stage.until_runs("web");
+    stage.starts(&stateful_set());
     stage.kubectl(&["annotate", "pod/web-0", &format!("{HANGS}=yes")]);
     stage.kubectl(&["delete", "pod/web-0", "--wait=false"]);
     let case = stage.until("stalled");
@@ -33,8 +32,7 @@ pub(crate) fn a_pod_that_does_not_end(stage: &Stage) {
 }
 
 pub(crate) fn a_volume_that_stays_mounted(stage: &Stage) {
-    stage.apply(&one_by_one());
-    stage.until_runs("web");
+    stage.starts(&one_by_one());
     stage.world.nodes.keep_mounted(&stage.volume);
     stage.kubectl(&["cordon", &stage.node_of("web")]);
     set_image(stage, 2);
@@ -42,8 +40,7 @@ pub(crate) fn a_volume_that_stays_mounted(stage: &Stage) {
     let shown = stage.look(&stage::commands(&case, "check")[0]);
     assert!(shown.contains(&stage.volume), "{shown}");
     stage.world.nodes.let_go(&stage.volume);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.uncordon();
 }
 
@@ -62,8 +59,7 @@ pub(crate) fn a_node_to_which_nobody_attaches(stage: &Stage) {
     assert!(!shown.contains("true"), "{shown}");
     let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
     stage.kubectl(&["annotate", "node", &node, managed]);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
 }
 
 /// The scheduler names no volume, and the pod fits nowhere.
@@ -76,23 +72,20 @@ pub(crate) fn a_pod_that_is_too_large(stage: &Stage) {
     );
     stage.apply(&web);
     let case = stage.until("other");
-    let because = case["because"].as_str().unwrap();
-    assert!(because.contains("Insufficient cpu"), "{because}");
+    stage::says(&case, "Insufficient cpu");
     let shown = stage.look(&stage::commands(&case, "check")[0]);
     assert!(shown.contains("FailedScheduling"), "{shown}");
 }
 
 /// A Job that must run where a pod runs whose node is full.
 pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let all_of_it = json!({"spec": {"template": {"spec": {"volumes": [], "containers": [
         {"name": "app", "image": "example.com/app:1", "resources": {"requests": {"cpu": "8"}}},
     ]}}}});
     let hog = merged(deployment("hog", &on(&node)), &all_of_it);
-    stage.apply(&hog);
-    stage.until_runs("hog");
+    stage.starts(&hog);
     let mut job = stage::workload("batch/v1", "Job", "dump", &beside_web());
     job["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1"}});
@@ -101,7 +94,6 @@ pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     let shown = stage.look(&stage::commands(&case, "check")[0]);
     assert!(shown.contains("Allocated resources"), "{shown}");
     stage.delete(&hog);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("dump");
 }

@@ -62,14 +62,9 @@ pub(crate) fn a_volume_on_a_cordoned_node(stage: &Stage) {
     stage.kubectl(&["cordon", node]);
     stage.apply(&deployment("web", &json!({})));
     let case = stage.until("no-node-for-volume");
-    let because = case["because"].as_str().unwrap();
-    assert!(
-        because.contains(&format!("kubernetes.io/hostname is {node}")),
-        "{because}"
-    );
+    stage::says(&case, &format!("kubernetes.io/hostname is {node}"));
     stage.look(&stage::commands(&case, "check")[0]);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("web");
 }
 
@@ -78,8 +73,7 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     let uses = claim(stage, "media", "no-such-class");
     stage.apply(&deployment("web", &uses));
     let case = stage.until("unbound-claim");
-    let because = case["because"].as_str().unwrap();
-    assert!(because.contains("no-such-class"), "{because}");
+    stage::says(&case, "no-such-class");
     let pod = format!("pod/{}", case["waiting"][0]["pod"].as_str().unwrap());
     let whole = format!("{}/media", stage.namespace);
     for name in ["pvc/media", &pod, "deploy/web", &whole] {
@@ -121,13 +115,8 @@ pub(crate) fn a_volume_of_an_earlier_claim(stage: &Stage) {
     stage.apply(&merged(stage::claim("data", "by-hand"), &named));
     stage.apply(&deployment("web", &json!({})));
     let case = stage.until("unbound-claim");
-    let because = case["because"].as_str().unwrap();
-    assert!(
-        because.contains("an earlier claim of the same name"),
-        "{because}"
-    );
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage::says(&case, "an earlier claim of the same name");
+    stage.leads_out(&case);
     stage.until_runs("web");
 }
 
@@ -141,25 +130,19 @@ pub(crate) fn a_node_without_the_driver(stage: &Stage) {
         &json!({"spec": {"strategy": {"type": "Recreate"}}}),
     ));
     let case = stage.until("driver-error");
-    let because = case["because"].as_str().unwrap();
-    assert!(
-        because.contains(&format!("Node {first} does not have")),
-        "{because}"
-    );
+    stage::says(&case, &format!("Node {first} does not have"));
     stage.look(&stage::commands(&case, "check")[0]);
     stage.kubectl(&["uncordon", second]);
     for command in stage::commands(&case, "before") {
         stage.run(&command);
     }
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
     stage.until_runs("web");
     assert_eq!(stage.node_of("web"), *second);
 }
 
 pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let class = format!("{}-twin", stage.namespace);
     volume(stage, "twin", &class, &stage.volume);
@@ -167,17 +150,11 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     let elsewhere = on(&stage.other_node(&node));
     stage.apply(&merged(deployment("copy", &uses), &elsewhere));
     let case = stage.until("same-disk");
-    let because = case["because"].as_str().unwrap();
-    assert!(
-        because.contains(&format!(
-            "{} of claim {}/data",
-            stage.volume, stage.namespace
-        )),
-        "{because}"
+    stage::says(
+        &case,
+        &format!("{} of claim {}/data", stage.volume, stage.namespace),
     );
-    for command in stage::commands(&case, "check") {
-        stage.look(&command);
-    }
+    stage.looks(&case);
     for command in stage::commands(&case, "before") {
         stage.run(&command);
         let policy = "jsonpath={.spec.persistentVolumeReclaimPolicy}";
@@ -204,11 +181,8 @@ pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
     let named = json!({"spec": {"template": {"spec": {"nodeName": stage.nodes[0]}}}});
     stage.apply(&merged(deployment("web", &uses), &named));
     let case = stage.until("node-name-unbound");
-    for command in stage::commands(&case, "check") {
-        stage.look(&command);
-    }
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.looks(&case);
+    stage.leads_out(&case);
     stage.until_runs("web");
     assert_eq!(stage.node_of("web"), stage.nodes[0]);
 }
@@ -228,8 +202,7 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
             "metadata": {"name": node}, "spec": {"drivers": drivers}}),
         );
     }
-    stage.apply(&deployment("web", &json!({})));
-    stage.until_runs("web");
+    stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let there = on(&node);
     volume(
@@ -241,11 +214,8 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
     let uses = claim(stage, "more", "by-hand");
     stage.apply(&merged(deployment("more", &uses), &there));
     let case = stage.until("attach-limit");
-    for command in stage::commands(&case, "check") {
-        stage.look(&command);
-    }
+    stage.looks(&case);
     // As advised: what has a volume on the full node is stopped.
     stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
-    stage.run(&stage::ways_out(&case)[0]);
-    stage.until_nothing_waits();
+    stage.leads_out(&case);
 }

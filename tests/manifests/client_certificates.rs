@@ -81,7 +81,7 @@ fn the_api_server_is_answered_and_nobody_else() {
     let webhooks = webhooks.replace(USER, &format!("{}:{port}\n", USER.trim_end()));
     std::fs::write(file("webhooks.kubeconfig"), webhooks.replace(PLACE, &place)).unwrap();
     std::fs::write(file("admission.yaml"), admission.replace(PLACE, &place)).unwrap();
-    let options = Options {
+    let admitting = Options {
         api_server_flags: vec![format!(
             "--admission-control-config-file={place}/admission.yaml"
         )],
@@ -89,7 +89,7 @@ fn the_api_server_is_answered_and_nobody_else() {
     };
     let plane = harness::or_skip!(harness::start_control_plane_with(
         Needs::ApiServer,
-        &options
+        &admitting
     ));
 
     account(&plane);

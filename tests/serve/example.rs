@@ -1,12 +1,10 @@
 //! The reviews that the README shows, and what a policy makes of them.
 
-use std::fs;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::running::{example, json_file, serve};
+use crate::running::{example, json_file, serve, serve_with_policy};
 
 const DEPLOYMENT: &str = "/request/object";
 
@@ -128,10 +126,7 @@ async fn what_was_asked_for_in_the_policys_place_leaves_a_trace() {
 
 #[tokio::test]
 async fn what_the_policy_spares_is_lowered_by_nobody() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("policy.yaml");
-    std::fs::write(&path, "defaults: {existing: warn}\n").unwrap();
-    let server = serve(&["--config", path.to_str().unwrap()]).await;
+    let server = serve_with_policy("defaults: {existing: warn}\n").await;
     let mut review = example();
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["object"]["metadata"]["annotations"] = json!({
@@ -149,10 +144,7 @@ async fn what_the_policy_spares_is_lowered_by_nobody() {
 
 #[tokio::test]
 async fn a_policy_that_only_warns_warns_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let policy = folder.path().join("policy.yaml");
-    fs::write(&policy, "defaults: {outcomes: {deadlock: warn}}\n").unwrap();
-    let server = serve(&["--config", policy.to_str().unwrap()]).await;
+    let server = serve_with_policy("defaults: {outcomes: {deadlock: warn}}\n").await;
     let answer = server.review("/validate", &example()).await;
     assert_eq!(answer["allowed"], true);
     let warnings = answer["warnings"].as_array().unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::running::{Running, example, serve, serve_without_facts, until};
+use crate::running::{Running, example, serve, serve_with_policy, serve_without_facts, until};
 
 #[tokio::test]
 async fn readiness_names_what_it_depends_on() {
@@ -71,10 +71,7 @@ async fn times_that_have_not_come_are_absent() {
     assert!(has(&text, "certificate_expiry"), "{text}");
     assert!(!has(&text, "policy_last_success"), "{text}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("policy.yaml");
-    write(&path, "{}\n");
-    let server = serve(&["--config", path.to_str().unwrap()]).await;
+    let server = serve_with_policy("{}\n").await;
     until("the policy's time is known", async || {
         has(&server.admin("/metrics").await.1, "policy_last_success")
     })
@@ -83,10 +80,8 @@ async fn times_that_have_not_come_are_absent() {
 
 #[tokio::test]
 async fn a_policy_that_changes_is_seen_from_outside() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("policy.yaml");
-    write(&path, "defaults: {outcomes: {deadlock: ignore}}\n");
-    let mut server = serve(&["--config", path.to_str().unwrap()]).await;
+    let mut server = serve_with_policy("defaults: {outcomes: {deadlock: ignore}}\n").await;
+    let path = server.policy();
     assert!(allowed(&server).await, "ignored");
 
     write(&path, "{}\n");
@@ -156,11 +151,9 @@ async fn a_policy_that_is_wrong_at_the_start_leaves_warnings() {
 /// metrics of two alerts say that it is not the file's, and a good file ends that.
 #[tokio::test]
 async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("policy.yaml");
     let ignoring = "defaults: {outcomes: {deadlock: ignore}}\n";
-    write(&path, ignoring);
-    let mut server = serve(&["--config", path.to_str().unwrap()]).await;
+    let mut server = serve_with_policy(ignoring).await;
+    let path = server.policy();
     let nothing: fn(&Path) = |_| ();
     type Place = (&'static str, fn(&Path));
     let places: [Place; 6] = [

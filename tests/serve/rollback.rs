@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::running::{example, serve_without_facts};
+use crate::running::{Running, example, serve};
 
 const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
 
@@ -41,20 +42,8 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
         (1, "forbid", false),
         (1, "namespaces", false),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("replica-set.yaml");
-        fs::write(&file, replica_set(&template, pods).to_string()).unwrap();
-        let config = folder.path().join("policy.yaml");
-        fs::write(&config, format!("defaults: {{overrides: {policy}}}\n")).unwrap();
-        let options = [
-            "--facts",
-            "examples/facts",
-            "--facts",
-            file.to_str().unwrap(),
-            "--config",
-            config.to_str().unwrap(),
-        ];
-        let server = serve_without_facts(&options).await;
+        let policy = format!("defaults: {{overrides: {policy}}}\n");
+        let (server, _folder) = serving(&json!([replica_set(&template, pods)]), &policy).await;
         let answer = server.review("/validate", &undo()).await;
         assert_eq!(
             answer["allowed"], expected,
@@ -84,19 +73,25 @@ fn undo_with_more_replicas() -> Value {
     review
 }
 
-/// The answer to a review, where files stand for the example's cluster and for these objects.
-async fn answer(objects: &Value, review: &Value) -> Value {
+/// Where files stand for the example's cluster and for these objects.
+async fn serving(objects: &Value, policy: &str) -> (Running, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("objects.yaml");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    fs::write(&file, list.to_string()).unwrap();
-    let facts = [
-        "--facts",
-        "examples/facts",
-        "--facts",
-        file.to_str().unwrap(),
-    ];
-    let server = serve_without_facts(&facts).await;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let [objects, policy] =
+        [("objects.yaml", &*list), ("policy.yaml", policy)].map(|(name, text)| {
+            let file = folder.path().join(name);
+            fs::write(&file, text).unwrap();
+            file.display().to_string()
+        });
+    (
+        serve(&["--facts", &objects, "--config", &policy]).await,
+        folder,
+    )
+}
+
+/// The answer to a review there.
+async fn answer(objects: &Value, review: &Value) -> Value {
+    let (server, _folder) = serving(objects, "{}\n").await;
     server.review("/validate", review).await
 }
 

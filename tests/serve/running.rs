@@ -1,7 +1,7 @@
 //! Starting the binary, and talking to it.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 const CA: &str = "ca.pem";
+const POLICY: &str = "policy.yaml";
 
 type Log = Box<dyn AsyncRead + Send + Unpin>;
 
@@ -33,7 +34,7 @@ pub(crate) struct Running {
     process: Child,
     log: Lines<BufReader<Log>>,
     client: Client,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// The command, not yet started.
@@ -58,9 +59,26 @@ pub(crate) async fn serve(arguments: &[&str]) -> Running {
     serve_without_facts(&[facts.as_slice(), arguments].concat()).await
 }
 
+/// The same with a policy, in the file [`Running::policy`].
+pub(crate) async fn serve_with_policy(policy: &str) -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(POLICY);
+    std::fs::write(&file, policy).unwrap();
+    let config = [
+        "--facts",
+        "examples/facts",
+        "--config",
+        file.to_str().unwrap(),
+    ];
+    start(folder, &config).await
+}
+
 /// Starts `serve` with these arguments only, and waits until it listens.
 pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
-    let folder = tempfile::tempdir().unwrap();
+    start(tempfile::tempdir().unwrap(), arguments).await
+}
+
+async fn start(folder: TempDir, arguments: &[&str]) -> Running {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut command = on_ports(any, any, folder.path(), arguments);
     let mut process = command.spawn().unwrap();
@@ -75,7 +93,7 @@ pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
         process,
         log,
         client: client(folder.path()),
-        _folder: folder,
+        folder,
     }
 }
 
@@ -127,6 +145,11 @@ async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
 }
 
 impl Running {
+    /// The file of its policy.
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.folder.path().join(POLICY)
+    }
+
     /// Posts a body to `/mutate` or `/validate`.
     pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Response {
         self.post_as("application/json", path, body).await
