@@ -12,7 +12,7 @@ use std::time::Duration;
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::{Lookup, View};
-use harness::{ControlPlane, Needs, wait_until};
+use harness::{ControlPlane, Needs, until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
@@ -129,14 +129,13 @@ fn objects_of_every_kind_arrive() {
     plane
         .kubectl(&[&delete[..], &["-n", &namespace]].concat(), None)
         .success();
-    wait_until("the deletions", SOON, || {
+    until("the deletions", SOON, || {
         let left = names(&view, &namespace, "data");
         if left.contains("Deployment") || left.contains("Pod") {
             return Err(left);
         }
         Ok(())
-    })
-    .unwrap();
+    });
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn a_user_without_rights_learns_which_to_grant() {
         error.contains("Grant it the verbs get, list and watch on"),
         "{error}"
     );
-    wait_until("an answer about every resource", SOON, || {
+    until("an answer about every resource", SOON, || {
         let statuses = view.statuses();
         match statuses
             .iter()
@@ -162,8 +161,7 @@ fn a_user_without_rights_learns_which_to_grant() {
             Some(status) => Err(status.to_string()),
             None => Ok(()),
         }
-    })
-    .unwrap();
+    });
     view.look(|view| assert_eq!(view.claim("default", "data"), Lookup::NotSynced));
 }
 
@@ -215,10 +213,9 @@ fn a_claim_is_found_before_its_event_arrives() {
     let refused = plane.block_on(view.synced(Instant::now() + SOON));
     assert!(refused.is_err(), "nothing is heard of claims");
     // An API server hears of new rights by a watch of its own.
-    wait_until("the right to get claims", SOON, || match claim("data") {
+    until("the right to get claims", SOON, || match claim("data") {
         Lookup::Found(name) if name == "data" => Ok(()),
         other => Err(format!("{other:?}")),
-    })
-    .unwrap();
+    });
     assert_eq!(claim("other"), Lookup::Absent);
 }

@@ -19,7 +19,7 @@ use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
 use harness::programs::with_kubelets;
 use harness::shorthand::{Claim, Storage};
-use harness::{ControlPlane, Needs, NodeSpec, wait_until};
+use harness::{ControlPlane, Needs, NodeSpec, until, wait_until};
 use serde_json::{Value, json};
 
 const DRIVER: &str = "labelled.csi.example.com";
@@ -225,11 +225,10 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         running.map(name).collect()
     };
     create(plane, &namespace, &pods("a"));
-    wait_until("the first pods to run", WITHIN, || match running().len() {
+    until("the first pods to run", WITHIN, || match running().len() {
         count if count == pairs.len() => Ok(()),
         count => Err(format!("{count} do")),
-    })
-    .unwrap();
+    });
     create(plane, &namespace, &pods("b"));
     wait_until("the second pods to run or to be refused", WITHIN, || {
         let events = listed("events").into_iter();
@@ -312,7 +311,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         &[pod(2, &last, "a"), pod(3, &last, "b")],
     );
 
-    let seen = wait_until("the last pair to conflict", WITHIN, || {
+    let seen = until("the last pair to conflict", WITHIN, || {
         let events = plane.list(&namespace, "events")?;
         let conflicts = events.iter().filter(|it| {
             let reason = it["reason"].as_str().unwrap_or_default();
@@ -325,8 +324,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         } else {
             Err(format!("{} pairs do", seen.len()))
         }
-    })
-    .unwrap();
+    });
     let found = found_by_check(&driver);
     let expected: BTreeSet<String> = pairs_of(|pod| PODS[pod].2)
         .filter(|pair| !ONE_LABEL.contains(pair))

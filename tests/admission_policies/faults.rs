@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, wait_until};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, until, wait_until};
 use crate::{SOON, cluster, is_of, objects};
 
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
@@ -72,7 +72,7 @@ impl Faults {
 
     fn until_ready_says(&self, part: &str) {
         let url = format!("{}/readyz", self.guard.admin_url);
-        wait_until(part, SOON, || {
+        until(part, SOON, || {
             let text = self.plane.block_on(async {
                 let answer = self.plane.http().get(&url).send().await.unwrap();
                 answer.text().await.unwrap()
@@ -82,18 +82,16 @@ impl Faults {
             } else {
                 Err(format!("{text}\n{}", self.guard.program.log_tail()))
             }
-        })
-        .unwrap();
+        });
     }
 
     fn until_counted(&self, series: &str, count: u64) {
-        wait_until(series, SOON, || {
+        until(series, SOON, || {
             let seen = self.guard.count(&self.plane, series);
             (seen >= count)
                 .then_some(())
                 .ok_or_else(|| seen.to_string())
-        })
-        .unwrap();
+        });
     }
 
     fn facts(&self) -> Value {
@@ -105,12 +103,11 @@ impl Faults {
     }
 
     fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
-        wait_until(what, SOON, || {
+        until(what, SOON, || {
             let facts = self.facts();
             let log = || format!("{facts}\n{}", self.guard.program.log_tail());
             accept(&facts["claims"]).then_some(()).ok_or_else(log)
-        })
-        .unwrap();
+        });
     }
 
     /// What `audit` prints, its words apart by one space. A busy API server may not answer all
@@ -167,11 +164,10 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
         let arguments = ["create", "--dry-run=server", "-f", "-", "-n", namespace];
         world.plane.kubectl(&arguments, Some(&object))
     };
-    wait_until("a denial", SOON, || match create(1) {
+    until("a denial", SOON, || match create(1) {
         refused if refused.stderr.contains("rolling-update-overlap") => Ok(()),
         other => Err(format!("{other:?}")),
-    })
-    .unwrap();
+    });
     create(1_600).success();
 
     // Somebody switches a binding off.

@@ -24,7 +24,7 @@ use std::time::Duration;
 use axum::http::Request;
 use axum::http::request::Builder;
 use harness::shorthand::object;
-use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, wait_until};
+use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, until, wait_until};
 use objects::{Lot, draw};
 use serde_json::{Value, json};
 
@@ -107,19 +107,17 @@ impl World {
     }
 
     fn until_facts(&self, accept: impl Fn(&Value) -> bool) {
-        wait_until("the guard's facts", SOON, || match self.facts() {
+        until("the guard's facts", SOON, || match self.facts() {
             Some(object) if accept(&object["spec"]) => Ok(()),
             other => Err(format!("{other:?}\n{}", self.guard.program.log_tail())),
-        })
-        .unwrap();
+        });
         // The API server reads the facts from a watch of its own.
-        wait_until("the policies", SOON, || {
+        until("the policies", SOON, || {
             match self.policies_say(&objects::deployment(&json!({}), &["data"])) {
                 Some(_) => Ok(()),
                 None => Err("nothing is refused".to_owned()),
             }
-        })
-        .unwrap();
+        });
     }
 
     /// kubectl in the namespace.

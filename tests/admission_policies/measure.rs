@@ -84,12 +84,11 @@ fn create(plane: &ControlPlane, what: &str, object: &Value, namespaces: &[String
     plane.start_api_server_again().unwrap();
     let denied = objects::deployment(&json!({}), &["data-7"]);
     let shop = create_path("shop-0");
-    harness::wait_until("a denial", SOON, || match send(plane, &shop, &denied) {
+    harness::until("a denial", SOON, || match send(plane, &shop, &denied) {
         Ok(()) => Err("nothing is refused".to_owned()),
         Err(error) if error.to_string().contains("rolling-update") => Ok(()),
         Err(error) => Err(error.to_string()),
-    })
-    .unwrap();
+    });
     let mut times = Vec::new();
     let mut refused = 0;
     for namespace in namespaces.iter().cycle().take(REQUESTS) {
@@ -141,10 +140,9 @@ fn measure_the_latency_of_the_policies() {
     for (name, claims) in std::iter::once(("large".to_owned(), LARGE)).chain(shops) {
         namespace(&plane, &name);
         let path = format!("/apis/multi-attach-guard.dev/v1alpha1/namespaces/{name}/volumefacts");
-        harness::wait_until("the definition", SOON, || {
+        harness::until("the definition", SOON, || {
             send(&plane, &path, &facts(claims)).map_err(|error| error.to_string())
-        })
-        .unwrap();
+        });
     }
     let passes = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["data-7"]);
     let denied = objects::deployment(&json!({}), &["data-7"]);

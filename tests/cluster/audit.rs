@@ -3,23 +3,15 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::object;
 use crate::world::{World, err, out};
 use crate::{deployment, harness};
-
-const CLAIM: &str = "\
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: data}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
-";
 
 /// A namespace with a claim, and the Deployment `web` that uses it.
 fn audited(world: &World, name: &str, spec: &str) -> String {
     let namespace = world.plane.namespace(name);
-    world.plane.apply(&namespace, CLAIM);
+    let claim = object(json!({"kind": "PersistentVolumeClaim"}));
+    world.plane.apply(&namespace, &claim.to_string());
     let manifest = deployment("data", spec).replace("NAMESPACE", &namespace);
     world.plane.apply(&namespace, &manifest);
     namespace
@@ -191,22 +183,11 @@ fn who_rides_on_an_override_is_listed() {
     let namespace = audited(&world, "overrides", "replicas: 1");
     let annotate = |object: &str, until: &str| {
         let until = format!("multi-attach-guard.dev/until={until}");
-        world
-            .plane
-            .kubectl(
-                &[
-                    "-n",
-                    &namespace,
-                    "annotate",
-                    "--overwrite",
-                    object,
-                    "multi-attach-guard.dev/action=ignore",
-                    "multi-attach-guard.dev/reason=drained first",
-                    &until,
-                ],
-                None,
-            )
-            .success();
+        let action = "multi-attach-guard.dev/action=ignore";
+        let reason = "multi-attach-guard.dev/reason=drained first";
+        let annotate = ["annotate", "-n", &namespace, "--overwrite", object, action];
+        let annotate = [&annotate[..], &[reason, &until]].concat();
+        world.plane.kubectl(&annotate, None).success();
     };
     for (until, expected) in [("2999-01-01", 0), ("2000-01-01", 1)] {
         annotate("deployment/web", until);
@@ -254,13 +235,8 @@ fn one_namespace_is_audited_with_its_own_rights() {
         deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch,\
         horizontalpodautoscalers.autoscaling";
     kubectl(&["create", "role", "team", "--verb=get,list", resources]);
-    kubectl(&[
-        "create",
-        "rolebinding",
-        "team",
-        "--role=team",
-        "--user=developer",
-    ]);
+    let developer = ["--role=team", "--user=developer"];
+    kubectl(&[&["create", "rolebinding", "team"], &developer[..]].concat());
     let as_developer = ["-n", &namespace, "--as=developer"];
     let (seen, code) = report(&world, &as_developer);
     assert_eq!(code, 0, "{seen:#}");
@@ -307,9 +283,8 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let world = harness::or_skip!(World::new());
     let namespace = audited(&world, "stuck", "strategy: {type: Recreate}");
     let pod = |name: &str, node: &str| {
-        format!(
-            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{nodeName: {node}, containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v}}]}}], volumes: [{{name: v, persistentVolumeClaim: {{claimName: data}}}}]}}}}"
-        )
+        let on = json!({"nodeName": node});
+        object(json!({"kind": "Pod", "name": name, "uses": ["data"], "pod": on})).to_string()
     };
     let objects = [
         pod("first", "node-a"),
@@ -324,9 +299,9 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     world.plane.apply(&namespace, &objects.join("\n---\n"));
     let patch = |object: &str, patch: &str, status: bool| {
         let mut arguments = vec![
+            "patch",
             "-n",
             &namespace,
-            "patch",
             object,
             "--type=merge",
             "-p",
@@ -347,7 +322,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     );
     patch(
         "pod/first",
-        r#"{"status":{"phase":"Running","containerStatuses":[{"name":"c","image":"i","imageID":"","restartCount":0,"ready":true,"state":{"running":{"startedAt":null}}}]}}"#,
+        r#"{"status":{"phase":"Running","containerStatuses":[{"name":"main","image":"i","imageID":"","restartCount":0,"ready":true,"state":{"running":{"startedAt":null}}}]}}"#,
         true,
     );
 
@@ -367,12 +342,12 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         "{}",
         out(&table)
     );
-    let text = world.run(&["audit", "-n", &namespace, "-o", "wide"]);
+    let text = world.audit(&namespace, "wide");
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
     assert!(text.starts_with(&heading), "{text}");
     // It outlives the test: docs/site/build shows it.
-    let page = world.run(&["audit", "-n", &namespace, "-o", "html", "--exit-zero"]);
+    let page = world.audit(&namespace, "html --exit-zero");
     assert!(out(&page).contains("stuck now"), "{}", out(&page));
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/audit.html");
     std::fs::write(file, &page.stdout).unwrap();
@@ -396,35 +371,23 @@ fn reports_are_objects_that_an_api_server_takes() {
     let kubectl =
         |arguments: &[&str], input: Option<&str>| world.plane.kubectl(arguments, input).success();
     kubectl(&["apply", "--server-side", "-f", &definition], None);
-    kubectl(
-        &[
-            "wait",
-            "--for=condition=Established",
-            "crd/reports.openreports.io",
-        ],
-        None,
-    );
+    let established = [
+        "wait",
+        "--for=condition=Established",
+        "crd/reports.openreports.io",
+    ];
+    kubectl(&established, None);
     let namespace = audited(&world, "objects", "replicas: 2");
-    let audit = world.run(&[
-        "audit",
-        "-n",
-        &namespace,
-        "-o",
-        "openreports",
-        "--exit-zero",
-    ]);
+    let audit = world.audit(&namespace, "openreports --exit-zero");
     // Strict: a field that the definition lacks is an error.
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     kubectl(&apply, Some(out(&audit)));
-    let get = [
+    let report = [
+        "reports.openreports.io/multi-attach-guard",
         "-n",
         &namespace,
-        "get",
-        "reports.openreports.io/multi-attach-guard",
-        "-o",
-        "json",
     ];
-    let stored: Value = serde_json::from_str(&kubectl(&get, None).stdout).unwrap();
+    let stored = world.plane.get(&report);
     let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
     for field in ["source", "summary", "results", "configuration"] {
         assert_eq!(stored[field], sent["items"][0][field], "{field}");
@@ -447,11 +410,11 @@ fn reports_are_objects_that_an_api_server_takes() {
         assert!(output.status.success(), "{output:#?}");
     };
     run();
-    let again: Value = serde_json::from_str(&kubectl(&get, None).stdout).unwrap();
+    let again = world.plane.get(&report);
     assert_eq!(again["summary"], stored["summary"]);
     kubectl(&["-n", &namespace, "delete", "deployments", "--all"], None);
     run();
-    let left = world.plane.kubectl(&get, None);
+    let left = world.plane.kubectl(&[&["get"], &report[..]].concat(), None);
     assert!(left.stderr.contains("NotFound"), "{left:#?}");
     let wrong = out(&audit).replace("\"result\": \"fail\"", "\"result\": \"failed\"");
     let refused = world.plane.kubectl(&apply, Some(&wrong));

@@ -5,81 +5,46 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::harness::shorthand::{Claim, Storage, object};
 use crate::harness::{self, ControlPlane, Needs};
 
 /// What the cluster holds beside the objects that are judged.
-const CLUSTER: &str = "
-{apiVersion: v1, kind: Node, metadata: {name: node-a, labels: {kubernetes.io/hostname: node-a}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: node-b, labels: {kubernetes.io/hostname: node-b}}}
----
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: disk}
-provisioner: disk.csi.example.com
-parameters: {tier: fast, password: hunter2}
----
-{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: share}, provisioner: efs.csi.aws.com}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: disk.csi.example.com}, spec: {attachRequired: true}}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: efs.csi.aws.com}, spec: {attachRequired: false}}
----
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: cluster-bound}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  claimRef: {namespace: NAMESPACE, name: bound}
-  csi: {driver: disk.csi.example.com, volumeHandle: handle-of-the-volume}
-";
-
-const CLAIMS: &str = "
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: bound}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  volumeName: cluster-bound
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: alone}
-spec:
-  accessModes: [ReadWriteOncePod]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: shared}
-spec:
-  accessModes: [ReadWriteMany]
-  storageClassName: share
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: held}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
----
-{apiVersion: v1, kind: Secret, metadata: {name: hidden}, stringData: {key: value-of-the-secret}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: other}
-spec: {containers: [{name: c, image: image-of-a-pod}]}
-";
+fn cluster(namespace: &str) -> Vec<Value> {
+    let node = |name: &str| json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}});
+    let driver = |name: &str, attached: bool| json!({"kind": "CSIDriver", "name": name, "with": {"spec": {"attachRequired": attached}}});
+    let secret = json!({"tier": "fast", "password": "hunter2"});
+    let disk = json!({"provisioner": "disk.csi.example.com", "parameters": secret});
+    let claim = |name: &str, mode: &str, class: &str| {
+        let spec = json!({"accessModes": [mode], "storageClassName": class});
+        json!({"kind": "PersistentVolumeClaim", "name": name, "with": {"spec": spec}})
+    };
+    let hidden = json!({"stringData": {"key": "value-of-the-secret"}});
+    let others = [
+        node("node-a"),
+        node("node-b"),
+        json!({"kind": "StorageClass", "name": "disk", "with": disk}),
+        json!({"kind": "StorageClass", "name": "share", "with": {"provisioner": "efs.csi.aws.com"}}),
+        driver("disk.csi.example.com", true),
+        driver("efs.csi.aws.com", false),
+        claim("alone", "ReadWriteOncePod", "disk"),
+        claim("shared", "ReadWriteMany", "share"),
+        claim("held", "ReadWriteOnce", "disk"),
+        json!({"kind": "Secret", "name": "hidden", "with": hidden}),
+        json!({"kind": "Pod", "name": "other", "container": {"image": "image-of-a-pod"}}),
+    ];
+    let storage = Storage {
+        namespace,
+        class: "disk",
+        driver: "disk.csi.example.com",
+        volumes: "cluster-",
+        handles: "handle-of-the-volume-",
+    };
+    let bound = Claim::exclusive().bound("bound", &storage);
+    others.map(object).into_iter().chain(bound).collect()
+}
 
 /// A cluster with everything in it, and a folder to work in.
 pub(crate) struct World {
@@ -98,11 +63,8 @@ impl World {
         let plane = harness::require_control_plane(Needs::ApiServer)?;
         let namespace = NAMESPACE.get_or_init(|| {
             let namespace = plane.namespace("cluster");
-            let cluster = CLUSTER.replace("NAMESPACE", &namespace);
-            plane
-                .kubectl(&["apply", "-f", "-"], Some(&cluster))
-                .success();
-            plane.apply(&namespace, CLAIMS);
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": cluster(&namespace)});
+            plane.apply(&namespace, &list.to_string());
             namespace
         });
         let folder = tempfile::tempdir().unwrap();
@@ -115,6 +77,13 @@ impl World {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         run(self.folder.path(), self.plane.kubeconfig(), arguments)
+    }
+
+    /// An audit of a namespace in that format.
+    pub(crate) fn audit(&self, namespace: &str, format: &str) -> Output {
+        let format = format.split(' ');
+        let arguments = ["audit", "-n", namespace, "-o"].into_iter().chain(format);
+        self.run(&arguments.collect::<Vec<_>>())
     }
 
     pub(crate) fn check(&self, arguments: &[&str]) -> Value {

@@ -64,15 +64,15 @@ pub(crate) fn what_lives(stage: &Stage) {
     // Its pods may be on several nodes, and each update starts beside one of them.
     let set =
         json!({"spec": {"replicas": 2, "serviceName": "web", "podManagementPolicy": "Parallel"}});
-    let set = workload("apps/v1", "StatefulSet", "web", &set);
+    let set = workload("StatefulSet", "web", &set);
     repair(stage, &[set], &[("StatefulSet web", false)]);
     // The template of a Job cannot be changed.
     let job = json!({"spec": {"parallelism": 2, "completions": 2}});
-    let job = workload("batch/v1", "Job", "web", &job);
+    let job = workload("Job", "web", &job);
     repair(stage, &[job], &[("Job web", false)]);
-    let set = workload("apps/v1", "ReplicaSet", "web", &replicas(2));
+    let set = workload("ReplicaSet", "web", &replicas(2));
     repair(stage, &[set], &[("ReplicaSet web", true)]);
-    let set = workload("apps/v1", "DaemonSet", "web", &json!({}));
+    let set = workload("DaemonSet", "web", &json!({}));
     repair(stage, &[set], &[("DaemonSet web", false)]);
     repair(
         stage,

@@ -8,65 +8,28 @@ use serde_json::{Value, json};
 use crate::rollouts::roll_out;
 use crate::stage::{self, Stage, apart, autoscaler, deployment, merged, workload};
 
-/// The kinds of Argo CD, Flux, KEDA and Argo Rollouts, with their plurals and versions.
-const KINDS: [(&str, &str, &str, &str); 5] = [
-    ("argoproj.io", "v1alpha1", "Application", "applications"),
-    ("argoproj.io", "v1alpha1", "Rollout", "rollouts"),
-    (
-        "kustomize.toolkit.fluxcd.io",
-        "v1",
-        "Kustomization",
-        "kustomizations",
-    ),
-    (
-        "helm.toolkit.fluxcd.io",
-        "v2",
-        "HelmRelease",
-        "helmreleases",
-    ),
-    ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
+/// The kinds of Argo CD, Flux, KEDA and Argo Rollouts, with their groups and versions.
+const KINDS: [(&str, &str, &str); 5] = [
+    ("argoproj.io", "v1alpha1", "Application"),
+    ("argoproj.io", "v1alpha1", "Rollout"),
+    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
+    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease"),
+    ("keda.sh", "v1alpha1", "ScaledObject"),
 ];
 
 /// States define the same kinds.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A kind of somebody else; the API server need not know more of it.
-pub(crate) fn define(
-    stage: &Stage,
-    kind: &str,
-    plural: &str,
-    group: &str,
-    version: &str,
-    scope: &str,
-) {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let scale =
-        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    stage.apply(
-        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "annotations":
-            {"api-approved.kubernetes.io": "unapproved, for a test"}},
-        "spec": {"group": group, "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": version, "served": true, "storage": true,
-                "subresources": {"status": {}, "scale": scale},
-                "schema": {"openAPIV3Schema": {"type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true}}}]}}),
-    );
-    let name = format!("crd/{plural}.{group}");
-    let established = "--for=condition=Established";
-    stage.kubectl(&["wait", established, &name, "--timeout=120s"]);
-    drop(turn);
-}
-
 /// An object of such a kind, called `web`.
 fn make(stage: &Stage, kind: &str) -> Value {
-    let (group, version, _, plural) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
-    define(stage, kind, plural, group, version, "Namespaced");
+    let (group, version, _) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    stage.world.plane.define(group, version, kind);
+    drop(turn);
     let object = json!({"apiVersion": format!("{group}/{version}"), "kind": kind,
         "metadata": {"name": "web"}, "spec": {"replicas": 1}});
     stage.apply(&object);
-    let name = format!("{plural}.{group}/web");
+    let name = format!("{}s.{group}/web", kind.to_lowercase());
     let uid = stage.kubectl(&["get", &name, "-o", "jsonpath={.metadata.uid}"]);
     json!({"metadata": {"ownerReferences": [{"apiVersion": object["apiVersion"], "kind": kind,
         "name": "web", "uid": uid, "controller": true}]}})
@@ -169,12 +132,7 @@ pub(crate) fn by_keda(stage: &Stage) {
 pub(crate) fn by_argo_rollouts(stage: &Stage) {
     let owner = make(stage, "Rollout");
     let set = |name: &str| {
-        let mut set = workload(
-            "apps/v1",
-            "ReplicaSet",
-            name,
-            &json!({"spec": {"replicas": 1}}),
-        );
+        let mut set = workload("ReplicaSet", name, &json!({"spec": {"replicas": 1}}));
         set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("app:{name}"));
         merged(set, &owner)
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::documents;
-use crate::harness::wait_until;
+use crate::harness::{until, wait_until};
 use crate::printed::between_backticks;
 use crate::rollouts::{image, roll_again};
 use crate::stage::{PATIENCE, Setting, Stage, deployment};
@@ -128,22 +128,20 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
 }
 
 fn until_passes(stage: &Stage, change: &[&str]) {
-    wait_until("the guard to let it pass", PATIENCE, || {
+    until("the guard to let it pass", PATIENCE, || {
         stage.user(change, None).done()
-    })
-    .unwrap();
+    });
 }
 
 /// The namespace's guard refuses the change no more, and says why it should have.
 pub(crate) fn until_warned(stage: &Stage) {
     let dry: Vec<&str> = [&CHANGE[..], &["--dry-run=server"]].concat();
-    wait_until("the guard to warn", PATIENCE, || {
+    until("the guard to warn", PATIENCE, || {
         let output = stage.user(&dry, None);
         let warned =
             output.status == 0 && output.stderr.contains("Warning: rolling-update-overlap");
         warned.then_some(()).ok_or_else(|| format!("{output:#?}"))
-    })
-    .unwrap();
+    });
     stage.end("the change passes with a warning");
 }
 

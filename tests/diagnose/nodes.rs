@@ -67,7 +67,7 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
     stage.world.nodes.die(&node);
     stage.until("node-lost");
     stage.kubectl(&["delete", "node", &node]);
-    let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
+    let case = harness::until("the node to be gone", stage::PATIENCE, || {
         let case = stage.until("node-lost");
         let nodes = case["nodes"].as_array().unwrap();
         let is_gone = |it: &Value| it["name"] == *node && it["health"] == "gone";
@@ -76,8 +76,7 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
         } else {
             Err(format!("{case:#}"))
         }
-    })
-    .unwrap();
+    });
     stage::says(&case, "there is no such Node any more");
     assert!(
         stage::ways_out(&case)
@@ -129,15 +128,14 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     stage.until("driver-error");
     stage.end("the driver says why it cannot detach the volume");
     stage.kubectl(&["delete", "node", &node]);
-    let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
+    let case = harness::until("the node to be gone", stage::PATIENCE, || {
         let case = stage.until("driver-error");
         if case.to_string().contains("finalizers") {
             Ok(case)
         } else {
             Err(format!("{case:#}"))
         }
-    })
-    .unwrap();
+    });
     stage.run(&stage::in_texts(&case, "finalizers"));
     stage.leads_out(&case);
     nodes.allow_detach(&stage.volume);

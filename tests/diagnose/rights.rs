@@ -67,20 +67,10 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
     roll_out(stage, 2);
     stage.until("rollout-overlap");
     // The Event is what is left to those who see no volume and no node.
-    stage.kubectl(&[
-        "create",
-        "role",
-        "reader",
-        "--verb=get,list",
-        "--resource=pods,persistentvolumeclaims,events,deployments.apps",
-    ]);
-    stage.kubectl(&[
-        "create",
-        "rolebinding",
-        "reader",
-        "--role=reader",
-        "--user=developer",
-    ]);
+    let resources = "--resource=pods,persistentvolumeclaims,events,deployments.apps";
+    stage.kubectl(&["create", "role", "reader", "--verb=get,list", resources]);
+    let developer = ["--role=reader", "--user=developer"];
+    stage.kubectl(&[&["create", "rolebinding", "reader"], &developer[..]].concat());
     let (status, output) = stage.until_reported_to("developer", "rollout-overlap");
     assert_eq!(status, 1, "{output}");
     let undo = output

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::documents;
-use crate::harness::{Output, wait_until};
+use crate::harness::{Output, until};
 use crate::rollouts::{roll_out, set_image};
 use crate::stage::{self, PATIENCE, Stage, apart, deployment, merged, stateful_set, workload};
 
@@ -31,13 +31,12 @@ fn goes_back(stage: &Stage, object: &Value) {
         "-o",
         "jsonpath={.items[*].spec.containers[0].image}",
     ];
-    wait_until("both revisions to have a pod", PATIENCE, || {
+    until("both revisions to have a pod", PATIENCE, || {
         let images = stage.kubectl(&waiting);
         let both = images.contains("app:1") && images.contains("app:2");
         both.then_some(()).ok_or(images)
-    })
-    .unwrap();
-    wait_until("the guard to refuse another template", PATIENCE, || {
+    });
+    until("the guard to refuse another template", PATIENCE, || {
         let output = stage.user(
             &["set", "image", &target, &image(3), "--dry-run=server"],
             None,
@@ -46,15 +45,13 @@ fn goes_back(stage: &Stage, object: &Value) {
             .stderr
             .contains("multi-attach-guard rules replicas-share-volume");
         refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
-    })
-    .unwrap();
+    });
     let output = stage.user(&["rollout", "undo", &target], None);
     assert!(is_known(&output), "{output:#?}");
-    wait_until("no pod of the second revision", PATIENCE, || {
+    until("no pod of the second revision", PATIENCE, || {
         let images = stage.kubectl(&waiting);
         (!images.contains("app:2")).then_some(()).ok_or(images)
-    })
-    .unwrap();
+    });
 }
 
 /// Pod 0 gets the volume: the controller replaces the pod with the highest number first, and
@@ -69,7 +66,7 @@ pub(crate) fn of_a_stateful_set(stage: &Stage) {
 }
 
 pub(crate) fn of_a_daemon_set(stage: &Stage) {
-    goes_back(stage, &workload("apps/v1", "DaemonSet", "web", &json!({})));
+    goes_back(stage, &workload("DaemonSet", "web", &json!({})));
 }
 
 /// Two Deployments on one claim, whose new pods wait for each other's old one.
@@ -94,15 +91,14 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
 
 /// With nothing but the line of an Event, `diagnose` says where to look.
 fn look_where_the_line_says(stage: &Stage) {
-    let waiting = wait_until("the Event", PATIENCE, || {
+    let waiting = until("the Event", PATIENCE, || {
         let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
         if waiting["message"].is_string() {
             Ok(waiting)
         } else {
             Err(waiting.to_string())
         }
-    })
-    .unwrap();
+    });
     let [line, pod] = ["message", "pod"].map(|field| waiting[field].as_str().unwrap());
     let mut lines = documents::explained_lines();
     lines.push(line.to_owned());

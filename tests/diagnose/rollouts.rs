@@ -35,11 +35,10 @@ fn until_waits(stage: &Stage, revision: usize) {
         "-o",
         path,
     ];
-    harness::wait_until("the next revision to wait", stage::PATIENCE, || {
+    harness::until("the next revision to wait", stage::PATIENCE, || {
         let images = stage.kubectl(&pending);
         (images == image).then_some(()).ok_or(images)
-    })
-    .unwrap();
+    });
 }
 
 /// What the Deployment asks for.
@@ -93,7 +92,7 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
-    let case = harness::wait_until("the words of the scheduler", stage::PATIENCE, || {
+    let case = harness::until("the words of the scheduler", stage::PATIENCE, || {
         let case = stage.until("rollout-overlap");
         let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
         if message.contains("ReadWriteOncePod") {
@@ -101,8 +100,7 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
         } else {
             Err(format!("{case:#}"))
         }
-    })
-    .unwrap();
+    });
     assert!(case["waiting"][0]["node"].is_null(), "{case:#}");
     // What the words of the error lead to, and then the strategy.
     let undo = documents::printed("runbook", |it| it.ends_with("rollout undo deployment/NAME"));

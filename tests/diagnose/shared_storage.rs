@@ -119,7 +119,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     furnish(stage);
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     stage.starts(&deployment("web", &recreate));
-    let job = workload("batch/v1", "Job", "backup", &json!({}));
+    let job = workload("Job", "backup", &json!({}));
     let template = &job["spec"]["template"];
     let never = json!({"schedule": "0 0 30 2 *",
         "jobTemplate": {"spec": {"backoffLimit": 0, "template": template}}});
@@ -189,9 +189,9 @@ pub(crate) fn there_and_back(stage: &Stage) {
 /// Kinds whose pods are stopped and started in other ways than a Deployment's.
 pub(crate) fn of_sets(stage: &Stage) {
     let here = on(&stage.nodes[0]);
-    let set = workload("apps/v1", "DaemonSet", "web", &here);
+    let set = workload("DaemonSet", "web", &here);
     let one = json!({"spec": {"replicas": 1}});
-    let bare = workload("apps/v1", "ReplicaSet", "web", &one);
+    let bare = workload("ReplicaSet", "web", &one);
     for object in [stateful_set(), set, bare] {
         furnish(stage);
         stage.starts(&object);

@@ -9,14 +9,9 @@ pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
     let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
     let kinds = [
         merged(deployment("web", &recreate), &apart()),
-        workload("apps/v1", "DaemonSet", "web", &json!({})),
+        workload("DaemonSet", "web", &json!({})),
         merged(
-            workload(
-                "batch/v1",
-                "Job",
-                "web",
-                &json!({"spec": {"parallelism": 2}}),
-            ),
+            workload("Job", "web", &json!({"spec": {"parallelism": 2}})),
             &apart(),
         ),
     ];
@@ -35,10 +30,7 @@ pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
 /// As long as pod 0 waits, the controller gives up none of the others.
 pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     let two = json!({"spec": {"replicas": 2, "serviceName": "web"}});
-    stage.apply(&merged(
-        workload("apps/v1", "StatefulSet", "web", &two),
-        &apart(),
-    ));
+    stage.apply(&merged(workload("StatefulSet", "web", &two), &apart()));
     stage.until("too-many-replicas");
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
@@ -46,15 +38,14 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     let running = "--for=jsonpath={.status.phase}=Running";
     stage.kubectl(&["wait", running, "--timeout=120s", "pod/web-1"]);
     stage.uncordon();
-    let case = harness::wait_until("web-0 to wait", stage::PATIENCE, || {
+    let case = harness::until("web-0 to wait", stage::PATIENCE, || {
         let case = stage.until("too-many-replicas");
         if case["waiting"][0]["pod"] == "web-0" {
             Ok(case)
         } else {
             Err(format!("{case:#}"))
         }
-    })
-    .unwrap();
+    });
     stage.leads_out(&case);
     stage.until_runs("web");
     let pods = stage.kubectl(&["get", "pods", "-o", "name"]);
@@ -123,8 +114,8 @@ pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let one = json!({"spec": {"replicas": 1, "serviceName": "backup"}});
-    let set = workload("apps/v1", "StatefulSet", "backup", &one);
-    let job = workload("batch/v1", "Job", "backup", &json!({}));
+    let set = workload("StatefulSet", "backup", &one);
+    let job = workload("Job", "backup", &json!({}));
     let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"},
         "spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid",
             "jobTemplate": {"spec": job["spec"]}}});

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, wait_until};
+use crate::harness::shorthand::{Claim, Storage, object};
+use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, until, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
@@ -129,28 +130,23 @@ impl Stage {
     }
 
     fn furnish(&self, access: &str) {
-        let shared = json!({
-            "accessModes": [access],
-            "storageClassName": "by-hand",
-        });
-        let size = json!({"storage": "1Gi"});
-        let volume = merged(
-            json!({"apiVersion": "v1", "kind": "PersistentVolume",
-            "metadata": {"name": self.volume},
-            "spec": {
-                "capacity": size,
-                "claimRef": {"namespace": self.namespace, "name": "data"},
-                "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": self.volume},
-            }}),
-            &json!({"spec": shared}),
-        );
-        let claim = merged(
-            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "metadata": {"name": "data"},
-                "spec": {"resources": {"requests": size}}}),
-            &json!({"spec": shared}),
-        );
-        self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}));
+        let modes = vec![access.to_owned()];
+        let claim = Claim {
+            volume: Some(modes.clone()),
+            modes,
+            ..Claim::default()
+        };
+        let prefix = format!("{}-", self.namespace);
+        let storage = Storage {
+            namespace: &self.namespace,
+            class: "by-hand",
+            driver: ATTACHING_DRIVER,
+            volumes: &prefix,
+            handles: &prefix,
+        };
+        for object in claim.bound("data", &storage) {
+            self.apply(&object);
+        }
         let bound = "--for=jsonpath={.status.phase}=Bound";
         self.kubectl(&["wait", bound, "--timeout=120s", "pvc/data"]);
     }
@@ -329,13 +325,12 @@ impl Stage {
 
     /// Waits until `diagnose` says that nothing waits.
     pub(crate) fn until_nothing_waits(&self) {
-        wait_until("nothing to wait any more", PATIENCE, || {
+        until("nothing to wait any more", PATIENCE, || {
             match self.diagnose(&[]) {
                 (0, _) => Ok(()),
                 (_, output) => Err(output),
             }
-        })
-        .unwrap();
+        });
         self.end("nothing waits");
     }
 
@@ -470,46 +465,34 @@ pub(crate) fn in_texts(case: &Value, words: &str) -> String {
 /// A Deployment whose pod uses claim `data`, with `further` merged in.
 pub(crate) fn deployment(name: &str, further: &Value) -> Value {
     let one = json!({"spec": {"replicas": 1, "progressDeadlineSeconds": 60}});
-    merged(workload("apps/v1", "Deployment", name, &one), further)
+    merged(workload("Deployment", name, &one), further)
 }
 
 /// A StatefulSet with one pod, which uses claim `data`.
 pub(crate) fn stateful_set() -> Value {
     let one = json!({"spec": {"replicas": 1, "serviceName": "web"}});
-    workload("apps/v1", "StatefulSet", "web", &one)
+    workload("StatefulSet", "web", &one)
 }
 
 /// A workload whose pods use claim `data`, go to the nodes of its namespace only, and
 /// leave them soon when they are lost.
-pub(crate) fn workload(api_version: &str, kind: &str, name: &str, further: &Value) -> Value {
+pub(crate) fn workload(kind: &str, name: &str, further: &Value) -> Value {
     let leaves = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
             "effect": "NoExecute", "tolerationSeconds": 2})
     };
-    let mut object = json!({
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"template": {
-            "metadata": {"labels": {"app": name}},
-            "spec": {
-                "terminationGracePeriodSeconds": 2,
-                "tolerations": [
-                    {"key": "stage", "value": "{namespace}", "effect": "NoSchedule"},
-                    leaves("not-ready"),
-                    leaves("unreachable"),
-                ],
-                "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-            },
-        }},
+    let pod = json!({
+        "terminationGracePeriodSeconds": 2,
+        "tolerations": [
+            {"key": "stage", "value": "{namespace}", "effect": "NoSchedule"},
+            leaves("not-ready"),
+            leaves("unreachable"),
+        ],
     });
-    if kind == "Job" {
-        object["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
-    } else {
-        object["spec"]["selector"] = json!({"matchLabels": {"app": name}});
-    }
-    merged(object, further)
+    object(json!({
+        "kind": kind, "name": name, "uses": ["data"],
+        "container": {"name": "app"}, "pod": pod, "with": further,
+    }))
 }
 
 /// Pods go where those of `web` are.
@@ -538,17 +521,14 @@ pub(crate) fn on(node: &str) -> Value {
 
 /// A claim of that class.
 pub(crate) fn claim(name: &str, class: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
-            "resources": {"requests": {"storage": "1Gi"}}}})
+    let class = json!({"spec": {"storageClassName": class}});
+    object(json!({"kind": "PersistentVolumeClaim", "name": name, "with": class}))
 }
 
 /// An autoscaler of `web`.
 pub(crate) fn autoscaler(fewest: u32) -> Value {
-    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
-        "spec": {"minReplicas": fewest, "maxReplicas": 3,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}})
+    let bounds = json!({"spec": {"minReplicas": fewest, "maxReplicas": 3}});
+    object(json!({"kind": "HorizontalPodAutoscaler", "with": bounds}))
 }
 
 /// The object with another one merged in.

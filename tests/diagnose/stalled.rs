@@ -86,7 +86,7 @@ pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     ]}}}});
     let hog = merged(deployment("hog", &on(&node)), &all_of_it);
     stage.starts(&hog);
-    let mut job = stage::workload("batch/v1", "Job", "dump", &beside_web());
+    let mut job = stage::workload("Job", "dump", &beside_web());
     job["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1"}});
     stage.apply(&job);

@@ -29,7 +29,7 @@ fn volume(stage: &Stage, name: &str, class: &str, handle: &str) {
 
 /// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
 pub(crate) fn a_job_beside_a_pod_on_a_cordoned_node(stage: &Stage) {
-    let job = workload("batch/v1", "Job", "dump", &beside_web());
+    let job = workload("Job", "dump", &beside_web());
     stage.apply(&deployment("web", &json!({})));
     for way in 0..2 {
         stage.until_runs("web");
@@ -77,13 +77,12 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     let pod = format!("pod/{}", case["waiting"][0]["pod"].as_str().unwrap());
     let whole = format!("{}/media", stage.namespace);
     for name in ["pvc/media", &pod, "deploy/web", &whole] {
-        crate::harness::wait_until("the same answer", stage::PATIENCE, || {
+        crate::harness::until("the same answer", stage::PATIENCE, || {
             let (status, output) = stage.diagnose(&[name]);
             let same = status == 1 && output.contains("(unbound-claim)");
             same.then_some(())
                 .ok_or_else(|| format!("{name}: {output}"))
-        })
-        .unwrap();
+        });
     }
     stage.look(&stage::commands(&case, "check")[0]);
     // As advised: without a volume, the claim holds no data.
@@ -95,11 +94,10 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
         "by-hand",
         &format!("{}-media", stage.namespace),
     );
-    crate::harness::wait_until("the claim to be gone", stage::PATIENCE, || {
+    crate::harness::until("the claim to be gone", stage::PATIENCE, || {
         let left = stage.kubectl(&["get", "pvc/media", "--ignore-not-found", "-o", "name"]);
         if left.is_empty() { Ok(()) } else { Err(left) }
-    })
-    .unwrap();
+    });
     claim(stage, "media", "by-hand");
     stage.until_nothing_waits();
     stage.until_runs("web");

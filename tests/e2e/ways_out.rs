@@ -214,11 +214,7 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     let lent = Lent::new(plane);
     let plane = lent.0;
     let world = World::new(plane);
-    let role = plane.kubectl(
-        &["get", "clusterrole", "multi-attach-guard", "-o", "json"],
-        None,
-    );
-    let mut role: Value = serde_json::from_str(&role.success().stdout).unwrap();
+    let mut role = plane.get(&["clusterrole", "multi-attach-guard"]);
     let revisions = [json!("replicasets"), json!("controllerrevisions")];
     for rule in role["rules"].as_array_mut().unwrap() {
         let resources = rule["resources"].as_array_mut().unwrap();
@@ -242,13 +238,7 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     ] {
         let stage = Stage::new(&world, &object)?;
         let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
-        let image = [
-            "set",
-            "image",
-            &target,
-            "main=example.com/app:2",
-            "--dry-run=server",
-        ];
+        let image = ["set", "image", &target, SET_IMAGE[3], "--dry-run=server"];
         wait_until("the guard to say what it lacks", WITHIN, || {
             let output = stage.kubectl(&image);
             let reported = output.status == 0

@@ -185,9 +185,7 @@ fn asking_forever(
 
 /// The Deployment `kept` of a namespace.
 fn stored(world: &World, namespace: &str) -> Value {
-    let get = ["get", "deployment", "kept", "-n", namespace, "-o=json"];
-    let stored = world.plane.kubectl(&get, None).success().stdout;
-    serde_json::from_str(&stored).unwrap()
+    world.plane.get(&["deployment", "kept", "-n", namespace])
 }
 
 async fn make_replica_sets(

@@ -128,6 +128,52 @@ impl ControlPlane {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// What `kubectl get` reads with these arguments; asserts that it succeeds.
+    #[track_caller]
+    pub(crate) fn get(&self, arguments: &[&str]) -> Value {
+        let get = [&["get", "-o=json"], arguments].concat();
+        serde_json::from_str(&self.kubectl(&get, None).success().stdout).unwrap()
+    }
+
+    /// Makes a kind known, with any fields, replicas and a status. Its plural is the usual one.
+    pub(crate) fn define(&self, group: &str, version: &str, kind: &str) {
+        let singular = kind.to_lowercase();
+        let plural = format!("{singular}s");
+        let name = format!("{plural}.{group}");
+        let replicas =
+            json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": name, "annotations":
+                {"api-approved.kubernetes.io": "unapproved, for a test"}},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural, "singular": singular},
+                "versions": [{
+                    "name": version,
+                    "served": true,
+                    "storage": true,
+                    "subresources": {"status": {}, "scale": replicas},
+                    "schema": {"openAPIV3Schema":
+                        {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        });
+        let definition = definition.to_string();
+        self.kubectl(&["apply", "-f", "-"], Some(&definition))
+            .success();
+        let crd = format!("crd/{name}");
+        let established = [
+            "wait",
+            "--for=condition=Established",
+            &crd,
+            "--timeout=120s",
+        ];
+        self.kubectl(&established, None).success();
+    }
+
     /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
     /// `stdin` on its standard input (`-f -`); again, where a busy API server did not answer.
     /// A `--timeout` is longer on a slow machine.

@@ -191,6 +191,20 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
+/// The same as [`wait_until`] where nothing else can be done.
+///
+/// # Panics
+///
+/// With that sentence.
+#[track_caller]
+pub(crate) fn until<T>(
+    what: &str,
+    within: Duration,
+    question: impl FnMut() -> Result<T, String>,
+) -> T {
+    wait_until(what, within, question).unwrap_or_else(|reason| panic!("{reason}"))
+}
+
 /// Asks `question` again and again until it has an answer or `within` has passed, which is
 /// longer on a slow machine (see [`machine`]).
 ///

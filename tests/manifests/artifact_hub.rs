@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::process::Program;
-use crate::harness::{self, Needs, wait_until};
+use crate::harness::{self, Needs, until};
 use crate::rendered::{documents, helm, printed};
 use crate::repository;
 
@@ -115,13 +115,12 @@ fn a_registry_keeps_the_chart_as_it_is() {
         None,
     )
     .unwrap();
-    let address = wait_until("the registry's address", Duration::from_secs(60), || {
+    let address = until("the registry's address", Duration::from_secs(60), || {
         let log = registry.log();
         let (_, address) = log.split_once("listening on ").ok_or(log.clone())?;
         let end = address.find(|it: char| !it.is_ascii_digit() && it != '.' && it != ':');
         Ok(address[..end.ok_or(log.clone())?].to_owned())
-    })
-    .unwrap();
+    });
 
     let version = env!("CARGO_PKG_VERSION");
     let package = folder

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{FakeNodes, Output, sum, wait_until};
+use crate::harness::{FakeNodes, sum, until, wait_until};
 use crate::installed::{DEADLINE, account};
 use crate::requests::{Snapshot, counts, workload};
 
@@ -74,12 +74,6 @@ fn fencing<'a>(node: &'a str, attachment: &'a str) -> [Vec<&'a str>; 3] {
     ]
 }
 
-fn read(cluster: &Snapshot, arguments: &[&str]) -> Value {
-    let arguments = [&["get", "-o=json"], arguments].concat();
-    let Output { stdout, .. } = cluster.run(&arguments, None).success();
-    serde_json::from_str(&stdout).unwrap()
-}
-
 /// A pod that leaves a dead node soon, once it runs and its node says what it holds: the
 /// names of the node and of the VolumeAttachment.
 fn settled(cluster: &Snapshot) -> (String, String) {
@@ -96,7 +90,7 @@ fn settled(cluster: &Snapshot) -> (String, String) {
         .success();
     cluster.until_rolled_out("held");
     wait_until("the node to say what it holds", DEADLINE, || {
-        let attachments = read(cluster, &["volumeattachments"]);
+        let attachments = cluster.plane.get(&["volumeattachments"]);
         let held = attachments["items"].as_array().unwrap().iter().find(|it| {
             it.pointer("/spec/source/persistentVolumeName")
                 == Some(&json!(format!("{}-two", cluster.namespace)))
@@ -105,7 +99,7 @@ fn settled(cluster: &Snapshot) -> (String, String) {
         let held = held.ok_or_else(|| attachments.to_string())?;
         let text = |pointer: &str| held.pointer(pointer).unwrap().as_str().unwrap().to_owned();
         let node = text("/spec/nodeName");
-        let object = read(cluster, &["node", &node]);
+        let object = cluster.plane.get(&["node", &node]);
         match object.pointer("/status/volumesAttached") {
             Some(_) => Ok((node, text("/metadata/name"))),
             None => Err(object["status"].to_string()),
@@ -117,18 +111,17 @@ fn settled(cluster: &Snapshot) -> (String, String) {
 /// Heartbeats, labels and other taints, and what the attach-detach controller does.
 fn daily_life_asks_nothing(cluster: &Snapshot, node: &str, attachment: &str) {
     let renewed = || {
-        let lease = read(cluster, &["lease", node, "-n=kube-node-lease"]);
+        let lease = cluster.plane.get(&["lease", node, "-n=kube-node-lease"]);
         lease["spec"]["renewTime"].to_string()
     };
     let asked = cluster.asked(|| {
         let run = |arguments: &[&str]| drop(cluster.run(arguments, None).success());
         let mut last = renewed();
         for _ in 0..2 {
-            wait_until("a heartbeat", DEADLINE, || {
+            until("a heartbeat", DEADLINE, || {
                 let now = renewed();
                 (now != last).then_some(()).ok_or_else(|| now.clone())
-            })
-            .unwrap();
+            });
             last = renewed();
         }
         run(&["label", "node", node, "rack=7"]);
@@ -186,37 +179,36 @@ fn without_the_right_nothing_is_refused(cluster: &Snapshot, node: &str) {
     cluster.run(&delete, None).success();
     let taint = ["taint", "node", node, TAINT, "--dry-run=server"];
     // The API server learns of rights through a cache.
-    let warning = wait_until("the right to be gone", DEADLINE, || {
+    let warning = until("the right to be gone", DEADLINE, || {
         let said = cluster.run(&taint, None);
         match said.status {
             0 => Ok(said.stderr),
             _ => Err(said.stderr),
         }
-    })
-    .unwrap();
+    });
     assert!(warning.contains("Warning: fencing-live-node"), "{warning}");
     assert!(warning.contains("Lease kube-node-lease/"), "{warning}");
     account(&cluster.plane);
-    wait_until("the right to be back", DEADLINE, || {
+    until("the right to be back", DEADLINE, || {
         let said = cluster.run(&taint, None);
         (said.status != 0).then_some(()).ok_or(said.stderr)
-    })
-    .unwrap();
+    });
 }
 
 /// Until the control plane knows that the node is dead, and its pod is to go.
 fn dead(cluster: &Snapshot, nodes: &FakeNodes<'_>, node: &str) {
     nodes.die(node);
-    wait_until("the node to be missed", DEATH, || {
-        let object = read(cluster, &["node", node]);
+    until("the node to be missed", DEATH, || {
+        let object = cluster.plane.get(&["node", node]);
         let conditions = object["status"]["conditions"].as_array().unwrap();
         let ready = conditions.iter().find(|it| it["type"] == "Ready").unwrap();
-        let pods = read(cluster, &["pods", "-l=app=held"]);
+        let pods = cluster
+            .plane
+            .get(&["pods", "-l=app=held", "-n", &cluster.namespace]);
         let pods = pods["items"].as_array().unwrap();
         let leaving = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
         (ready["status"] == "Unknown" && pods.iter().any(leaving))
             .then_some(())
             .ok_or_else(|| ready.to_string())
-    })
-    .unwrap();
+    });
 }

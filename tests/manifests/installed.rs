@@ -97,7 +97,7 @@ pub(crate) fn register_changed(
 /// Waits until both webhooks answer the API server.
 pub(crate) fn until_asked(plane: &ControlPlane) {
     // The API server learns of webhooks through a cache.
-    harness::wait_until("the webhooks to be asked", DEADLINE, || {
+    harness::until("the webhooks to be asked", DEADLINE, || {
         let said = smoke_test(plane);
         // The mutating one removes the leftover, the validating one misses the claim.
         let both = said.stderr.contains("leftover-rolling-update")
@@ -105,8 +105,7 @@ pub(crate) fn until_asked(plane: &ControlPlane) {
         (both && said.status == 0)
             .then_some(())
             .ok_or_else(|| format!("{said:#?}"))
-    })
-    .unwrap();
+    });
 }
 
 /// What the install page has everybody try.
@@ -158,9 +157,7 @@ fn rights_are_those_the_view_needs() {
     let rules: Vec<Value> = ["multi-attach-guard", "multi-attach-guard-bare-pods"]
         .into_iter()
         .flat_map(|name| {
-            let get = ["get", "clusterrole", name, "-o=json"];
-            let role = plane.kubectl(&get, None).success().stdout;
-            let role: Value = serde_json::from_str(&role).unwrap();
+            let role = plane.get(&["clusterrole", name]);
             role["rules"].as_array().unwrap().clone()
         })
         .collect();
@@ -199,38 +196,8 @@ fn rights_are_those_the_view_needs() {
 /// Makes the kinds of others known.
 pub(crate) fn define(plane: &ControlPlane) {
     for (group, version, kind) in DEFINITIONS {
-        define_kind(plane, group, version, kind);
+        plane.define(group, version, kind);
     }
-}
-
-/// Makes a kind known, with any fields.
-pub(crate) fn define_kind(plane: &ControlPlane, group: &str, version: &str, kind: &str) {
-    let singular = kind.to_lowercase();
-    let name = format!("{singular}s.{group}");
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": name},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
-            "versions": [{
-                "name": version,
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": schema},
-            }],
-        },
-    });
-    let apply = ["apply", "-f", "-"];
-    plane
-        .kubectl(&apply, Some(&definition.to_string()))
-        .success();
-    let crd = format!("crd/{name}");
-    let established = ["wait", "--for=condition=Established", &crd, "--timeout=60s"];
-    plane.kubectl(&established, None).success();
 }
 
 /// A control plane of its own: what is installed here is for the whole cluster.
@@ -272,9 +239,8 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     assert!(notes.contains("examples/smoke-test.yaml"), "{notes}");
     run_for_once(&plane);
     run(&["upgrade", name, chart, "--set=failurePolicy=Fail"]);
-    let get = ["get", "validatingwebhookconfiguration", name, "-o=json"];
-    let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
-    assert_eq!(stored["webhooks"][0]["failurePolicy"], "Fail");
+    let stored = || plane.get(&["validatingwebhookconfiguration", name]);
+    assert_eq!(stored()["webhooks"][0]["failurePolicy"], "Fail");
 
     // The CA that the guard has written stays the guard's, unless Helm is to replace it.
     let patch =
@@ -288,8 +254,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let said = String::from_utf8_lossy(&switched.stderr);
     assert!(said.contains("conflict"), "{switched:?}");
     run(&["upgrade", name, chart, files, "--force-conflicts"]);
-    let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
-    assert_eq!(stored["webhooks"][0]["clientConfig"]["caBundle"], "YmFy");
+    assert_eq!(stored()["webhooks"][0]["clientConfig"]["caBundle"], "YmFy");
     run(&["uninstall", name]);
     plane
         .kubectl(&["delete", "namespace", name, "--wait=false"], None)

@@ -168,9 +168,7 @@ impl Snapshot<'_> {
         KINDS
             .iter()
             .flat_map(|kind| {
-                let get = ["get", *kind, NAMESPACE, "-o=json"];
-                let got = self.plane.kubectl(&get, None).success();
-                let got: Value = serde_json::from_str(&got.stdout).unwrap();
+                let got = self.plane.get(&[*kind, NAMESPACE]);
                 got["webhooks"].as_array().unwrap().clone()
             })
             .map(|webhook| {
@@ -204,12 +202,11 @@ impl Snapshot<'_> {
 
     fn until_failures(&self, say: &str, done: impl Fn(&Failures) -> bool) {
         let what = format!("both replicas to say {say}");
-        harness::wait_until(&what, DEADLINE, || {
+        harness::until(&what, DEADLINE, || {
             let failures = self.failures();
             let done = done(&failures);
             done.then_some(()).ok_or_else(|| format!("{failures:?}"))
-        })
-        .unwrap();
+        });
     }
 
     fn answered(&self) -> [u64; 2] {
@@ -257,15 +254,14 @@ impl Snapshot<'_> {
         });
         let done = act();
         let before = self.answered();
-        harness::wait_until("both replicas to be asked", DEADLINE, || {
+        harness::until("both replicas to be asked", DEADLINE, || {
             let now = self.answered();
             let often = now
                 .iter()
                 .zip(before)
                 .all(|(now, before)| *now >= before + 25);
             often.then_some(()).ok_or_else(|| format!("{now:?}"))
-        })
-        .unwrap();
+        });
         stop.send(true).unwrap();
         let (made, failed) = self.plane.block_on(asking).unwrap();
         eprintln!("{what}: {made} requests, {} failed", failed.len());
@@ -381,12 +377,11 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
             let authority: ByteString = serde_json::from_value(cluster.authority()).unwrap();
             String::from_utf8(authority.0).unwrap()
         };
-        harness::wait_until("the caBundles to be right", DEADLINE, || {
+        harness::until("the caBundles to be right", DEADLINE, || {
             let (own, bundles) = (own(), cluster.bundles());
             let right = bundles.iter().all(|it| it.contains(&own));
             right.then_some(()).ok_or_else(|| format!("{bundles:#?}"))
-        })
-        .unwrap();
+        });
     });
 }
 

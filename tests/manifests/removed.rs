@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Needs, wait_until};
+use crate::harness::{self, ControlPlane, Needs, until};
 use crate::installed::{DEADLINE, define, options};
 use crate::rendered::{built, printed};
 use crate::repository;
@@ -25,7 +25,7 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     }
     let options = options(plane, &["--manage-certs", "--admission-policies"]);
     let _guard = plane.serve("removed", &options);
-    wait_until("what the guard makes", DEADLINE, || {
+    until("what the guard makes", DEADLINE, || {
         let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];
         let made = plane.kubectl(&get, None).stdout;
         if made.contains("volumefacts") && made.contains("secret/") {
@@ -33,8 +33,7 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
         } else {
             Err(made)
         }
-    })
-    .unwrap();
+    });
 }
 
 /// Waits until nothing in the cluster has the guard's name, in its own name, a label or a
@@ -42,7 +41,7 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
 /// controller; Events expire.
 pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
     let kinds = ["api-resources", "--verbs=list", "-o=name"];
-    wait_until("all of the guard to be gone", DEADLINE, || {
+    until("all of the guard to be gone", DEADLINE, || {
         let kinds = plane.kubectl(&kinds, None).success().stdout;
         let kinds: Vec<&str> = kinds
             .lines()
@@ -76,8 +75,7 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
         } else {
             Err(format!("{left:?}, {namespace:?}"))
         }
-    })
-    .unwrap();
+    });
 }
 
 /// The base with every component that can stand beside the others.

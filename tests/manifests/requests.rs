@@ -193,20 +193,17 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
 
     // With `Fail` they are refused, which another alert looks at.
     let name = "multi-attach-guard";
-    let get = ["get", "validatingwebhookconfiguration", name, "-o=json"];
-    let mut strict: Value =
-        serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
+    let mut strict = plane.get(&["validatingwebhookconfiguration", name]);
     for webhook in strict["webhooks"].as_array_mut().unwrap() {
         webhook["failurePolicy"] = json!("Fail");
     }
     let replace = ["replace", "-f", "-"];
     plane.kubectl(&replace, Some(&strict.to_string())).success();
-    harness::wait_until("objects to be refused", DEADLINE, || {
+    harness::until("objects to be refused", DEADLINE, || {
         let said = plane.kubectl(&create, Some(&manifest));
         let is_refused = said.stderr.contains("failed calling webhook");
         is_refused.then_some(()).ok_or_else(|| format!("{said:?}"))
-    })
-    .unwrap();
+    });
     let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
     let mut refused = series(&exposition.stdout, OF_THE_API_SERVER[1])
         .map(|(labels, count)| (label(labels, "error_type"), count));

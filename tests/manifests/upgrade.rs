@@ -12,8 +12,7 @@ const EARLIER: &str = include_str!("earlier.yaml");
 const NAME: &str = "multi-attach-guard";
 
 fn stored(plane: &ControlPlane, kind: &str) -> Value {
-    let get = ["get", kind, NAME, "-n", NAME, "-o=json"];
-    serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap()
+    plane.get(&[kind, NAME, "-n", NAME])
 }
 
 fn names(webhooks: &Value) -> Vec<&str> {
@@ -62,27 +61,25 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     // The wall: nobody answers, and workloads wait.
     let strict = built(programs, "strict");
     plane.kubectl(&apply, Some(&strict)).success();
-    harness::wait_until("workloads to wait for the guard", DEADLINE, || {
+    harness::until("workloads to wait for the guard", DEADLINE, || {
         let said = try_a_workload(&plane);
         if said.stderr.contains("failed calling webhook") {
             Ok(())
         } else {
             Err(format!("{said:?}"))
         }
-    })
-    .unwrap();
+    });
     // The way out, as the install page has it.
     let configurations = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
     plane
         .kubectl(&["delete", configurations, NAME], None)
         .success();
-    harness::wait_until("workloads to pass", DEADLINE, || {
+    harness::until("workloads to pass", DEADLINE, || {
         let said = try_a_workload(&plane);
         (said.status == 0)
             .then_some(())
             .ok_or_else(|| format!("{said:?}"))
-    })
-    .unwrap();
+    });
     let delete = ["delete", "--ignore-not-found", "--wait=false", "-f", "-"];
     plane.kubectl(&delete, Some(&strict)).success();
     try_a_workload(&plane).success();

@@ -178,25 +178,35 @@ impl<'a> Stage<'a> {
         }
     }
 
-    pub(crate) fn create(&self, object: &Value) -> Result<(), String> {
-        let mut object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+    /// The object with what its texts stand for, and where objects of its kind are made.
+    fn made(
+        &self,
+        object: &Value,
+        is_namespaced: bool,
+    ) -> Result<(DynamicObject, Api<DynamicObject>), String> {
+        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
             .map_err(|error| error.to_string())?;
         let types = object.types.as_ref().ok_or("An object has no kind.")?;
         let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
         let resource = ApiResource::from_gvk(&kind);
         let client = self.world.plane.client();
-        let api: Api<DynamicObject> = if kind.kind == "PersistentVolumeClaim" {
+        let api = if is_namespaced {
             Api::namespaced_with(client, &self.run, &resource)
         } else {
-            let labels = object.metadata.labels.get_or_insert_default();
-            labels.insert(SCENARIO.to_owned(), self.run.clone());
             Api::all_with(client, &resource)
         };
-        let created = self
-            .world
-            .plane
-            .block_on(api.create(&PostParams::default(), &object));
-        match created {
+        Ok((object, api))
+    }
+
+    pub(crate) fn create(&self, object: &Value) -> Result<(), String> {
+        let is_namespaced = object["kind"] == "PersistentVolumeClaim";
+        let (mut object, api) = self.made(object, is_namespaced)?;
+        if !is_namespaced {
+            let labels = object.metadata.labels.get_or_insert_default();
+            labels.insert(SCENARIO.to_owned(), self.run.clone());
+        }
+        let params = PostParams::default();
+        match self.world.plane.block_on(api.create(&params, &object)) {
             // A CSIDriver is of all scenarios that use it.
             Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -206,18 +216,11 @@ impl<'a> Stage<'a> {
 
     /// Deletes an object that has no namespace.
     pub(crate) fn delete(&self, object: &Value) -> Result<(), String> {
-        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
-            .map_err(|error| error.to_string())?;
-        let types = object.types.as_ref().ok_or("An object has no kind.")?;
-        let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
-        let client = self.world.plane.client();
-        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
-        let name = object.metadata.name.clone().unwrap_or_default();
-        self.world
-            .plane
-            .block_on(api.delete(&name, &DeleteParams::default()))
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+        let (object, api) = self.made(object, false)?;
+        let name = object.metadata.name.unwrap_or_default();
+        let delete = DeleteParams::default();
+        let deleted = self.world.plane.block_on(api.delete(&name, &delete));
+        deleted.map(drop).map_err(|error| error.to_string())
     }
 
     /// The namespace's name.
@@ -288,13 +291,7 @@ impl<'a> Stage<'a> {
 
     /// Server-side apply of an object, or of a dry run of it; answers with what is stored.
     pub(crate) fn write(&self, object: &Value, dry_run: bool) -> Result<Value, String> {
-        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
-            .map_err(|error| error.to_string())?;
-        let types = object.types.clone().ok_or("An object has no kind.")?;
-        let kind = GroupVersionKind::try_from(&types).map_err(|error| error.to_string())?;
-        let resource = ApiResource::from_gvk(&kind);
-        let client = self.world.plane.client();
-        let api: Api<DynamicObject> = Api::namespaced_with(client, &self.run, &resource);
+        let (object, api) = self.made(object, true)?;
         let mut as_user = PatchParams::apply("user").force();
         as_user.dry_run = dry_run;
         let name = object.metadata.name.clone().unwrap_or_default();
