@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::releases::gitops;
-use super::rendering::{CHART, WEB, check, check_with, class_and_claim, report, reported, tools};
+use super::rendering::{CHART, WEB, check, check_with, class_and_claim, reported, tools};
 use super::*;
 
 /// What nobody may see.
@@ -586,11 +586,8 @@ fn what_renders_reads_writes_and_starts_nothing_else() {
 #[cfg(target_os = "linux")]
 fn a_confined_program_starts_no_other() {
     let confined = |options: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .arg("confine")
-            .args(options)
-            .output()
-            .unwrap()
+        let mut confine = program(&["confine"]);
+        confine.args(options).output().unwrap()
     };
     if out(&confined(&[])).trim() != "Landlock" {
         eprintln!("SKIPPED: this machine has no Landlock.");

@@ -47,10 +47,7 @@ fn only_what_an_earlier_report_lacks_fails() {
     write("api.yaml", &manifests("api"));
     let (markdown, status) = with("markdown");
     assert_eq!(status, 1, "{markdown}");
-    assert!(
-        markdown.starts_with("<!-- multi-attach-guard -->\n"),
-        "{markdown}"
-    );
+    begins(&markdown, "<!-- multi-attach-guard -->\n");
     assert!(markdown.contains("New\\: 1 error"), "{markdown}");
     assert!(
         markdown.contains("Deployment api") && !markdown.contains("Deployment web"),

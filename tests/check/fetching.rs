@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::releases::gitops;
-use super::rendering::{check, report, reported, tools};
-use super::{borrowed, err, has, out};
+use super::rendering::{check, reported, tools};
+use super::{borrowed, err, has, out, report};
 
 /// What a server answers with.
 #[derive(Clone)]

@@ -194,11 +194,9 @@ fn standard_input_is_read_and_names_the_template() {
         &["check", "-", "--format", "github"],
         &rendered,
     );
-    assert!(
-        out(&output)
-            .starts_with("::error file=shop/templates/web.yaml,title=rolling-update-overlap::"),
-        "{}",
-        out(&output)
+    begins(
+        out(&output),
+        "::error file=shop/templates/web.yaml,title=rolling-update-overlap::",
     );
 
     // Where the repository has that file, the finding stands in it.

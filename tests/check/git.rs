@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 use super::releases::gitops;
-use super::rendering::{self, WEB, check, report, tools};
-use super::{CLAIM, err, has, out};
+use super::rendering::{self, WEB, check, tools};
+use super::{CLAIM, err, has, out, report};
 
 /// Git repositories behind HTTP, by git's own program for web servers.
 struct Server {

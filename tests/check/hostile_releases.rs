@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::attacks::{NAMED, both, named};
 use super::releases::gitops;
-use super::rendering::{check, check_with, report, reported, tools};
-use super::{borrowed, err, out};
+use super::rendering::{check, check_with, reported, tools};
+use super::{borrowed, err, out, report};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
 

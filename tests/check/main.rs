@@ -27,6 +27,8 @@ mod hostile_releases;
 #[cfg(unix)]
 mod museum;
 mod others;
+#[path = "../harness/output.rs"]
+mod output;
 #[cfg(unix)]
 mod page;
 #[path = "../harness/programs.rs"]
@@ -49,10 +51,10 @@ mod shorthand;
 mod written;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use output::{begins, code, err, fed, findings, has, out, program, report};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -127,44 +129,11 @@ fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
 
 /// The same with the programs of this PATH.
 fn run_on(path: &Path, folder: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("KUBECONFIG")
-        .env("PATH", path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    drop(stdin);
-    child.wait_with_output().unwrap()
+    let mut check = program(arguments);
+    let check = check.current_dir(folder).env_remove("KUBECONFIG");
+    fed(check.env("PATH", path), input)
 }
 
 fn run(folder: &TempDir, arguments: &[&str]) -> Output {
     run_with(folder.path(), arguments, "")
-}
-
-fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn err(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
-}
-
-#[track_caller]
-fn has(text: &str, part: &str) {
-    assert!(text.contains(part), "{part:?} is missing in\n{text}");
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("the program was not killed")
-}
-
-fn findings(output: &Output) -> Vec<Value> {
-    let report: Value = serde_json::from_str(out(output)).unwrap();
-    report["findings"].as_array().unwrap().clone()
 }

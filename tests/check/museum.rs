@@ -2,7 +2,8 @@
 
 use super::fetching::{Answer, FETCH, Server, packed};
 use super::releases::gitops;
-use super::rendering::{check, report, reported, tools};
+use super::rendering::{check, reported, tools};
+use super::report;
 
 /// The releases, with HOST for the museum.
 const SHAPES: &str = "\

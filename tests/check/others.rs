@@ -8,11 +8,7 @@ fn rules_explain_themselves() {
     let list = run(&folder, &["rules"]);
     assert_eq!(out(&list).lines().count(), engine::rules::RULES.len());
     let one = run(&folder, &["rules", "single-pod-volume"]);
-    assert!(
-        out(&one).starts_with("# single-pod-volume\n\n"),
-        "{}",
-        out(&one)
-    );
+    begins(out(&one), "# single-pod-volume\n\n");
     let unknown = run(&folder, &["rules", "nope"]);
     assert_eq!(code(&unknown), 2);
     assert!(err(&unknown).starts_with("There is no rule \"nope\". The rules are: "));

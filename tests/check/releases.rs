@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::rendering::{check, report, reported, tools};
-use super::{CLASS, out, repository};
+use super::rendering::{check, reported, tools};
+use super::{CLASS, out, report, repository};
 
 /// A chart whose strategy and access mode hang on its values.
 const CHART: [(&str, &str); 3] = [

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, err, has, out, repository};
+use super::{CLAIM, CLASS, err, has, out, program, report, repository};
 use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the machine
@@ -53,8 +53,7 @@ pub(super) fn check_with(
     variables: &[(&str, &str)],
     arguments: &str,
 ) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .arg("check")
+    program(&["check"])
         .args(arguments.split(' '))
         .current_dir(folder.path())
         .env_remove("KUBECONFIG")
@@ -63,10 +62,6 @@ pub(super) fn check_with(
         .stdin(Stdio::null())
         .output()
         .unwrap()
-}
-
-pub(super) fn report(output: &Output) -> Value {
-    serde_json::from_str(out(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 /// What was found, without its line, then what was not opened, with the reason.

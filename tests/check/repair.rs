@@ -150,12 +150,9 @@ spec:
         &rendered,
     );
     assert_eq!(out(&piped), patch);
-    assert!(
-        err(&piped).starts_with(
-            "Deployment web is rendered from shop/templates/web.yaml: change the value that becomes the field,"
-        ),
-        "{}",
-        err(&piped)
+    begins(
+        err(&piped),
+        "Deployment web is rendered from shop/templates/web.yaml: change the value that becomes the field,",
     );
     let diff = run_with(
         folder.path(),

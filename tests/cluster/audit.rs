@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::output::{begins, err, has, out};
 use crate::harness::shorthand::object;
-use crate::world::{World, err, out};
+use crate::world::World;
 use crate::{deployment, harness};
 
 /// A namespace with a claim, and the Deployment `web` that uses it.
@@ -72,11 +73,7 @@ fn an_audit_says_what_the_webhook_would() {
     assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
 
     let text = audit(&[]);
-    assert!(
-        out(&text).contains("1 error. 2 objects checked in the cluster"),
-        "{}",
-        out(&text)
-    );
+    has(out(&text), "1 error. 2 objects checked in the cluster");
     let page = audit(&["--format", "html", "--exit-zero"]);
     assert_eq!(page.status.code(), Some(0));
     assert!(out(&page).contains("type: Recreate"), "{}", out(&page));
@@ -85,10 +82,9 @@ fn an_audit_says_what_the_webhook_would() {
     std::fs::write(world.folder.path().join("earlier.json"), &json.stdout).unwrap();
     let again = audit(&["--compare", "earlier.json"]);
     assert_eq!(again.status.code(), Some(0), "{}", err(&again));
-    assert!(
-        out(&again).contains("Of 1 earlier finding, 1 is still there and 0 are gone."),
-        "{}",
-        out(&again)
+    has(
+        out(&again),
+        "Of 1 earlier finding, 1 is still there and 0 are gone.",
     );
 }
 
@@ -133,9 +129,9 @@ fn the_printed_command_cures_what_was_found() {
     let kubeconfig = format!("--kubeconfig={}", world.plane.kubeconfig().display());
     let (named, _) = report(&world, &[&kubeconfig, "deploy/web", "-n", &namespace]);
     let command = named["findings"][0]["command"].as_str().unwrap();
-    assert!(
-        command.starts_with(&format!("kubectl {kubeconfig} -n {namespace} patch ")),
-        "{command}"
+    begins(
+        command,
+        &format!("kubectl {kubeconfig} -n {namespace} patch "),
     );
     run_printed(&world, command);
     let (after, code) = report(&world, &["-n", &namespace]);

@@ -14,9 +14,10 @@ mod audit;
 mod harness;
 mod world;
 
+use harness::output::{begins, err, has, out};
 use harness::{GuardOptions, WebhookOptions};
 use serde_json::json;
-use world::{World, err, out, run, run_with};
+use world::{World, run, run_with};
 
 fn deployment(claim: &str, spec: &str) -> String {
     format!(
@@ -171,10 +172,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         "tier: fast",
         "password: REDACTED",
     ] {
-        assert!(
-            snapshot.contains(part),
-            "{part:?} is missing in\n{snapshot}"
-        );
+        has(&snapshot, part);
     }
     for part in [
         "hunter2",
@@ -203,11 +201,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         "disk (disk.csi.example.com, in no catalog)\n",
         "share (efs.csi.aws.com, ",
     ] {
-        assert!(
-            out(&text).contains(part),
-            "{part:?} is missing in\n{}",
-            out(&text)
-        );
+        has(out(&text), part);
     }
 }
 
@@ -216,10 +210,9 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let world = harness::or_skip!(World::new());
     let nowhere = world.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
     assert_eq!(nowhere.status.code(), Some(2));
-    assert!(
-        err(&nowhere).starts_with("The snapshot could not be written to no/such/folder.yaml: "),
-        "{}",
-        err(&nowhere)
+    begins(
+        err(&nowhere),
+        "The snapshot could not be written to no/such/folder.yaml: ",
     );
 
     let nobody = world.plane.kubeconfig_as("nobody", &[]);
@@ -232,10 +225,9 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
         &["snapshot", "--output", "old.yaml"],
     );
     assert_eq!(forbidden.status.code(), Some(2));
-    assert!(
-        err(&forbidden).contains("Grant it the verbs get, list and watch on "),
-        "{}",
-        err(&forbidden)
+    has(
+        err(&forbidden),
+        "Grant it the verbs get, list and watch on ",
     );
     assert_eq!(std::fs::read_to_string(old).unwrap(), "# kept\n");
 }
@@ -281,10 +273,7 @@ fn kustomize_applies_the_patch() {
             )
         };
         let patch = check(&["--fix", "-"], &rendered);
-        assert!(
-            out(&patch).starts_with("---\n# A patch for Deployment "),
-            "{patch:?}"
-        );
+        begins(out(&patch), "---\n# A patch for Deployment ");
         write("patch.yaml", out(&patch));
         let folder = world.folder.path().display().to_string();
         let built = world.plane.kubectl(&["kustomize", &folder], None).success();

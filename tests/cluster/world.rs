@@ -1,13 +1,13 @@
 //! A cluster with what decides in it, and the program beside it.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::harness::output::{code, fed, program, report};
 use crate::harness::shorthand::{Claim, Storage, object};
 use crate::harness::{self, ControlPlane, Needs};
 
@@ -88,8 +88,8 @@ impl World {
 
     pub(crate) fn check(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[&["check", "--format", "json"], arguments].concat());
-        assert_ne!(output.status.code(), Some(2), "{}", err(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        assert_ne!(code(&output), 2, "{output:?}");
+        report(&output)
     }
 
     /// What kubectl says when the manifest is sent through the webhooks.
@@ -114,24 +114,7 @@ pub(crate) fn run_with(
     arguments: &[&str],
     input: &str,
 ) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("KUBECONFIG", kubeconfig)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Whoever reads no input may be gone before it is written.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-pub(crate) fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-pub(crate) fn err(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
+    let mut command = program(arguments);
+    let command = command.current_dir(folder);
+    fed(command.env("KUBECONFIG", kubeconfig), input)
 }

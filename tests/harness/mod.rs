@@ -35,6 +35,7 @@ pub(crate) mod guard;
 pub(crate) mod hollow_nodes;
 pub(crate) mod kubectl;
 pub(crate) mod machine;
+pub(crate) mod output;
 pub(crate) mod pki;
 pub(crate) mod places;
 pub(crate) mod process;

@@ -2,9 +2,8 @@
 //! log gets to see it: both streams, in every format.
 
 use std::fs;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
+use crate::output::{fed, program};
 use report::Format;
 
 const HOSTILE: &str =
@@ -60,11 +59,8 @@ fn no_pull_request_commands_the_pipeline() {
         "apiVersion: v1\nkind: Pod\nspec: *nowhere\n",
     );
     for (format, _) in Format::ALL.map(Format::documented) {
-        let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(["check", "--format", format, "."])
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
+        let mut check = program(&["check", "--format", format, "."]);
+        let output = check.current_dir(folder.path()).output().unwrap();
         let [out, log] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         assert!(out.contains("rolling-update-overlap"), "{format}: {out}");
         assert!(log.contains("not valid YAML"), "{format}: {log}");
@@ -141,17 +137,7 @@ provisioner: ebs.csi.aws.com
         (&["check", "--facts", "::error::\u{1b}[2J", "."], "error"),
         (&["check", "--fix", "."], "repaired"),
     ] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(arguments)
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A command that does not read it may be gone.
-        let _ = child.stdin.take().unwrap().write_all(piped.as_bytes());
-        let output = child.wait_with_output().unwrap();
+        let output = fed(program(arguments).current_dir(folder.path()), &piped);
         let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         assert!(said.concat().contains(expected), "{arguments:?}: {said:?}");
         for text in &said {

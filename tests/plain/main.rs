@@ -11,6 +11,9 @@ mod edits;
 mod fuzz;
 #[cfg(unix)]
 mod hostile_text;
+#[path = "../harness/output.rs"]
+#[allow(dead_code, reason = "what is needed here is a part of it")]
+mod output;
 mod promises;
 mod readme;
 #[cfg(unix)]

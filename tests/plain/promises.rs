@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use clap::CommandFactory;
 use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_multi-attach-guard");
+use crate::output::{program, report};
 
 type Promises = BTreeSet<String>;
 
@@ -97,14 +97,10 @@ spec:
 }
 
 fn json(arguments: &[&str], folder: &Path) -> Value {
-    let output = Command::new(PROGRAM)
-        .args(arguments)
-        .current_dir(folder)
-        // With no helm on it, charts are not looked into.
-        .env("PATH", folder)
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    let mut run = program(arguments);
+    // With no helm on it, charts are not looked into.
+    let run = run.current_dir(folder).env("PATH", folder);
+    report(&run.output().unwrap())
 }
 
 /// `json check .findings[].rule` and the like, of a report with all that reports have.
@@ -194,13 +190,9 @@ impl Drop for Serving {
 async fn metrics() -> Promises {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
-    let child = Command::new(PROGRAM)
-        .args([
-            "serve",
-            "--self-signed",
-            "--log-format=json",
-            "--shutdown-delay=0s",
-        ])
+    let serve = ["serve", "--self-signed", "--log-format=json"];
+    let child = program(&serve)
+        .arg("--shutdown-delay=0s")
         .args(["--listen=127.0.0.1:0", "--admin=127.0.0.1:0"])
         .arg("--facts")
         .arg(file("examples/facts"))
@@ -329,7 +321,7 @@ fn what_was_removed_says_what_to_use_instead() {
         (&["serve", "--fence-advice"], "diagnose"),
         (&["serve", "--reports"], "examples/reports.yaml"),
     ] {
-        let output = Command::new(PROGRAM).args(arguments).output().unwrap();
+        let output = program(arguments).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains(instead), "{arguments:?}: {said}");

@@ -1,6 +1,6 @@
 //! The commands that the README shows print what it shows.
 
-use std::process::Command;
+use crate::output::{out, program};
 
 /// The parts of a ```` ```console ```` block: a command and its output.
 fn sessions(text: &str) -> Vec<(String, String)> {
@@ -28,13 +28,9 @@ fn the_readme_shows_what_is_printed() {
         let Some(arguments) = command.strip_prefix("multi-attach-guard ") else {
             continue;
         };
-        let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(arguments.split_whitespace())
-            .current_dir(root)
-            .output()
-            .unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(shown.trim_end(), printed.trim_end(), "{command}");
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let output = program(&arguments).current_dir(root).output().unwrap();
+        assert_eq!(shown.trim_end(), out(&output).trim_end(), "{command}");
         checked += 1;
     }
     assert!(checked > 0, "the README shows no command");

@@ -14,6 +14,8 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
+use crate::output::program;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A terminal with so many columns: what is seen, and what a program writes to.
@@ -40,11 +42,8 @@ fn printed(folder: &Path, columns: u16, arguments: &[&str], stdin: &str) -> Stri
 }
 
 fn guard(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("NO_COLOR");
+    let mut command = program(arguments);
+    command.current_dir(folder).env_remove("NO_COLOR");
     command
 }
 
