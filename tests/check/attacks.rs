@@ -486,11 +486,8 @@ pub(super) fn named(shape: &str, field: &str, number: usize) -> (String, String)
 
 /// A program that says how it was started, and fails.
 fn telling(folder: &Path, name: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let script = "#!/bin/sh\nprintf 'Error: STARTED' >&2\nfor word in \"$@\"; do printf ' [%s]' \"$word\" >&2; done\nexit 1\n";
-    let program = folder.join(name);
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = "#!/bin/sh\nprintf 'Error: STARTED' >&2\nfor word in \"$@\"; do printf ' [%s]' \"$word\" >&2; done\nexit 1\n";
+    script(&folder.join(name), text);
 }
 
 /// All of them are refused by name before a program starts, whatever it is.
@@ -542,9 +539,8 @@ fn what_a_manifest_names_is_never_an_option() {
 
 /// What looks around in the place of helm, and says what it could do.
 fn curious(bin: &Path, outside: &Path) {
-    use std::os::unix::fs::PermissionsExt;
     let folder = outside.display();
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\nsaid=\n\
          cat {folder}/secret >/dev/null 2>&1 && said=\"$said reads\"\n\
          ls /proc/1 >/dev/null 2>&1 && said=\"$said processes\"\n\
@@ -552,13 +548,8 @@ fn curious(bin: &Path, outside: &Path) {
          {folder}/program >/dev/null 2>&1 && said=\"$said starts\"\n\
          echo \"Error: done:$said;\" >&2\nexit 1\n"
     );
-    for (program, text) in [
-        (bin.join("helm"), &*script),
-        (outside.join("program"), "#!/bin/sh\n"),
-    ] {
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    script(&bin.join("helm"), &text);
+    script(&outside.join("program"), "#!/bin/sh\n");
 }
 
 /// `helm` may be a script, which starts what is on the PATH, and no more.

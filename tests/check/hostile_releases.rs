@@ -1,10 +1,9 @@
 //! Releases of hostile repositories: they end, run nothing and hide nothing else.
 
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::attacks::{NAMED, both, named};
 use super::releases::gitops;
 use super::rendering::{check, check_with, reported, tools};
-use super::{borrowed, err, out, report};
+use super::{borrowed, err, out, report, script};
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
 
@@ -120,12 +119,8 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             let machine = tempfile::tempdir().unwrap();
             let at = |name: &str| machine.path().join(name);
             fs::write(at("secret"), "prefix: hunter2\n").unwrap();
-            fs::write(
-                at("run"),
-                format!("#!/bin/sh\ntouch {}\ncat\n", at("ran").display()),
-            )
-            .unwrap();
-            fs::set_permissions(at("run"), Permissions::from_mode(0o755)).unwrap();
+            let touches = format!("#!/bin/sh\ntouch {}\ncat\n", at("ran").display());
+            script(&at("run"), &touches);
             let server = TcpListener::bind("127.0.0.1:0").unwrap();
             server.set_nonblocking(true).unwrap();
             let address = server.local_addr().unwrap().to_string();

@@ -106,6 +106,14 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
+/// A program in a language of the system.
+#[cfg(unix)]
+fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// Files whose texts are made, as [`repository`] takes them.
 fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
     files

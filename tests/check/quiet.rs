@@ -52,15 +52,9 @@ fn utf_16_is_read_and_not_rewritten() {
 #[test]
 fn what_kustomize_refuses_is_tried_with_kubectl() {
     use super::rendering::{check, class_and_claim, tools};
-    use std::os::unix::fs::PermissionsExt;
     let bin = or_skip!(tools(&["kubectl"]));
-    let refusing = bin.path().join("kustomize");
-    fs::write(
-        &refusing,
-        "#!/bin/sh\necho 'Error: unknown field' >&2\nexit 1\n",
-    )
-    .unwrap();
-    fs::set_permissions(&refusing, fs::Permissions::from_mode(0o755)).unwrap();
+    let refusing = "#!/bin/sh\necho 'Error: unknown field' >&2\nexit 1\n";
+    script(&bin.path().join("kustomize"), refusing);
     let folder = repository(&[
         ("kustomization.yaml", "resources: [web.yaml, claim.yaml]\n"),
         ("web.yaml", DEPLOYMENT),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, err, has, out, program, report, repository};
+use super::{CLAIM, CLASS, err, has, out, program, report, repository, script};
 use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the machine
@@ -194,12 +194,6 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
 #[test]
 fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     let bin = tempfile::tempdir().unwrap();
-    let script = |name: &str, text: &str| {
-        use std::os::unix::fs::PermissionsExt;
-        let path = bin.path().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    };
     let all = class_and_claim();
     let folder = repository(&[
         ("chart/Chart.yaml", CHART),
@@ -211,8 +205,12 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
         ("app/claim.yaml", &all),
     ]);
     let mark = format!("100000.{}", std::process::id());
-    script("helm", &format!("#!/bin/sh\n/bin/sleep {mark} &\nwait\n"));
-    script("kustomize", "#!/bin/sh\nexec /usr/bin/yes\n");
+    let sleeps = format!("#!/bin/sh\n/bin/sleep {mark} &\nwait\n");
+    script(&bin.path().join("helm"), &sleeps);
+    script(
+        &bin.path().join("kustomize"),
+        "#!/bin/sh\nexec /usr/bin/yes\n",
+    );
     let output = check(&folder, bin.path(), ". --render-timeout 1");
     // What it started ends with it.
     while is_running(&mark) {
@@ -240,10 +238,9 @@ fn is_running(word: &str) -> bool {
 #[test]
 fn what_renders_is_on_its_own() {
     let bin = tempfile::tempdir().unwrap();
-    let path = bin.path().join("helm");
     let folder = repository(&[("chart/Chart.yaml", CHART)]);
     // It says what is wrong, as it writes no file.
-    let script = "#!/bin/sh\n\
+    let text = "#!/bin/sh\n\
         said=\n\
         seen=$(env)\n\
         for word in /plugins mine /secret hunter2 /home/me; do\n\
@@ -252,11 +249,7 @@ fn what_renders_is_on_its_own() {
         [ -z \"$(ls \"$HELM_PLUGINS\")\" ] || said=\"$said plugins\"\n\
         echo \"Error: seen:$said; $HTTPS_PROXY $GIT_ALLOW_PROTOCOL\" >&2\n\
         exit 1\n";
-    fs::write(&path, script).unwrap();
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    script(&bin.path().join("helm"), text);
     let variables = [
         ("HELM_PLUGINS", "/plugins"),
         ("HELM_NAMESPACE", "mine"),
