@@ -10,8 +10,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use crate::harness::{
-    DEADLINE, Http2, Running, STRANGER, Sent, body, options, read_to_end, send, start,
-    start_limited, until,
+    DEADLINE, Http2, Running, STRANGER, body, options, part_of, read_to_end, send, start,
+    start_limited, until, whole,
 };
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ async fn review(server: &Running, client: &reqwest::Client, length: usize) -> St
 /// Posts a body that begins with `part` and never ends; where it is shed, again.
 async fn send_halves(connection: &Http2, part: Bytes) {
     loop {
-        let sent = Sent::part_of(part.clone());
+        let sent = part_of(part.clone());
         // However it is answered, the next one follows.
         let _ = connection.post(API_SERVER, "application/json", sent).await;
     }
@@ -65,7 +65,7 @@ async fn what_would_wait_too_long_is_shed() {
         .await;
         let connection = server.http2().await;
         let post = async |text: &'static str| {
-            let sent = Sent::whole(Bytes::from_static(text.as_bytes()));
+            let sent = whole(Bytes::from_static(text.as_bytes()));
             let path = "/validate?timeout=200ms";
             connection.post(path, "application/json", sent).await
         };
@@ -127,7 +127,7 @@ async fn who_reads_no_answers_is_disconnected_where_memory_is_short() {
         let server = start_limited(|limits| limits.small_memory = 1024 * 1024).await;
         let stranger = server.http2_that_takes(0).await;
         let requests = (0..STREAMS).map(|_| {
-            let answer = stranger.head_of(path, "application/json", Sent::whole(body(9)));
+            let answer = stranger.head_of(path, "application/json", whole(body(9)));
             async move {
                 let _unread = answer.await;
                 pending::<()>().await;
@@ -184,7 +184,7 @@ async fn idle_connections_make_room() {
 async fn an_idle_connection_is_closed() {
     let server = start_limited(|limits| limits.idle = SHORT).await;
     let connection = server.http2().await;
-    let sent = Sent::whole(body(100));
+    let sent = whole(body(100));
     let answer = connection.post("/mutate", "application/json", sent).await;
     assert_eq!(answer.unwrap(), (StatusCode::OK, "mutate 100".to_owned()));
     // Without a GOAWAY, as nothing is under way.
@@ -229,18 +229,18 @@ async fn an_early_refusal_arrives_while_the_body_is_still_coming() {
     ];
     for (content_type, status, sentence) in cases {
         let connection = server.http2().await;
-        let sent = Sent::whole(body(40_000_000));
+        let sent = whole(body(40_000_000));
         let answer = connection.post("/mutate", content_type, sent).await;
         let (found, text) = answer.unwrap();
         assert_eq!(found.as_u16(), status, "{text}");
         assert!(text.contains(sentence), "{text}");
         // The connection is as good as before.
-        let sent = Sent::whole(body(100));
+        let sent = whole(body(100));
         let answer = connection.post("/mutate", "application/json", sent).await;
         assert_eq!(answer.unwrap().0, StatusCode::OK);
         // Even if nothing more comes.
         let connection = server.http2().await;
-        let sent = Sent::part_of(body(100_000));
+        let sent = part_of(body(100_000));
         let (found, _) = connection.post("/", content_type, sent).await.unwrap();
         assert_eq!(found, StatusCode::NOT_FOUND);
     }

@@ -2,16 +2,17 @@
 //! clients that see what an API server would see.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use engine::policy::Action;
-use http_body_util::BodyExt;
+use futures_util::stream::{self, StreamExt};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::StatusCode;
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::client::conn::http2;
 use hyper::header::CONTENT_TYPE;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -161,11 +162,8 @@ impl Running {
     }
 
     pub(crate) async fn admin_get(&self, path: &str) -> (StatusCode, String) {
-        let response = reqwest_plain()
-            .get(format!("http://{}{path}", self.admin))
-            .send()
-            .await
-            .unwrap();
+        let page = self.client().get(format!("http://{}{path}", self.admin));
+        let response = page.send().await.unwrap();
         (response.status(), response.text().await.unwrap())
     }
 
@@ -273,62 +271,17 @@ impl Http2 {
     }
 }
 
-/// A body that comes in one piece, and may never end.
-pub(crate) struct Sent {
-    left: Bytes,
-    ends: bool,
+/// A body that comes in one piece.
+pub(crate) type Sent = BoxBody<Bytes, Infallible>;
+
+pub(crate) fn whole(all: Bytes) -> Sent {
+    Full::new(all).boxed()
 }
 
-impl Sent {
-    pub(crate) fn whole(all: Bytes) -> Self {
-        Self {
-            left: all,
-            ends: true,
-        }
-    }
-
-    pub(crate) fn part_of(part: Bytes) -> Self {
-        Self {
-            left: part,
-            ends: false,
-        }
-    }
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.left.is_empty() {
-            return if self.ends {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            };
-        }
-        Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.left)))))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        if self.ends {
-            SizeHint::with_exact(self.left.len() as u64)
-        } else {
-            SizeHint::default()
-        }
-    }
-}
-
-fn reqwest_plain() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .tls_certs_only([])
-        .timeout(patient(DEADLINE))
-        .build()
-        .unwrap()
+/// One that never ends.
+pub(crate) fn part_of(part: Bytes) -> Sent {
+    let part = stream::once(ready(Ok(Frame::data(part))));
+    BoxBody::new(StreamBody::new(part.chain(stream::pending())))
 }
 
 pub(crate) async fn connect(to: SocketAddr, ca_pem: &str) -> std::io::Result<TlsStream<TcpStream>> {

@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use webhook::server::{HealthSource, Readiness};
 
-use harness::{Sent, body, connect, options, read_to_end, send, start, start_with};
+use harness::{body, connect, options, read_to_end, send, start, start_with, whole};
 
 #[tokio::test]
 async fn both_protocols_reach_both_webhooks() {
@@ -96,7 +96,7 @@ async fn headers_beyond_8_kib_are_refused_and_the_connection_goes_on() {
     let connection = server.http2().await;
     for (length, status) in [(7_000, 200), (9_000, 431), (7_000, 200)] {
         let path = format!("/mutate?{}", "a".repeat(length));
-        let body = Sent::whole(body(100));
+        let body = whole(body(100));
         let answer = connection.post(&path, "application/json", body).await;
         assert_eq!(answer.unwrap().0.as_u16(), status, "{length}");
     }
