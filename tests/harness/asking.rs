@@ -1,9 +1,7 @@
 //! Asking the API server as Kubernetes' own clients do: what did not come through because the
 //! machine is busy is asked again. What a webhook says is an answer.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -53,25 +51,11 @@ pub(crate) async fn client(
         config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
     }
     let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
-    let layer = tower::layer::layer_fn(|inner| Asking(Arc::new(Mutex::new(inner))));
+    let layer = tower::layer::layer_fn(|inner| {
+        let inner = Arc::new(Mutex::new(inner));
+        tower::service_fn(move |request| ask(Arc::clone(&inner), request))
+    });
     Ok(builder.with_layer(&layer).build())
-}
-
-struct Asking(Inner);
-
-impl Service<Request<Body>> for Asking {
-    type Response = Answer;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let inner = Arc::clone(&self.0);
-        Box::pin(ask(inner, request))
-    }
 }
 
 async fn ask(inner: Inner, request: Request<Body>) -> Result<Answer, BoxError> {
