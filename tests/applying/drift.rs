@@ -56,7 +56,7 @@ fn what_the_guard_repairs_is_applied_again() {
 fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
     let applier = Applier::new(world, way, Mode::Fix(remedy))?;
     let namespace = applier.namespace.as_str();
-    let manifest = deployment(namespace, SAID[said].1());
+    let manifest = deployment(namespace, SAID[said].1().as_ref());
     let first = applier.apply(&manifest)?;
     first.done()?;
     let before = world.read(namespace)?.spec;

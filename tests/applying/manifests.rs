@@ -10,11 +10,11 @@ use crate::harness::shorthand::object;
 pub(crate) const NODES: [&str; 2] = ["node-a", "node-b"];
 
 /// The manifest of the first revision, with that strategy where it says one.
-pub(crate) fn deployment(namespace: &str, strategy: Option<Value>) -> Value {
+pub(crate) fn deployment(namespace: &str, strategy: Option<&Value>) -> Value {
     of_revision(1, namespace, strategy)
 }
 
-fn of_revision(revision: usize, namespace: &str, strategy: Option<Value>) -> Value {
+fn of_revision(revision: usize, namespace: &str, strategy: Option<&Value>) -> Value {
     let preference = json!([{
         "weight": 1,
         "preference": { "matchExpressions": [{

@@ -56,7 +56,7 @@ fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
     let audited = Audited::of(&applier)?;
     let leftover = json!({ "type": "Recreate", "rollingUpdate": { "maxSurge": 1 } });
     let written = match remedy {
-        "drop-leftover" => deployment(namespace, Some(leftover)),
+        "drop-leftover" => deployment(namespace, Some(&leftover)),
         _ => live,
     };
     let printed = Printed::of_file(&applier, remedy, &written)?;
@@ -112,7 +112,7 @@ fn audit_offers_first_what_passes() {
         let name = patch["name"].as_str().unwrap_or("nothing").to_owned();
         let strategy = patch["patch"][0]["value"].clone();
         // A patch of the strategy as it is offered, by a tool that applies it.
-        let manifest = deployment(namespace, Some(strategy));
+        let manifest = deployment(namespace, Some(&strategy));
         let answer = match *way {
             Way::Patch("json") => Answer::of(&applier.patch(&patch["patch"]))?,
             _ => Answer::of(&applier.apply(&manifest)?)?,

@@ -172,7 +172,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         "tier: fast",
         "password: REDACTED",
     ] {
-        has(&snapshot, part);
+        has(snapshot, part);
     }
     for part in [
         "hunter2",

@@ -77,7 +77,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
 /// The Job that is there is changed, and the CronJob that makes the next one.
 fn one_at_a_time(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
-    let patch = |name: &str, patch: &Value| waiting.patch(name, &patch);
+    let patch = |name: &str, patch: &Value| waiting.patch(name, patch);
     let job = patch(&WaitingPod::target_of(waiting.pod), &one);
     if changed.kind == Some(WorkloadKind::Job) {
         return job;
