@@ -60,7 +60,7 @@ pub(super) fn line(severity: Severity, located: &Located) -> String {
     )
 }
 
-fn at(place: Option<&Place>) -> String {
+pub(super) fn at(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| {
         // Once more: a file may be called ":".
         let at = format!("{}:{}:{}: ", place.file, place.line, place.column);

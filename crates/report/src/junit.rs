@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
 
+use super::concise::at;
 use super::{Located, Place, Report, Severity, Unread};
 
 /// The suite of objects that came from no file.
@@ -82,12 +83,6 @@ fn unreadable(unread: &Unread) -> TestCase {
 
 fn file(place: Option<&Place>) -> &str {
     place.map_or(CLUSTER, |place| place.file.as_str())
-}
-
-fn at(place: Option<&Place>) -> String {
-    place.map_or_else(String::new, |place| {
-        format!("{}:{}:{}: ", place.file, place.line, place.column)
-    })
 }
 
 fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
+use super::super::words::amount;
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{CaseEntry, Examined, Health, HolderEntry, Purpose, WaitingEntry, span};
 
@@ -20,8 +21,8 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
         writeln!(out)?;
         for (first, pods, cases) in diagnosis.by_cause() {
             let (title, cause) = (first.title, first.cause);
-            let pods = counted(pods, "pod");
-            let cases = counted(cases, "case");
+            let pods = amount(pods, "pod");
+            let cases = amount(cases, "case");
             writeln!(out, "  {pods:>11} in {cases:<11}  {title} ({cause})")?;
         }
     }
@@ -101,7 +102,7 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         more => writeln!(
             out,
             "\n  {} with --all-ways: what to look at, other ways, what to do afterwards.",
-            counted(more, "more step")
+            amount(more, "more step")
         ),
     }
 }
@@ -131,7 +132,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     if case.waiting.len() > NAMED {
         let more = case.waiting.len() - NAMED;
-        row(out, "", &format!("and {} more", counted(more, "pod")))?;
+        row(out, "", &format!("and {} more", amount(more, "pod")))?;
     }
     row(out, "volume", &volume_in_words(case))?;
     for holder in case.holders.iter().take(NAMED) {
@@ -214,7 +215,7 @@ fn holds(holder: &HolderEntry) -> String {
 fn and_more(pods: usize) -> String {
     match pods - 1 {
         0 => String::new(),
-        more => format!("; {} more", counted(more, "pod")),
+        more => format!("; {} more", amount(more, "pod")),
     }
 }
 
@@ -244,11 +245,6 @@ fn volume_in_words(case: &CaseEntry) -> String {
         words.push(volume.access_modes.join(", "));
     }
     words.join(", ")
-}
-
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
