@@ -234,13 +234,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
                 items.end()?;
                 Ok(value)
             }
-            Shape::Mapping {
-                overlaid: false, ..
-            } => {
-                let entries = tree.written_entries(id);
-                visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
-            }
-            Shape::Mapping { overlaid: true, .. } => {
+            Shape::Mapping { .. } => {
                 let entries = tree.entries(id).into_iter();
                 visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
             }

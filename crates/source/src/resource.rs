@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use kube::core::{ApiResource, DynamicResourceScope, ObjectMeta, Resource};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer};
+use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
+use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::WorkloadKind;
 
@@ -114,7 +115,7 @@ pub(super) struct RawObject {
 impl RawObject {
     /// Reads the object into the model.
     pub(super) fn read(&self, kind: ObjectKind) -> Result<Object, serde_json::Error> {
-        kind.deserialize(&mut serde_json::Deserializer::from_str(self.json.get()))
+        kind.read(self.json.get(), &ListRoom::endless())
     }
 
     /// Reads the object as a `T`.

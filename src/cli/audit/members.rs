@@ -3,9 +3,9 @@
 use std::ops::Deref;
 
 use jiff::Timestamp;
-use serde::de::DeserializeSeed;
 use serde_json::Value;
 
+use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::policy::Action;
 use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
@@ -92,7 +92,8 @@ impl Members {
         effective: &EffectivePolicy,
     ) -> bool {
         let member = &self.all[number];
-        let [Ok(before), Ok(after)] = [old, new].map(|it| member.kind.deserialize(it)) else {
+        let read = |it: &Value| member.kind.read(&it.to_string(), &ListRoom::endless());
+        let [Ok(before), Ok(after)] = [old, new].map(read) else {
             return false;
         };
         let document = Live {

@@ -7,6 +7,7 @@
 pub mod access_mode;
 pub mod amount;
 pub mod autoscaler;
+mod bounded;
 pub mod claim;
 mod container;
 pub mod csi_node;
@@ -34,6 +35,8 @@ pub mod volume_attachment;
 pub(crate) mod words;
 pub mod workload;
 mod workload_reader;
+
+pub use bounded::ListRoom;
 
 /// A short string, kept inline up to 24 bytes.
 pub type Text = compact_str::CompactString;

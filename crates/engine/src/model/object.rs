@@ -5,6 +5,7 @@ use serde::de::{DeserializeSeed, Deserializer};
 
 use super::Text;
 use super::autoscaler::{Autoscaler, Scale};
+use super::bounded::{Bounded, ListRoom};
 use super::claim::Claim;
 use super::csi_node::CsiNode;
 use super::lease::Lease;
@@ -136,6 +137,16 @@ kinds! {
 }
 
 impl ObjectKind {
+    /// Reads an object of this kind from JSON; entries of lists for which there is no room are
+    /// left out.
+    ///
+    /// # Errors
+    /// The text is not JSON, or a field does not have the type that it has in the API.
+    pub fn read(self, json: &str, room: &ListRoom) -> serde_json::Result<Object> {
+        let mut json = serde_json::Deserializer::from_str(json);
+        self.deserialize(Bounded(&mut json, room))
+    }
+
     /// A reference to an object of this kind in a namespace.
     pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef {

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use json_patch::Patch;
-use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::Proposal;
 use super::scaling::capped;
 use crate::analysis::{Analysis, Facts};
+use crate::model::ListRoom;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::uid::Uid;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -130,7 +130,9 @@ impl<'a> Judged<'a> {
         let mut document = Value::clone(&self.document);
         json_patch::patch(&mut document, patch).ok()?;
         let kind = ObjectKind::Workload(self.workload.kind);
-        let Ok(Object::Workload(mut workload)) = kind.deserialize(&document) else {
+        let Ok(Object::Workload(mut workload)) =
+            kind.read(&document.to_string(), &ListRoom::endless())
+        else {
             return None;
         };
         // The API server refuses to change the template of a Job that is there

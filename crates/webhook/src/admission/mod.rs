@@ -4,7 +4,6 @@
 //! straight into the facts that decide. An object becomes a tree only if serde refuses it, or for a
 //! repair.
 
-mod bounded;
 mod document;
 mod fields;
 mod request;

@@ -4,13 +4,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error as _};
 use serde_json::value::RawValue;
 
-use super::bounded::{Bounded, Room};
 use super::document;
 use super::fields::{Fields, Found, in_any_case};
-use engine::model::Text;
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
+use engine::model::{ListRoom, Text};
 
 /// The one version of AdmissionReview that is understood.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -223,7 +222,7 @@ impl<'a> Request<'a> {
     /// The request or, if a part of it does not have its shape, that part.
     fn read_fields(
         fields: &Found<'a, 11>,
-        room: Room,
+        room: ListRoom,
     ) -> Result<Self, (&'static str, serde_json::Error)> {
         let mut request = Self::without_objects(fields).map_err(|error| ("request", error))?;
         request
@@ -260,7 +259,7 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the objects as their kind; both share the room.
-    fn read_objects(&mut self, mut room: Room) -> serde_json::Result<()> {
+    fn read_objects(&mut self, mut room: ListRoom) -> serde_json::Result<()> {
         let Some(kind) = self.target.read_as() else {
             return Ok(());
         };
@@ -335,8 +334,8 @@ impl<'a> Request<'a> {
 }
 
 /// The room for the lists of the objects in a body of this length.
-fn room_for(body: usize) -> Room {
-    Room::new(if body > LARGE {
+fn room_for(body: usize) -> ListRoom {
+    ListRoom::new(if body > LARGE {
         LARGE_ROOM
     } else {
         LEAST_ROOM + body
@@ -345,10 +344,13 @@ fn room_for(body: usize) -> Room {
 
 /// Reads an object as its kind. What serde refuses, as where a field is there twice, is read from
 /// a tree, in which the last of two counts.
-fn object(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Result<Box<Object>> {
+fn object(
+    kind: ObjectKind,
+    json: &RawValue,
+    room: &mut ListRoom,
+) -> serde_json::Result<Box<Object>> {
     let attempt = room.clone();
-    let mut text = serde_json::Deserializer::from_str(json.get());
-    let object = match kind.deserialize(Bounded(&mut text, &attempt)) {
+    let object = match kind.read(json.get(), &attempt) {
         Ok(object) => {
             *room = attempt;
             object
@@ -357,7 +359,7 @@ fn object(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Res
             let Ok(tree) = document::tree(json) else {
                 return Err(error);
             };
-            let object = kind.deserialize(Bounded(&tree, room));
+            let object = kind.read(&tree.to_string(), room);
             object.map_err(|_| error)?
         }
     };

@@ -10,27 +10,33 @@ use serde::forward_to_deserialize_any;
 
 /// The bytes that entries of lists may take in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub struct ListRoom {
     left: Cell<usize>,
     is_short: Cell<bool>,
 }
 
-impl Room {
-    pub(super) const fn new(bytes: usize) -> Self {
+impl ListRoom {
+    /// ListRoom for this many bytes.
+    pub const fn new(bytes: usize) -> Self {
         Self {
             left: Cell::new(bytes),
             is_short: Cell::new(false),
         }
     }
 
+    /// Room for every list.
+    pub const fn endless() -> Self {
+        Self::new(usize::MAX)
+    }
+
     /// Whether a list was cut because there was no room for all entries.
-    pub(super) const fn is_short(&self) -> bool {
+    pub const fn is_short(&self) -> bool {
         self.is_short.get()
     }
 }
 
 /// A deserializer, and everything that is read by it, within the room.
-pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r Room);
+pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r ListRoom);
 
 /// Methods whose visitor may see a list, and those whose visitor sees a single value.
 macro_rules! forward {
@@ -195,7 +201,7 @@ mod tests {
         truth: bool,
     }
 
-    fn read(json: &str, room: &Room) -> serde_json::Result<Wanted> {
+    fn read(json: &str, room: &ListRoom) -> serde_json::Result<Wanted> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let wanted = Wanted::deserialize(Bounded(&mut deserializer, room))?;
         deserializer.end()?;
@@ -211,7 +217,7 @@ mod tests {
         {
             // Less than one entry more changes nothing.
             for rest in [0, 7] {
-                let room = Room::new(entries * 8 + rest);
+                let room = ListRoom::new(entries * 8 + rest);
                 let read = read(json, &room).unwrap();
                 let kept = (
                     read.list.len(),
@@ -240,7 +246,7 @@ mod tests {
             r#""a""#,
         ] {
             let expected = serde_json::from_str::<Wanted>(json);
-            match (read(json, &Room::new(1000)), expected) {
+            match (read(json, &ListRoom::new(1000)), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{json}"),
                 (Err(read), Err(expected)) => {
                     assert_eq!(read.to_string(), expected.to_string(), "{json}");
@@ -250,9 +256,9 @@ mod tests {
         }
         for list in ["[[],null,{},true]", r#"{"inner":[]}"#] {
             assert!(serde_json::from_str::<Wanted>(list).is_ok());
-            assert!(read(list, &Room::new(8)).is_err());
+            assert!(read(list, &ListRoom::new(8)).is_err());
         }
-        assert!(read(r#"{"list":[1,2,]}"#, &Room::new(8)).is_err());
-        assert!(read(r#"{"list":[1,2"#, &Room::new(8)).is_err());
+        assert!(read(r#"{"list":[1,2,]}"#, &ListRoom::new(8)).is_err());
+        assert!(read(r#"{"list":[1,2"#, &ListRoom::new(8)).is_err());
     }
 }
