@@ -117,6 +117,7 @@ const STATES: &[State] = states! {
     "A volume on a cordoned node", "pinned", unscheduled::a_volume_on_a_cordoned_node;
     "A claim that nobody provisions", "unbound", unscheduled::a_claim_that_nobody_provisions;
     "A claim whose volume was an earlier one's", "earlier", unscheduled::a_volume_of_an_earlier_claim;
+    "A claim that was bound before", "lost", unscheduled::a_claim_that_was_bound_before;
     "A node without the driver", "plugin", unscheduled::a_node_without_the_driver;
     "One disk behind two volumes", "twins", unscheduled::one_disk_behind_two_volumes;
     "A pod that names its node", "named", unscheduled::a_pod_that_names_its_node;

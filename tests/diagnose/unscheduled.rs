@@ -105,12 +105,26 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
 
 /// The volume is kept, and bound to a claim of the same name that was deleted.
 pub(crate) fn a_volume_of_an_earlier_claim(stage: &Stage) {
+    a_claim_again(stage, &json!({}));
+}
+
+/// The same of a claim that was restored from a backup with the annotation that says that it was
+/// bound.
+pub(crate) fn a_claim_that_was_bound_before(stage: &Stage) {
+    let bound = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    a_claim_again(stage, &json!({"metadata": {"annotations": bound}}));
+}
+
+fn a_claim_again(stage: &Stage, with: &Value) {
     stage.kubectl(&["delete", "pvc/data", "--timeout=120s"]);
     let released = "--for=jsonpath={.status.phase}=Released";
     let volume = format!("pv/{}", stage.volume);
     stage.kubectl(&["wait", released, "--timeout=120s", &volume]);
     let named = json!({"spec": {"volumeName": stage.volume}});
-    stage.apply(&merged(stage::claim("data", "by-hand"), &named));
+    stage.apply(&merged(
+        merged(stage::claim("data", "by-hand"), &named),
+        with,
+    ));
     stage.apply(&deployment("web", &json!({})));
     let case = stage.until("unbound-claim");
     stage::says(&case, "an earlier claim of the same name");

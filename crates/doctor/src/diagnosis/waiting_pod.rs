@@ -13,7 +13,7 @@ use engine::analysis::{AttachConstraint, UsedVolume};
 use engine::analysis::{affinity, binding, volumes};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
-use engine::model::claim::Claim;
+use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
@@ -264,7 +264,18 @@ impl<'a> WaitingPod<'a> {
         let is_own = owner.namespace == claim.metadata.namespace
             && owner.name == claim.metadata.name
             && !owner.uid.contradicts(claim.metadata.uid);
-        (claim.status.access_modes.is_empty() && !is_own).then_some(volume)
+        let is_unbound =
+            claim.status.access_modes.is_empty() || claim.status.phase == ClaimPhase::Lost;
+        (is_unbound && !is_own).then_some(volume)
+    }
+
+    /// The volume that the claim asks for by name, where the claim is not bound to it.
+    pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
+        let claim = self.found_claim()?;
+        let is_unbound = claim.status.phase != ClaimPhase::Other;
+        let view = self.index.facts.objects.view;
+        let volume = view.volume(&claim.spec.volume_name).found();
+        volume.filter(|_| is_unbound)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.

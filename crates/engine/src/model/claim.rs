@@ -90,6 +90,22 @@ pub struct ClaimStatus {
     /// The modes of the volume; empty while the claim is unbound.
     #[serde(skip_serializing_if = "is_default")]
     pub access_modes: AccessModes,
+    /// What the controller that binds says of it.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub phase: ClaimPhase,
+}
+
+/// How far a claim is bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClaimPhase {
+    /// It has no volume yet.
+    Pending,
+    /// It was bound, and its volume is gone or another claim's.
+    Lost,
+    /// It is bound, or nothing is said of it.
+    #[default]
+    #[serde(other)]
+    Other,
 }
 
 impl Claim {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::Text;
 
-/// An object's uid, a UUID as the API server generates them. Any other text counts as
-/// unknown, which is the default.
+/// An object's uid: a UUID as the API server generates them, or the digest of any other text, as
+/// only equality counts. No text is unknown, which is the default.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Text")]
 pub struct Uid(u128);
@@ -24,14 +24,24 @@ impl From<Text> for Uid {
     fn from(text: Text) -> Self {
         const DIGITS: usize = 32;
         const HYPHENS: usize = 4;
-        if text.len() != DIGITS + HYPHENS {
+        if text.is_empty() {
             return Self::default();
         }
         let digits = text.replace('-', "");
-        let number = u128::from_str_radix(&digits, 16);
-        let is_uuid = digits.len() == DIGITS && !digits.starts_with('+');
-        Self(number.ok().filter(|_| is_uuid).unwrap_or_default())
+        let is_uuid =
+            text.len() == DIGITS + HYPHENS && digits.len() == DIGITS && !digits.starts_with('+');
+        let number = u128::from_str_radix(&digits, 16).ok();
+        Self(number.filter(|_| is_uuid).unwrap_or_else(|| digest(&text)))
     }
+}
+
+/// FNV-1a.
+fn digest(text: &str) -> u128 {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    text.bytes().fold(BASIS, |digest, byte| {
+        (digest ^ u128::from(byte)).wrapping_mul(PRIME)
+    })
 }
 
 /// `0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11`, or nothing if it is unknown.
@@ -79,13 +89,10 @@ mod tests {
         let other = uid("0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d12");
         assert!(one.contradicts(other));
         assert!(!one.contradicts(one));
-        for unknown in [
-            "",
-            "web",
-            "0b6d9a4e",
-            "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d1100",
-        ] {
-            assert!(!one.contradicts(uid(unknown)), "{unknown}");
+        for text in ["web", "0b6d9a4e", "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d1100"] {
+            assert!(one.contradicts(uid(text)), "{text}");
+            assert!(!uid(text).contradicts(uid(text)), "{text}");
         }
+        assert!(!one.contradicts(uid("")));
     }
 }

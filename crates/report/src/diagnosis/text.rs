@@ -237,7 +237,10 @@ fn volume_in_words(case: &CaseEntry) -> String {
     let volume = &case.volume;
     let name = volume.name.as_deref().unwrap_or("not known");
     let mut words = vec![name.to_owned()];
-    words.extend(volume.class.as_ref().map(|class| format!("class {class}")));
+    words.extend(volume.class.as_ref().map(|class| match class.as_str() {
+        "" => "no class".to_owned(),
+        class => format!("class {class}"),
+    }));
     if !volume.driver.is_empty() {
         words.push(volume.driver.to_string());
     }

@@ -54,6 +54,12 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
 }
 
 fn reason(waiting: &WaitingPod<'_>) -> String {
+    if let Some(volume) = waiting.unbound_volume() {
+        return format!(
+            "Claim \"{}\" is about to be bound to PersistentVolume {}.",
+            waiting.claim, volume.metadata.name
+        );
+    }
     if waiting.has_no_volume() {
         return format!(
             "Claim \"{}\" has no volume yet; its provisioner is making one.",

@@ -168,7 +168,13 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         }
         return steps;
     }
-    if nodes_of(waiting).is_empty() && waiting.used.keeps_its_node() {
+    if waiting.used.keeps_its_node() && !nodes_of(waiting).is_empty() {
+        steps.push(SuggestedAction::note(
+            "Make room on that machine: no other node can have this data. What keeps the pod off it is in the scheduler's words above.",
+        ));
+        return steps;
+    }
+    if waiting.used.keeps_its_node() {
         steps.push(SuggestedAction::note(&format!(
             "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
             waiting.claim

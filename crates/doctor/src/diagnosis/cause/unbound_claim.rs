@@ -5,6 +5,7 @@ use crate::diagnosis::command;
 use crate::diagnosis::messages::{CLAIM_ENDS, Words};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::binding;
+use engine::model::claim::ClaimPhase;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::snapshot::Lookup;
@@ -29,6 +30,8 @@ enum Lack<'a> {
     NoVolume(&'a str),
     /// The volume that it asks for is another claim's.
     Taken(&'a Volume),
+    /// It is not bound to the volume that it asks for.
+    Unfit(&'a Volume),
     /// Its provisioner, or the controller that binds, says why.
     Reported(&'a str),
     /// Nobody says why.
@@ -50,13 +53,19 @@ fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     if matches!(claim, Lookup::Absent) {
         return Some(Lack::NoClaim);
     }
-    if let Some(volume) = waiting.volume_of_another_claim() {
+    let taken = waiting.volume_of_another_claim();
+    if let Some(volume) = taken.filter(|it| !it.metadata.is_being_deleted()) {
         return Some(Lack::Taken(volume));
     }
     if let Some(volume) = waiting.volume.as_deref() {
-        let was_bound = waiting
-            .found_claim()
-            .is_some_and(|it| !it.status.access_modes.is_empty());
+        if let Some(volume) = waiting.unbound_volume().or(taken) {
+            let is_clear = waiting.claim_warning().is_some() || delay::is_over(waiting);
+            return is_clear.then_some(Lack::Unfit(volume));
+        }
+        let was_bound = is_lost(waiting)
+            || waiting
+                .found_claim()
+                .is_some_and(|it| !it.status.access_modes.is_empty());
         return Some(if was_bound {
             Lack::Lost(volume)
         } else {
@@ -104,6 +113,19 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
                 volume.metadata.name
             )
         }
+        Lack::Unfit(volume) => {
+            let reason = match waiting.claim_warning() {
+                _ if volume.metadata.is_being_deleted() => {
+                    "That volume is being deleted.".to_owned()
+                }
+                Some(said) => format!("Kubernetes says: \"{}\".", said.trim_end_matches('.')),
+                None => "No Event says why any more.".to_owned(),
+            };
+            format!(
+                "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
+                volume.metadata.name
+            )
+        }
         Lack::Reported(said) => format!(
             "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
             speaker(waiting, said),
@@ -118,6 +140,12 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
                 .unwrap_or_default()
         ),
     })
+}
+
+/// Whether the claim was bound once, and is no more.
+fn is_lost(waiting: &WaitingPod<'_>) -> bool {
+    let claim = waiting.found_claim();
+    claim.is_some_and(|it| it.status.phase == ClaimPhase::Lost)
 }
 
 /// Whether the volume belonged to a claim of the same name, which was deleted.
@@ -208,7 +236,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
         ),
         Lack::Lost(_) => note(
-            "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef names this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
+            "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
         ),
         Lack::NoVolume(_) => note(
             "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
@@ -216,6 +244,13 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         Lack::Taken(volume) if former_owner(waiting, volume) => rebind(waiting, volume),
         Lack::Taken(_) => note(
             "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
+        ),
+        Lack::Unfit(volume) if volume.metadata.is_being_deleted() => note(
+            "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
+        ),
+        Lack::Unfit(volume) if is_lost(waiting) => rebind(waiting, volume),
+        Lack::Unfit(_) => note(
+            "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
         ),
         Lack::Reported(said) => answer(waiting, said),
         Lack::Silent => vec![
@@ -230,7 +265,13 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 
 /// What gives the volume of an earlier claim to the one of the same name.
 fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
-    let free = r#"[{"op":"remove","path":"/spec/claimRef/uid"}]"#;
+    // A claim that was bound before is only bound to a volume whose claimRef has its uid, or that
+    // has none (syncBoundClaim in the controller that binds).
+    let free = if is_lost(waiting) {
+        r#"[{"op":"remove","path":"/spec/claimRef"}]"#
+    } else {
+        r#"[{"op":"remove","path":"/spec/claimRef/uid"}]"#
+    };
     let volume = format!("pv/{}", volume.metadata.name);
     vec![
         SuggestedAction::new(

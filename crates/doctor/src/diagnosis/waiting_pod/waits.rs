@@ -24,6 +24,7 @@ impl WaitingPod<'_> {
             (Lookup::Found(_), Some(volume)) => {
                 matches!(view.volume(volume), Lookup::Absent)
                     || self.volume_of_another_claim().is_some()
+                    || self.unbound_volume().is_some()
             }
         }
     }
@@ -33,6 +34,7 @@ impl WaitingPod<'_> {
         let phrases = [NOT_BOUND, NO_CLAIM, CLAIM_ENDS];
         self.pod.node.is_some()
             || !self.binds_late()
+            || self.unbound_volume().is_some()
             || phrases.into_iter().any(|phrase| self.is_said(phrase))
             || self.claim_warning().is_some()
     }
