@@ -211,7 +211,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0xbef2_4e35_fd94_6639,
+        0x6805_ee68_6394_d994,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
