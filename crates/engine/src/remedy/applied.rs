@@ -87,7 +87,7 @@ impl Stated {
         };
         let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
         if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            return Self::where_it_is(last.pointer("/spec/strategy/type").is_some());
+            return Self::where_it_is(has_fields(&last, "/spec/strategy"));
         }
         let managers = document.pointer("/metadata/managedFields");
         let entries = managers.and_then(Value::as_array).into_iter().flatten();
@@ -98,13 +98,20 @@ impl Stated {
         if applied.peek().is_none() {
             return Self::Unknown;
         }
-        let states = |it: &Value| it.pointer("/fieldsV1/f:spec/f:strategy/f:type").is_some();
+        let states = |it: &Value| has_fields(it, "/fieldsV1/f:spec/f:strategy");
         Self::where_it_is(applied.any(states))
     }
 
     const fn where_it_is(is_stated: bool) -> Self {
         if is_stated { Self::Yes } else { Self::No }
     }
+}
+
+/// Whether anything is set there: numbers of a rolling update come back as well as its type does,
+/// and the API server refuses them beside Recreate.
+fn has_fields(document: &Value, pointer: &str) -> bool {
+    let fields = document.pointer(pointer).and_then(Value::as_object);
+    fields.is_some_and(|fields| !fields.is_empty())
 }
 
 /// The patch that makes a live Deployment Recreate, however it is applied.
@@ -140,6 +147,11 @@ mod tests {
                 last(r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#),
                 Stated::Yes,
             ),
+            (
+                last(r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1}}}}"#),
+                Stated::Yes,
+            ),
+            (last(r#"{"spec":{"strategy":{}}}"#), Stated::No),
             (managed("Update", both.clone()), Stated::Unknown),
             (managed("Apply", both), Stated::Yes),
             (managed("Apply", json!({"f:template": {}})), Stated::No),

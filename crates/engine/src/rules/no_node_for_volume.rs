@@ -222,6 +222,8 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         return None;
     }
     let host = only_host(reach);
+    let mut volumes = analysis.volumes.iter();
+    let stays = volumes.any(|it| it.claim.as_ref() == Some(claim) && it.keeps_its_node());
     let certainty = if host.is_some() || is_ruled_out(workload, reach) {
         Certainty::Verified
     } else {
@@ -240,11 +242,21 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
             Some(host) => format!(
                 "The data is on the machine {host}: let the pods go there, bring that machine back, or use a new claim."
             ),
+            None if stays => format!(
+                "The data is on the machine where {}: let the pods go there, bring that machine back, or use a new claim.",
+                place(reach, analysis).replacen(' ', " is ", 1)
+            ),
             None => {
                 "Let the pods go to nodes that reach the volume, or move the data first.".to_owned()
             }
         },
-        brief: format!("no node can have both the pod and the volume of claim \"{claim}\""),
+        brief: if host.is_some() || stays {
+            format!(
+                "the pods cannot reach the machine of claim \"{claim}\"; use that machine, or a new claim"
+            )
+        } else {
+            format!("no node can have both the pod and the volume of claim \"{claim}\"")
+        },
         ..blank(certainty)
     })
 }

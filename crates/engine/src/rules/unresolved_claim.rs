@@ -243,7 +243,7 @@ fn brief(claim: &str, missing: &Missing, partial: bool, more: &str) -> String {
             format!("\"{name}\" is unknown{more}; describe it under `provisioners` in the policy")
         }
         Missing::SecondNode(driver) => {
-            format!("{driver} attaches nothing for {claim}{more}; use it in one pod")
+            format!("{driver} may let two nodes write to {claim}{more}; run only one pod")
         }
         _ => about(claim, missing, partial).0 + more,
     }
