@@ -36,12 +36,14 @@ const PODS: [&str; 15] = [
     r#"{"initContainers":[{"name":"first","image":"i","resources":{"limits":{"example.com/gpu":"1"}}}]}"#,
 ];
 
-const ANNOTATIONS: [&str; 6] = [
+const ANNOTATIONS: [&str; 8] = [
     "{}",
     "{}",
     "{}",
     r#"{"multi-attach-guard.dev/action":"warn","multi-attach-guard.dev/reason":"tested"}"#,
     r#"{"multi-attach-guard.dev/ignore":"rolling-update-overlap","multi-attach-guard.dev/reason":"tested"}"#,
+    r#"{"multi-attach-guard.dev/action":"warn","multi-attach-guard.dev/reason":"why it cannot wait"}"#,
+    r#"{"multi-attach-guard.dev/action":"warn","multi-attach-guard.dev/reason":"how you know"}"#,
     r#"{"other":"x"}"#,
 ];
 

@@ -427,6 +427,22 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_that_is_being_deleted_or_gone_is_no_fault() {
+        let is_ending = |reason: &str, code: u16, details: Value| {
+            let status = json!({"status": "Failure", "message": "", "reason": reason, "code": code, "details": details});
+            is_ending(&kube::Error::Api(serde_json::from_value(status).unwrap()))
+        };
+        let cause = json!({"reason": "NamespaceTerminating", "message": "namespace shop is being terminated", "field": "metadata.namespace"});
+        let ends = json!({"name": NAME, "kind": "volumefacts", "causes": [cause]});
+        assert!(is_ending("Forbidden", 403, ends));
+        let gone = json!({"name": "shop", "kind": "namespaces"});
+        assert!(is_ending("NotFound", 404, gone.clone()));
+        assert!(!is_ending("Forbidden", 403, gone));
+        let forbidden = json!({"name": NAME, "kind": "volumefacts"});
+        assert!(!is_ending("Forbidden", 403, forbidden));
+    }
+
+    #[test]
     fn a_namespace_of_many_claims_is_left_out_and_its_object_says_so() {
         // Names as provisioners make them.
         let facts = |claims: usize| VolumeFacts {
