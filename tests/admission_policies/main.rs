@@ -24,7 +24,9 @@ use std::time::Duration;
 use axum::http::Request;
 use axum::http::request::Builder;
 use harness::shorthand::object;
-use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, until, wait_until};
+use harness::{
+    ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, until, wait_until,
+};
 use objects::{Lot, draw};
 use serde_json::{Value, json};
 
@@ -494,6 +496,37 @@ fn plain_workloads_are_refused_by_both() {
                 );
             }
         }
+    }
+}
+
+/// A policy refuses before the validating webhook is called; by then the mutating one has said
+/// which annotations do not count.
+#[test]
+fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
+    let Some(world) = World::of("hints") else {
+        return;
+    };
+    let webhooks = WebhookOptions::new(&world.guard.url, &[&world.namespace]);
+    let _registration = world.plane.register_webhooks("hints", &webhooks);
+    let ignored = "multi-attach-guard.dev/ignore";
+    for (annotations, hint) in [
+        (
+            json!({ignored: "rolling-update-overlap"}),
+            "multi-attach-guard.dev/ignore is ignored: add multi-attach-guard.dev/reason",
+        ),
+        (
+            json!({ignored: "rolling-update-overlpa", "multi-attach-guard.dev/reason": "drained"}),
+            "there is no rule \"rolling-update-overlpa\"",
+        ),
+    ] {
+        let mut object = objects::deployment(&json!({}), &["data"]);
+        object["metadata"]["annotations"] = annotations;
+        let arguments = ["create", "--dry-run=server", "-f", "-"];
+        let said = world.kubectl(&arguments, Some(&object.to_string())).stderr;
+        assert!(said.contains("ValidatingAdmissionPolicy"), "{said}");
+        let hints = said.lines().filter(|it| it.starts_with("Warning: "));
+        let named = hints.filter(|it| it.contains(hint)).count();
+        assert_eq!(named, 1, "{said}");
     }
 }
 

@@ -190,6 +190,7 @@ mod tests {
 
     use serde::Deserialize;
 
+    use super::super::object::ObjectKind;
     use super::*;
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -228,6 +229,36 @@ mod tests {
                 assert!(read.truth);
                 assert_eq!(room.is_short(), entries < 5, "{entries}");
             }
+        }
+    }
+
+    #[test]
+    fn words_of_objects_are_read_too() {
+        let terms = r#"[{"matchExpressions":[{"key":"zone","operator":"NotIn","values":["a"]}]}]"#;
+        for (kind, spec) in [
+            (
+                ObjectKind::Claim,
+                r#""spec":{"accessModes":["ReadWriteOnce"],"volumeMode":"Block"},"status":{"phase":"Lost"}"#.to_owned(),
+            ),
+            (
+                ObjectKind::Volume,
+                format!(r#""spec":{{"volumeMode":"Block","nodeAffinity":{{"required":{{"nodeSelectorTerms":{terms}}}}}}}"#),
+            ),
+            (
+                ObjectKind::StorageClass,
+                r#""provisioner":"p","volumeBindingMode":"WaitForFirstConsumer""#.to_owned(),
+            ),
+            (
+                ObjectKind::Node,
+                r#""spec":{"taints":[{"key":"k","effect":"NoSchedule"}]},"status":{"conditions":[{"type":"Ready","status":"True"}]}"#.to_owned(),
+            ),
+        ] {
+            let json = format!(r#"{{"metadata":{{"name":"n"}},{spec}}}"#);
+            let read = kind.read(&json, &ListRoom::endless()).unwrap();
+            let expected = kind.deserialize(&mut serde_json::Deserializer::from_str(&json));
+            assert_eq!(read, expected.unwrap(), "{json}");
+            let nothing = kind.read(r#"{"metadata":{"name":"n"}}"#, &ListRoom::endless());
+            assert!(nothing.is_ok_and(|nothing| nothing != read), "{json}");
         }
     }
 
