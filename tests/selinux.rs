@@ -18,7 +18,7 @@ use std::time::Duration;
 use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
 use harness::programs::with_kubelets;
-use harness::shorthand::{Claim, Storage};
+use harness::shorthand::Claim;
 use harness::{ControlPlane, Needs, NodeSpec, until, wait_until};
 use serde_json::{Value, json};
 
@@ -112,21 +112,7 @@ fn spec(pod: usize, claim: &str) -> Value {
 
 /// The volume of a pair, and its claim.
 fn storage(namespace: &str, pair: &str) -> [Value; 2] {
-    let modes = vec!["ReadWriteMany".to_owned()];
-    let claim = Claim {
-        volume: Some(modes.clone()),
-        modes,
-        ..Claim::default()
-    };
-    let prefix = format!("{namespace}-");
-    let storage = Storage {
-        namespace,
-        class: "",
-        driver: DRIVER,
-        volumes: &prefix,
-        handles: &prefix,
-    };
-    claim.bound(pair, &storage)
+    Claim::with_mode("ReadWriteMany").bound_in(namespace, pair, ["", DRIVER])
 }
 
 fn name(pair: (usize, usize)) -> String {

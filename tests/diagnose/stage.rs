@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::shorthand::{Claim, Storage, object};
+use crate::harness::shorthand::{Claim, object};
 use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, until, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
@@ -130,21 +130,8 @@ impl Stage {
     }
 
     fn furnish(&self, access: &str) {
-        let modes = vec![access.to_owned()];
-        let claim = Claim {
-            volume: Some(modes.clone()),
-            modes,
-            ..Claim::default()
-        };
-        let prefix = format!("{}-", self.namespace);
-        let storage = Storage {
-            namespace: &self.namespace,
-            class: "by-hand",
-            driver: ATTACHING_DRIVER,
-            volumes: &prefix,
-            handles: &prefix,
-        };
-        for object in claim.bound("data", &storage) {
+        let by_hand = ["by-hand", ATTACHING_DRIVER];
+        for object in Claim::with_mode(access).bound_in(&self.namespace, "data", by_hand) {
             self.apply(&object);
         }
         let bound = "--for=jsonpath={.status.phase}=Bound";

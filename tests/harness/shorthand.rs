@@ -48,8 +48,15 @@ pub(crate) struct Storage<'a> {
 impl Claim {
     /// ReadWriteOnce, as its volume is.
     pub(crate) fn exclusive() -> Self {
+        Self::with_mode("ReadWriteOnce")
+    }
+
+    /// A claim of this access mode, as its volume is.
+    pub(crate) fn with_mode(mode: &str) -> Self {
+        let modes = vec![mode.to_owned()];
         Self {
-            volume: Some(vec!["ReadWriteOnce".to_owned()]),
+            volume: Some(modes.clone()),
+            modes,
             ..Self::default()
         }
     }
@@ -102,20 +109,30 @@ impl Claim {
         claim["spec"]["volumeName"] = volume["metadata"]["name"].clone();
         [volume, claim]
     }
+
+    /// The same of a class; the volume is called `NAMESPACE-NAME`.
+    pub(crate) fn bound_in(
+        &self,
+        namespace: &str,
+        name: &str,
+        [class, driver]: [&str; 2],
+    ) -> [Value; 2] {
+        let prefix = format!("{namespace}-");
+        let storage = Storage {
+            namespace,
+            class,
+            driver,
+            volumes: &prefix,
+            handles: &prefix,
+        };
+        self.bound(name, &storage)
+    }
 }
 
 /// A ReadWriteOnce claim and its volume, each with the other's name. The volume is called
 /// `NAMESPACE-NAME`.
 pub(crate) fn bound_claim(namespace: &str, name: &str, driver: &str) -> [Value; 2] {
-    let prefix = format!("{namespace}-");
-    let storage = Storage {
-        namespace,
-        class: "",
-        driver,
-        volumes: &prefix,
-        handles: &prefix,
-    };
-    Claim::exclusive().bound(name, &storage)
+    Claim::exclusive().bound_in(namespace, name, ["", driver])
 }
 
 /// The manifest of an object in shorthand.

@@ -16,7 +16,7 @@ pub struct ListRoom {
 }
 
 impl ListRoom {
-    /// ListRoom for this many bytes.
+    /// Room for this many bytes.
     pub const fn new(bytes: usize) -> Self {
         Self {
             left: Cell::new(bytes),
@@ -82,9 +82,19 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
             .deserialize_newtype_struct(name, Bounded(visitor, self.1))
     }
 
+    #[inline]
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_enum(name, variants, visitor)
+    }
+
     forward_to_deserialize_any! {
         i8 i16 i32 i128 u8 u16 u32 u128 f32 char bytes byte_buf
-        unit unit_struct tuple tuple_struct enum
+        unit unit_struct tuple tuple_struct
     }
 }
 

@@ -97,7 +97,6 @@ pub struct ClaimStatus {
 
 /// How far a claim is bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Text")]
 pub enum ClaimPhase {
     /// It has no volume yet.
     Pending,
@@ -105,17 +104,8 @@ pub enum ClaimPhase {
     Lost,
     /// It is bound, or nothing is said of it.
     #[default]
+    #[serde(other)]
     Other,
-}
-
-impl From<Text> for ClaimPhase {
-    fn from(phase: Text) -> Self {
-        match phase.as_str() {
-            "Pending" => Self::Pending,
-            "Lost" => Self::Lost,
-            _ => Self::Other,
-        }
-    }
 }
 
 impl Claim {
