@@ -55,10 +55,14 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
 
 fn reason(waiting: &WaitingPod<'_>) -> String {
     if let Some(volume) = waiting.unbound_volume() {
-        return format!(
-            "Claim \"{}\" is about to be bound to PersistentVolume {}.",
-            waiting.claim, volume.metadata.name
-        );
+        let (claim, volume) = (waiting.claim, &volume.metadata.name);
+        return if waiting.volume_of_another_claim().is_some() {
+            format!(
+                "Kubernetes has not said yet whether claim \"{claim}\" gets PersistentVolume {volume}, which was bound to another claim."
+            )
+        } else {
+            format!("Claim \"{claim}\" is about to be bound to PersistentVolume {volume}.")
+        };
     }
     if waiting.has_no_volume() {
         return format!(
@@ -140,6 +144,10 @@ fn unready_node<'a>(waiting: &WaitingPod<'a>) -> Option<&'a str> {
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    if waiting.volume_of_another_claim().is_some() {
+        let again = "Ask again in a minute. How the volume is given to this claim depends on what Kubernetes says of the claim.";
+        return vec![SuggestedAction::note(again)];
+    }
     let wait = wait(
         waiting,
         "Time, and nothing else. Force is not needed: deleting pods with --force or a VolumeAttachment risks two writers on one disk.",

@@ -53,14 +53,15 @@ fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     if matches!(claim, Lookup::Absent) {
         return Some(Lack::NoClaim);
     }
-    let taken = waiting.volume_of_another_claim();
-    if let Some(volume) = taken.filter(|it| !it.metadata.is_being_deleted()) {
-        return Some(Lack::Taken(volume));
-    }
     if let Some(volume) = waiting.volume.as_deref() {
+        let taken = waiting.volume_of_another_claim();
         if let Some(volume) = waiting.unbound_volume().or(taken) {
-            let is_clear = waiting.claim_warning().is_some() || delay::is_over(waiting);
-            return is_clear.then_some(Lack::Unfit(volume));
+            // Until the controller that binds has spoken, a claim that it will call Lost is
+            // Pending, and is bound in another way.
+            let has_spoken = is_lost(waiting) || waiting.claim_warning().is_some();
+            let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
+            let lack = if is_taken { Lack::Taken } else { Lack::Unfit };
+            return (has_spoken || delay::is_over(waiting)).then(|| lack(volume));
         }
         let was_bound = is_lost(waiting)
             || waiting
