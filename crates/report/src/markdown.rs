@@ -149,21 +149,24 @@ fn prose(text: &str) -> String {
         }
         markdown.push(letter);
         // Or somebody is called, an issue is referred to, an address becomes a link.
-        if matches!(letter, '@' | '#') || begins_address(&text[at..]) {
+        if matches!(letter, '@' | '#') || begins_reference(&text[at..]) {
             markdown.push_str("<!-- -->");
         }
     }
     markdown
 }
 
-/// Whether a bare address may begin here.
-fn begins_address(text: &str) -> bool {
-    ["www.", "http", "ftp", "mailto", "xmpp"]
-        .iter()
-        .any(|start| {
-            let begin = text.as_bytes().get(..start.len());
-            begin.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
-        })
+/// Whether a bare address or an issue, `GH-1`, may begin here.
+fn begins_reference(text: &str) -> bool {
+    let begins = |start: &str| {
+        let begin = text.as_bytes().get(..start.len());
+        begin.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
+    };
+    let is_issue = begins("gh-") && text.as_bytes().get(3).is_some_and(u8::is_ascii_digit);
+    is_issue
+        || ["www.", "http", "ftp", "mailto", "xmpp"]
+            .into_iter()
+            .any(begins)
 }
 
 #[cfg(test)]
@@ -185,6 +188,7 @@ mod tests {
             ("@team #1 ` *b*", "@<!-- -->team #<!-- -->1 \\` \\*b\\*"),
             ("a``b` `c`", "a\\`\\`b\\` \\`c\\`"),
             ("WWW.e.org", "W<!-- -->WW.e.org"),
+            ("gh-1 high-end", "g<!-- -->h-1 high-end"),
         ] {
             assert_eq!(prose(text), markdown);
         }

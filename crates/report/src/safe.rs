@@ -22,18 +22,25 @@ use engine::model::object::ObjectRef;
 
 /// Characters that are not seen but change what is, and those that no text has; besides
 /// control characters and the last two of each plane.
-const HIDDEN: [(char, char); 11] = [
-    ('\u{61c}', '\u{61c}'), // Arabic letter mark
-    ('\u{180e}', '\u{180e}'),
+const HIDDEN: [(char, char); 18] = [
+    ('\u{ad}', '\u{ad}'),       // soft hyphen
+    ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
+    ('\u{61c}', '\u{61c}'),     // Arabic letter mark
+    ('\u{115f}', '\u{1160}'),   // fillers of Hangul
+    ('\u{17b4}', '\u{17b5}'),   // vowels of Khmer that are not seen
+    ('\u{180b}', '\u{180f}'),   // Mongolian selectors and separator
     ('\u{200b}', '\u{200b}'),   // zero width space
     ('\u{200e}', '\u{200f}'),   // left-to-right and right-to-left marks
     ('\u{202a}', '\u{202e}'),   // embeddings and overrides
-    ('\u{2060}', '\u{2064}'),   // word joiner, invisible operators
-    ('\u{2066}', '\u{206f}'),   // isolates, deprecated format characters
-    ('\u{fdd0}', '\u{fdef}'),   // non-characters
-    ('\u{feff}', '\u{feff}'),   // byte order mark
-    ('\u{fff0}', '\u{fffb}'),   // interlinear annotation
-    ('\u{e0000}', '\u{e007f}'), // tags
+    ('\u{2060}', '\u{206f}'), // word joiner, invisible operators, isolates, deprecated format characters
+    ('\u{3164}', '\u{3164}'), // filler of Hangul
+    ('\u{fdd0}', '\u{fdef}'), // non-characters
+    ('\u{feff}', '\u{feff}'), // byte order mark
+    ('\u{ffa0}', '\u{ffa0}'), // filler of Hangul
+    ('\u{fff0}', '\u{fffb}'), // interlinear annotation
+    ('\u{1bca0}', '\u{1bca3}'), // shorthand format controls
+    ('\u{1d173}', '\u{1d17a}'), // musical format controls
+    ('\u{e0000}', '\u{e0fff}'), // tags and further variation selectors, which can hold a text
 ];
 
 fn is_hidden(letter: char) -> bool {

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::*;
 use crate::User;
 
-const PARTS: [&str; 30] = [
+const PARTS: [&str; 34] = [
     "a",
     " ",
     "\n",
@@ -33,6 +33,10 @@ const PARTS: [&str; 30] = [
     "\u{200f}",
     "\u{fffe}",
     "\u{ffff}",
+    "\u{ad}",
+    "\u{3164}",
+    "\u{e0100}",
+    "\u{1d173}",
     "\u{a0}",
     "]]>",
     "&<\"'",
@@ -128,7 +132,8 @@ fn hostile(texts: &[String]) -> Report {
 /// Whether no text may hold the character, in any format.
 fn is_forbidden(letter: char) -> bool {
     (letter.is_control() && letter != '\n')
-        || "\u{2028}\u{202e}\u{2066}\u{200f}\u{fffe}\u{ffff}".contains(letter)
+        || "\u{2028}\u{202e}\u{2066}\u{200f}\u{fffe}\u{ffff}\u{ad}\u{3164}\u{e0100}\u{1d173}"
+            .contains(letter)
 }
 
 fn is_command(line: &str) -> bool {
@@ -173,7 +178,7 @@ proptest! {
 }
 
 /// Names that made links, images, mentions or HTML of a comment, and what they are made of.
-const MARKUP: [&str; 34] = [
+const MARKUP: [&str; 35] = [
     "```![x](http://e)<b>@org/team",
     "`![x](http://e)`",
     "``<img src=x>``",
@@ -197,6 +202,7 @@ const MARKUP: [&str; 34] = [
     "&lt;b&gt;&#64;team",
     "@team",
     "org/repo#1",
+    "GH-1",
     "\\`<b>\\`",
     "\\",
     "`",
@@ -228,7 +234,10 @@ fn assert_only_text(comment: &str) {
     ];
     let mentions = |text: &str| {
         let mut after = text.split('@').skip(1);
-        after.any(|it| it.starts_with(|letter: char| letter.is_ascii_alphanumeric()))
+        let calls = after.any(|it| it.starts_with(|letter: char| letter.is_ascii_alphanumeric()));
+        let lower = text.to_ascii_lowercase();
+        let mut after = lower.split("gh-").skip(1);
+        calls || after.any(|it| it.starts_with(|letter: char| letter.is_ascii_digit()))
     };
     let root = comrak::parse_document(&arena, comment, &options);
     for node in root.descendants() {
