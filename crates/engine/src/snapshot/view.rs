@@ -20,6 +20,7 @@ use crate::model::lease::{Lease, NODE_LEASES};
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
+use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
@@ -443,6 +444,27 @@ impl<'a> View<'a> {
             self.is_known(owner)
         };
         kind.is_built_in() || is_known()
+    }
+
+    /// Whether the owner that is judged in the workload's place has its volumes, and as many pods.
+    pub(crate) fn owner_stands_for(&self, workload: &Workload) -> bool {
+        let owner = workload.judged_owner().map(|(kind, controller)| {
+            self.workload(kind, &workload.metadata.namespace, &controller.name)
+        });
+        let Some(owner) = owner.and_then(Lookup::found) else {
+            return true;
+        };
+        let Some(owner) = self.with_template(owner) else {
+            return true;
+        };
+        let has = |source: &PodVolumeSource| {
+            let mut volumes = owner.template.volumes.iter();
+            let makes =
+                || matches!(source, PodVolumeSource::Claim { name } if owner.makes_claim(name));
+            volumes.any(|it| it.source == *source) || makes()
+        };
+        let mut volumes = workload.template.volumes.iter();
+        workload.replicas <= owner.replicas.max(1) && volumes.all(|it| has(&it.source))
     }
 
     /// Calls `visit` for the workloads whose pods have all the `labels`, in `namespace` or, if

@@ -6,7 +6,7 @@
 use super::Evaluation;
 use crate::model::metadata::{Controller, Metadata};
 use crate::model::object::Object;
-use crate::model::workload::WorkloadKind;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
 
 /// Whether the account is one of the control plane's own controllers, which run
@@ -86,8 +86,21 @@ impl Evaluation<'_> {
             Some(Lookup::NotSynced) | None => {
                 let before = self.review.old.and_then(Object::metadata);
                 is_service_account(&account)
+                    || self.review.scaled.is_some()
                     || before.is_some_and(|before| before.controller == metadata.controller)
             }
         }
+    }
+
+    /// Whether the workload is judged in its owner, which has its volumes and as many pods. A real
+    /// owner of anybody's choice is not judged for what it does not have, and lets go of what its
+    /// selector does not match.
+    pub(super) fn is_judged_in_owner(&self, workload: &Workload) -> bool {
+        let view = self.facts.view;
+        if !view.owner_is_judged(workload) || !self.owner_is_real(&workload.metadata) {
+            return false;
+        }
+        let account = self.review.document.requester();
+        account.is_none_or(|account| is_control_plane(&account)) || view.owner_stands_for(workload)
     }
 }

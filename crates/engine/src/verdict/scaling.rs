@@ -99,7 +99,7 @@ impl Evaluation<'_> {
         let Some(workload) = found.as_deref() else {
             return Verdict::default();
         };
-        if self.facts.view.owner_is_judged(workload) {
+        if self.is_judged_in_owner(&workload.with_replicas(scale.spec.replicas)) {
             return Verdict::default();
         }
         // The request knows better than a cache how many replicas there are.
@@ -118,7 +118,7 @@ impl Evaluation<'_> {
         self.with_policy(
             &workload.metadata,
             workload.kind.name(),
-            workload.metadata.controller.is_some(),
+            self.owner_is_real(&workload.metadata),
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
                 // An autoscaler did not write the workload, and would try again forever.

@@ -24,7 +24,7 @@ use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, codes, judge_workload};
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
         let view = self.facts.view;
-        if view.owner_is_judged(workload) && self.owner_is_real(&workload.metadata) {
+        if self.is_judged_in_owner(workload) {
             return Verdict::default();
         }
         let Some(whole) = view.with_template(workload) else {
