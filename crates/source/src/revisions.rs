@@ -3,6 +3,7 @@
 //! They are no facts that the view keeps: their templates are compared, and only where an
 //! update would be denied. They are requested then, or read from files.
 
+use std::cmp::Reverse;
 use std::io::empty;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ const MAX_BYTES: usize = 2 << 20;
 /// Pages of one list. Kubernetes keeps ten revisions of each workload.
 const MAX_PAGES: usize = 10;
 
-/// Revisions that are read whole. Rarely two of a Deployment have pods.
+/// Revisions that are read whole, the newest first. Rarely two of a Deployment have pods.
 const MAX_READ: usize = 24;
 
 /// A list as `kubectl get` gets it: what is printed of each object.
@@ -303,7 +304,7 @@ struct Resource {
     /// Where the API server has it.
     api: &'static str,
     owners: &'static [WorkloadKind],
-    /// The column that is 0 for those that are not read.
+    /// The column of numbers, the largest of which is read first, and 0 never.
     column: &'static str,
 }
 
@@ -351,8 +352,15 @@ impl Resource {
             Some(name) => vec![name.into()],
             None => self.names(client, owner).await?,
         };
-        let mut revisions = Vec::new();
-        for name in names {
+        let mut revisions: Vec<Revision> = Vec::new();
+        for (read, name) in names.into_iter().enumerate() {
+            let is_known = revisions.len() > 2 && revisions.iter().any(|it| it.has_template);
+            if self.is_numbered() && is_known {
+                break;
+            }
+            if read == MAX_READ {
+                return Err(self.too_many());
+            }
             let parameters = ListParams::default().fields(&format!("metadata.name={name}"));
             let body = self.page(client, owner, &parameters, None).await?;
             let list: List<'_> = self.parsed(&body)?;
@@ -360,6 +368,18 @@ impl Resource {
             revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
         }
         Ok(revisions)
+    }
+
+    /// Whether the column has the revisions' numbers. The newest one with the template is enough
+    /// then; the line of a ReplicaSet has no number of its revision, and all that have pods count.
+    fn is_numbered(&self) -> bool {
+        self.column == "Revision"
+    }
+
+    fn too_many(&self) -> RevisionsError {
+        RevisionsError::TooMany {
+            resource: self.plural,
+        }
     }
 
     /// The names of what may be revisions with pods. No selector finds them, nor their owner, so
@@ -373,7 +393,7 @@ impl Resource {
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
-        let mut names = Vec::new();
+        let mut found = Vec::new();
         for _ in 0..MAX_PAGES {
             let body = self.page(client, owner, &parameters, Some(TABLE)).await?;
             let table: Table = self.parsed(&body)?;
@@ -381,19 +401,20 @@ impl Resource {
             let (name, count) = at("Name").zip(at(self.column)).unwrap_or_default();
             for row in table.rows.into_iter().flatten() {
                 let cell = |at: usize| row.cells.get(at);
-                if cell(count).and_then(Value::as_i64) != Some(0) {
-                    names.extend(cell(name).and_then(Value::as_str).map(Text::from));
-                }
+                let count = cell(count).and_then(Value::as_i64);
+                let name = cell(name).and_then(Value::as_str).map(Text::from);
+                found.extend(name.filter(|_| count != Some(0)).map(|name| (count, name)));
             }
             match table.metadata.continue_at.filter(|token| !token.is_empty()) {
-                _ if names.len() > MAX_READ => break,
+                _ if !self.is_numbered() && found.len() > MAX_READ => break,
                 Some(token) => parameters.continue_token = Some(token),
-                None => return Ok(names),
+                None => {
+                    found.sort_by_key(|(count, _)| Reverse(*count));
+                    return Ok(found.into_iter().map(|(_, name)| name).collect());
+                }
             }
         }
-        Err(RevisionsError::TooMany {
-            resource: self.plural,
-        })
+        Err(self.too_many())
     }
 
     /// How many pods of a revision of `owner` run, and so have their volumes; `None` where the
@@ -454,9 +475,7 @@ impl Resource {
                 .await
             {
                 Ok(body) => Ok(body.to_bytes().into()),
-                Err(error) if error.is::<LengthLimitError>() => Err(RevisionsError::TooMany {
-                    resource: self.plural,
-                }),
+                Err(error) if error.is::<LengthLimitError>() => Err(self.too_many()),
                 Err(error) => Err(self.failed(&*error)),
             },
         }
@@ -699,6 +718,13 @@ mod tests {
                "spec": {"template": template}, "status": {"replicas": 2, "readyReplicas": 1}})
     }
 
+    fn controller_revision(number: i64, namespace: &str, template: &Value) -> Value {
+        json!({"metadata": {"name": format!("web-{number}"), "namespace": namespace,
+                            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet",
+                                                 "name": "web", "uid": UID, "controller": true}]},
+               "revision": number, "data": {"spec": {"template": template}}})
+    }
+
     fn web(name: &str, has_template: bool) -> Revision {
         Revision {
             kind: "ReplicaSet",
@@ -774,19 +800,29 @@ mod tests {
                 "columnDefinitions": names, "rows": rows.collect::<Vec<_>>()});
             answer(200, body)
         };
+        if path == "/api/v1/namespaces/shop/pods" {
+            return answer(200, json!({"items": []}));
+        }
         let parts: Vec<&str> = path.split('/').collect();
-        let [
-            "",
-            "apis",
-            "apps",
-            "v1",
-            "namespaces",
-            namespace,
-            "replicasets",
-        ] = parts[..]
-        else {
+        let ["", "apis", "apps", "v1", "namespaces", namespace, resource] = parts[..] else {
             return answer(404, json!({}));
         };
+        if resource == "controllerrevisions" {
+            return match query.split("fieldSelector=metadata.name%3D").nth(1) {
+                Some(named) => {
+                    let number: i64 = named.split(['-', '&']).nth(1).unwrap().parse().unwrap();
+                    let image = format!("img:{number}");
+                    let revision = controller_revision(number, namespace, &template(&image));
+                    answer(200, json!({"items": [revision]}))
+                }
+                None => {
+                    let row = |number: i64| json!({"cells": [format!("web-{number}"), number]});
+                    let names = ["Name", "Revision"].map(|name| json!({"name": name}));
+                    let rows: Vec<Value> = (1..=40).map(row).collect();
+                    answer(200, json!({"columnDefinitions": names, "rows": rows}))
+                }
+            };
+        }
         let of_namespace = |name: &str, image| {
             let mut set = replica_set(name, image);
             set["metadata"]["namespace"] = json!(namespace);
@@ -875,8 +911,40 @@ mod tests {
         };
         assert_eq!(count("endless").await, (many.clone(), MAX_PAGES));
         assert_eq!(count("crowded").await, (many, 1));
-        let (found, asked) = count("tenant").await;
-        assert_eq!((found.unwrap().len(), asked), (1, 8 + 1));
+        let (found, requests) = count("tenant").await;
+        assert_eq!((found.unwrap().len(), requests), (1, 8 + 1));
+
+        // Of a DaemonSet's, the newest are read, until one has the template.
+        for (number, found, read) in [
+            (40, Some(40), 3),
+            (39, Some(39), 3),
+            (20, Some(20), 21),
+            (9, None, MAX_READ),
+        ] {
+            let before = asked.load(Ordering::Relaxed);
+            let owner = owner(WorkloadKind::DaemonSet);
+            let asker = Asker {
+                namespace: "shop",
+                stranger: None,
+            };
+            let wanted = raw(&template(&format!("img:{number}")));
+            let deadline = Instant::now() + long;
+            let all = revisions
+                .find(&client, &owner, &wanted, asker, deadline)
+                .await;
+            let newest = all
+                .as_ref()
+                .ok()
+                .and_then(|all| all.iter().find(|it| it.has_template));
+            assert_eq!(newest.map(|it| it.number), found, "{number}");
+            assert_eq!(all.is_err(), found.is_none(), "{number}");
+            let pods = usize::from(found.is_some());
+            assert_eq!(
+                asked.load(Ordering::Relaxed) - before,
+                1 + read + pods,
+                "{number}"
+            );
+        }
 
         // Nor do they keep anybody else waiting, though they take every turn that they get.
         let all = Duration::from_secs(5);

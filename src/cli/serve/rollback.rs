@@ -188,6 +188,8 @@ struct Kept {
     strategy: Value,
     update_strategy: Value,
     volume_claim_templates: Value,
+    /// Where the numbers of a StatefulSet's pods begin.
+    ordinals: Value,
 }
 
 /// What controllers say of the pods.
@@ -269,8 +271,7 @@ impl<'a> TemplateUpdate<'a> {
                 Some(revision) if revisions.len() > 2 => match revision.pods {
                     Some(running) => Ok(Some(revision).filter(|_| running >= 1)),
                     None => Err(format!(
-                        "of which of its {} revisions its pods are, {} among them, is not known without the right to list pods",
-                        revisions.len(),
+                        "of which of its revisions its pods are, {} among them, is not known without the right to list pods",
                         revision.name
                     )),
                 },
@@ -414,6 +415,8 @@ mod tests {
         let selecting = with("/spec/selector/matchLabels/app", json!("api"));
         let mut claiming = changed.clone();
         claiming["spec"]["volumeClaimTemplates"] = json!([{}]);
+        let mut numbered = changed.clone();
+        numbered["spec"]["ordinals"] = json!({"start": 1});
         let mut updating = changed.clone();
         updating["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
         let cases = [
@@ -426,6 +429,7 @@ mod tests {
             ("Deployment", "UPDATE", &surging, &one, false),
             ("Deployment", "UPDATE", &selecting, &one, false),
             ("StatefulSet", "UPDATE", &claiming, &one, false),
+            ("StatefulSet", "UPDATE", &numbered, &one, false),
             ("DaemonSet", "UPDATE", &updating, &one, false),
             ("Deployment", "UPDATE", &emptied, &one, false),
             ("Deployment", "UPDATE", &two, &changed, false),
