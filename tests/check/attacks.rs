@@ -109,6 +109,62 @@ fn links_inside_are_followed_and_the_folder_of_git_is_not_there() {
     }
 }
 
+/// What a chart depends on is put beside it under the name that the chart gives it.
+#[test]
+fn a_chart_puts_nothing_outside_of_its_copy() {
+    let bin = or_skip!(tools(&["helm"]));
+    let outside = tempfile::tempdir().unwrap();
+    let made = outside.path().join("made");
+    let up = format!("{}{}", "../".repeat(16), made.display());
+    let names = [
+        made.display().to_string(),
+        up,
+        "../templates/made".to_owned(),
+        "../../made".to_owned(),
+        "..".to_owned(),
+        ".".to_owned(),
+        "made/".to_owned(),
+        "./made".to_owned(),
+        String::new(),
+    ];
+    let mut files = vec![("part/Chart.yaml".to_owned(), CHART.to_owned())];
+    for (number, name) in names.iter().enumerate() {
+        let chart = format!(
+            "{CHART}dependencies: [{{name: \"{name}\", version: '*', repository: 'file://../part'}}]\n"
+        );
+        files.push((format!("shop{number}/Chart.yaml"), chart));
+        files.push((format!("shop{number}/templates/web.yaml"), WEB.to_owned()));
+    }
+    let folder = repository(&borrowed(&files));
+    let output = check(&folder, bin.path(), ". --format json");
+    let reported = reported(&report(&output));
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(reported.len(), names.len(), "{reported:#?}");
+    let refused = reported
+        .iter()
+        .filter(|it| it.contains("is no name of a file"));
+    assert_eq!(refused.count(), names.len(), "{reported:#?}");
+}
+
+/// Git and browsers read a backslash in a URL each in their own way.
+#[test]
+fn git_asks_the_host_that_was_looked_at() {
+    let bin = or_skip!(tools(&["kustomize"]));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let private = listener.local_addr().unwrap();
+    let text = format!("resources: ['http://localhost:9\\@{private}/org/app//deploy?ref=v1']\n");
+    let folder = repository(&[("app/kustomization.yaml", &text)]);
+    let git = ["git", "env"].map(|name| Path::new("/usr/bin").join(name));
+    for program in git.iter().filter(|it| it.exists()) {
+        symlink(program, bin.path().join(program.file_name().unwrap())).unwrap();
+    }
+    let output = check(&folder, bin.path(), ". --fetch --fetch-from localhost");
+    contains(&output, &["The kustomization app was not rendered: "]);
+    let asked = listener.accept().map(|(_, from)| from);
+    assert_eq!(asked.unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
 /// A comment of a template may name any file as its source.
 #[test]
 fn a_source_that_a_template_makes_up_is_not_shown() {

@@ -61,17 +61,44 @@ impl From<&str> for Reason {
 
 /// The text with URLs that name no user, as a password may stand beside the name.
 pub(super) fn without_user(text: &str) -> String {
-    let mut parts = text.split("://");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        out.push_str("://");
-        let ends =
-            |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>');
-        let end = part.find(ends).unwrap_or(part.len());
-        let from = part[..end].rfind('@').map_or(0, |at| at + 1);
-        out.push_str(&part[from..]);
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(':') {
+        let (scheme, after) = rest.split_at(at + 1);
+        out.push_str(scheme);
+        let url = after.trim_start_matches(SLASHES);
+        let slashes = after.len() - url.len();
+        out.push_str(&after[..slashes]);
+        let is_url = slashes >= 2 || is_web(&scheme[..at]);
+        rest = &url[if is_url { end_of_user(url) } else { 0 }..];
     }
-    out
+    out + rest
+}
+
+/// What may stand between a scheme and a host.
+const SLASHES: [char; 2] = ['/', '\\'];
+
+/// Whether a host follows, whatever number of slashes there is.
+fn is_web(scheme: &str) -> bool {
+    let word = scheme.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+    word.is_some_and(|it| it.eq_ignore_ascii_case("http") || it.eq_ignore_ascii_case("https"))
+}
+
+/// Where the host of a URL begins.
+fn end_of_user(url: &str) -> usize {
+    let ends = |c: char| c.is_whitespace() || SLASHES.contains(&c) || "?#\"'<>".contains(c);
+    let authority = &url[..url.find(ends).unwrap_or(url.len())];
+    let behind = |at: usize| at + 1;
+    if let Some(at) = authority.rfind('@') {
+        return behind(at);
+    }
+    // What is no port is the beginning of a password, which has one of those letters in it.
+    let port = authority.split_once(':').map(|(_, port)| port);
+    let is_password =
+        |it: &str| !authority.starts_with('[') && it.contains(|c: char| !c.is_ascii_digit());
+    if port.is_some_and(is_password) {
+        return url.rfind('@').map_or(authority.len(), behind);
+    }
+    0
 }
 
 #[cfg(test)]
@@ -92,6 +119,18 @@ mod tests {
                 "ssh://a.example/b and oci://c.example",
             ),
             ("https://a.example?u=b@c", "https://a.example?u=b@c"),
+            ("https://a.example/b@c", "https://a.example/b@c"),
+            ("https://a.example:80/b@c", "https://a.example:80/b@c"),
+            ("\"https://[::1]:80\", a@b", "\"https://[::1]:80\", a@b"),
+            ("https://u:hun/ter2@a.example/b", "https://a.example/b"),
+            ("https://u:hun#t?er2@a.example", "https://a.example"),
+            ("\"https://u:hun\"ter2@a.example\"", "\"https://a.example\""),
+            ("https://u:hun ter2@a.example", "https://a.example"),
+            ("https://u:hunter2", "https://"),
+            ("HTTPS:/u:hunter2@a.example", "HTTPS:/a.example"),
+            ("at https:u:hunter2@a.example", "at https:a.example"),
+            ("https:\\\\u:hunter2@a.example", "https:\\\\a.example"),
+            ("no http: a@b", "no http: a@b"),
             ("://@", "://"),
         ] {
             assert_eq!(without_user(text), shown);

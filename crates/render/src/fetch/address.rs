@@ -116,6 +116,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
             || it[..3] == [192, 0, 0]
             || it[0] == 198 && it[1] & 0xfe == 18
             || it[0] >= 240
+            // Azure's own services, which each of its machines reaches.
+            || it == [168, 63, 129, 16]
     };
     !(address.is_private()
         || address.is_loopback()
@@ -125,10 +127,11 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || is_shared(address.octets()))
 }
 
-/// Those that stand for an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) are not.
+/// Those that stand for an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) are not, nor are
+/// those of protocols and documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        [0x2002, ..] | [0x2001, 0 | 0xdb8, ..] => false,
+        [0x2002, ..] | [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         // Global unicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
@@ -191,7 +194,15 @@ mod tests {
             ("ff02::1", false),
             ("2002:7f00:1::", false),
             ("2001:0:7f00:1::", false),
+            ("2001:2::1", false),
+            ("2001:1ff:ffff::1", false),
+            ("2001:200::1", true),
             ("2001:db8::1", false),
+            ("3fff:fff::1", false),
+            ("3fff:1000::1", true),
+            ("5f00::1", false),
+            ("168.63.129.16", false),
+            ("168.63.129.17", true),
         ] {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(is_public(address), public, "{address}");

@@ -40,6 +40,8 @@ pub(super) enum FetchError {
     Unknown { host: String, reason: Unasked },
     #[error("{url} answers {status}")]
     Status { url: String, status: StatusCode },
+    #[error("{url} is without TLS, and a host with TLS refers to it")]
+    Plain { url: String },
     #[error("{url} redirects more than {MAX_REDIRECTS} times")]
     Redirects { url: String },
     #[error("{url} is larger than {} MiB", limit >> 20)]
@@ -163,9 +165,7 @@ impl Client {
             let Some(location) = location.filter(|_| response.status().is_redirection()) else {
                 return Ok(response);
             };
-            at = at
-                .join(location)
-                .map_err(|_| FetchError::Url(location.to_owned()))?;
+            at = referred(&at, location)?;
         }
         let url = url.to_owned();
         Err(FetchError::Redirects { url })
@@ -244,15 +244,78 @@ pub(super) fn host(url: &str) -> Result<String, FetchError> {
         .ok_or_else(|| FetchError::Url(url.to_owned()))
 }
 
-fn parsed(url: &str) -> Result<Url, FetchError> {
-    Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))
+/// What the host of the URL `from` refers to by `to`, which does not lose the protection of TLS.
+pub(super) fn referred(from: &Url, to: &str) -> Result<Url, FetchError> {
+    let url = from.join(to).map_err(|_| FetchError::Url(to.to_owned()))?;
+    let url = parsed(url.as_str())?;
+    if (from.scheme(), url.scheme()) == ("https", "http") {
+        return Err(FetchError::Plain { url: url.into() });
+    }
+    Ok(url)
+}
+
+/// The URL. Its host is one word of a command, as messages print it behind `--fetch-from`.
+pub(super) fn parsed(url: &str) -> Result<Url, FetchError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    let is_word = |host: &str| !host.starts_with('-') && host.chars().all(is_plain);
+    Url::parse(url)
+        .ok()
+        .filter(|url| url.host_str().is_none_or(is_word))
+        .ok_or_else(|| FetchError::Url(url.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Client, Resolver, parsed};
+    use super::{Client, Resolver, parsed, referred};
+
+    #[test]
+    fn a_host_is_a_word_of_a_command() {
+        for (url, is_read) in [
+            ("https://charts.example.com/$(id)", true),
+            ("https://[2606:4700::1111]:443/a", true),
+            ("ssh://git@a_b.example/c", true),
+            ("file:///srv/a", true),
+            ("https://*/a", false),
+            ("https://$(id)/a", false),
+            ("https://a;id/b", false),
+            ("https://`id`/a", false),
+            ("ssh://a'b/c", false),
+            ("ssh://$(touch%20a)/b", false),
+            ("ssh://-oProxyCommand=sh/a", false),
+            ("ssh://a*/b", false),
+        ] {
+            assert_eq!(parsed(url).is_ok(), is_read, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_a_host_with_tls_refers_to_has_tls() {
+        for (from, to, expected) in [
+            ("https://a.example/b", "/c", Some("https://a.example/c")),
+            (
+                "https://a.example/b",
+                "//d.example",
+                Some("https://d.example/"),
+            ),
+            (
+                "http://a.example/b",
+                "http://d.example/",
+                Some("http://d.example/"),
+            ),
+            (
+                "http://a.example/b",
+                "https://d.example/",
+                Some("https://d.example/"),
+            ),
+            ("https://a.example/b", "http://a.example/b", None),
+            ("https://a.example/b", "HTTP:\\\\d.example", None),
+        ] {
+            let url = referred(&parsed(from).unwrap(), to).ok();
+            assert_eq!(url.as_ref().map(|it| it.as_str()), expected, "{to}");
+        }
+    }
 
     #[test]
     fn only_hosts_that_are_named_or_allowed_are_asked() {

@@ -14,7 +14,7 @@ use reqwest::Url;
 use tokio::process::Command;
 
 use super::Download;
-use super::client::{Client, FetchError};
+use super::client::{Client, FetchError, parsed};
 use super::repository::best;
 use crate::files::GIT;
 use crate::program::command_line::{CommandLine, Field, Word};
@@ -85,9 +85,10 @@ pub(super) async fn commit(
     url: &str,
     reference: Option<&str>,
 ) -> Result<Download, FetchError> {
-    let parsed = Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))?;
+    let parsed = parsed(url)?;
     client.allow_repository(&parsed)?;
-    let address = Word::new(Field::GitUrl, url);
+    // As it was read here: git would read `https://a\@b/` as the host b.
+    let address = Word::new(Field::GitUrl, parsed.as_str());
     let address = address.map_err(|_| FetchError::Url(without_user(&parsed)))?;
     let failed = |failure: Failure| failed(url, failure);
     let wanted = reference.unwrap_or("HEAD");

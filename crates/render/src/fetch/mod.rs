@@ -183,10 +183,8 @@ impl Display for Remote {
             }
             Self::Oci { url, version } => write!(out, "{url} {version}"),
             Self::Git { url, reference } => {
-                // A password may stand before the host.
-                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-                let host = rest.split_once('@').map_or(rest, |(_, host)| host);
-                write!(out, "{scheme}://{}", host.trim_end_matches(".git"))?;
+                let url = without_user(url);
+                write!(out, "{}", url.trim_end_matches(".git"))?;
                 match reference {
                     Some(reference) => write!(out, "@{reference}"),
                     None => Ok(()),

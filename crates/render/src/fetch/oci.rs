@@ -1,10 +1,10 @@
 //! Charts of registries (<https://github.com/opencontainers/distribution-spec>).
 
+use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
-use super::client::{Client, FetchError, MAX_ANSWER, MAX_CHART, host};
+use super::client::{Client, FetchError, MAX_ANSWER, MAX_CHART, host, parsed, referred};
 use super::repository::best;
 use super::{Download, credentials, digest};
 
@@ -157,7 +157,7 @@ impl Place<'_> {
         let Some(realm) = value("realm").filter(|_| challenge.starts_with("Bearer ")) else {
             return Ok(());
         };
-        let mut url = Url::parse(realm).map_err(|_| FetchError::Url(realm.to_owned()))?;
+        let mut url = referred(&parsed(&self.base)?, realm)?;
         for name in ["service", "scope"] {
             if let Some(value) = value(name) {
                 url.query_pairs_mut().append_pair(name, value);

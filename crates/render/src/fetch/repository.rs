@@ -1,11 +1,10 @@
 //! Charts of repositories (<https://helm.sh/docs/topics/chart_repository/>).
 
-use reqwest::Url;
 use semver::{Version, VersionReq};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-use super::client::{Client, FetchError, MAX_CHART, MAX_INDEX, host};
+use super::client::{Client, FetchError, MAX_CHART, MAX_INDEX, host, parsed, referred};
 use super::{Download, credentials, digest};
 
 #[derive(Deserialize)]
@@ -50,9 +49,8 @@ pub(super) async fn chart(
     };
     let at = best(versions, version)?.ok_or_else(missing)?;
     let entry = &entries[at];
-    let base = Url::parse(&index_url).map_err(|_| FetchError::Url(index_url.clone()))?;
-    let file = entry.urls.first().ok_or_else(missing)?;
-    let file = base.join(file).map_err(|_| FetchError::Url(file.clone()))?;
+    let base = parsed(&index_url)?;
+    let file = referred(&base, entry.urls.first().ok_or_else(missing)?)?;
     let same_host = file.origin() == base.origin();
     let headers = if same_host {
         headers

@@ -299,6 +299,11 @@ impl Copy {
     /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy
     /// of `folder`.
     pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
+        // A chart names what it depends on, and may name a place outside of the copy.
+        if Path::new(name).file_name() != Some(OsStr::new(name)) {
+            let problem = format!("{name:?} is no name of a file");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         let folder = self.of_original(folder);
         fs::create_dir_all(&folder)?;
         let at = folder.join(name);
