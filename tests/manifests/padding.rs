@@ -22,7 +22,7 @@ const PADDING: usize = 1_100_000;
 /// A list of a pod that may still run on every node, an entry of it, and how it is put into the pod.
 type Case = (&'static str, fn(usize) -> Value, fn(&mut Value, Vec<Value>));
 
-const LISTS: [Case; 10] = [
+const LISTS: [Case; 16] = [
     (
         "volumes",
         |at| json!({"name": format!("e{at}"), "emptyDir": {}}),
@@ -81,6 +81,48 @@ const LISTS: [Case; 10] = [
         "readiness gates",
         |at| json!({"conditionType": format!("k{at}")}),
         |pod, list| pod["readinessGates"] = list.into(),
+    ),
+    (
+        "init containers",
+        |at| json!({"name": format!("i{at}"), "image": "i"}),
+        |pod, list| pod["initContainers"] = list.into(),
+    ),
+    (
+        "projected sources",
+        |at| json!({"configMap": {"name": format!("k{at}")}}),
+        |pod, list| {
+            let volume = json!({"name": "p", "projected": {"sources": list}});
+            pod["volumes"].as_array_mut().unwrap().insert(0, volume);
+        },
+    ),
+    (
+        "ephemeral volumes",
+        |at| {
+            let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}});
+            json!({"name": format!("e{at}"), "ephemeral": {"volumeClaimTemplate": {"spec": spec}}})
+        },
+        |pod, list| pod["volumes"].as_array_mut().unwrap().extend(list),
+    ),
+    (
+        "node selector terms",
+        |at| json!({"matchExpressions": [{"key": format!("k{at}"), "operator": "DoesNotExist"}]}),
+        |pod, list| {
+            pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                json!({"nodeSelectorTerms": list});
+        },
+    ),
+    (
+        "terms of pod anti-affinity",
+        |at| json!({"topologyKey": format!("k{at}"), "labelSelector": {"matchLabels": {"a": "b"}}}),
+        |pod, list| {
+            pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                list.into();
+        },
+    ),
+    (
+        "pull secrets",
+        |at| json!({"name": format!("s{at}")}),
+        |pod, list| pod["imagePullSecrets"] = list.into(),
     ),
     (
         "host aliases",
