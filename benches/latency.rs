@@ -26,7 +26,6 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use axum::http::Request;
 use futures_util::stream::{self, StreamExt};
 use harness::webhooks::{Registration, WebhookOptions};
 use harness::{ControlPlane, Guard, GuardOptions, Needs};
@@ -211,10 +210,7 @@ fn at(sorted: &[f64], part: f64) -> f64 {
 /// The API server's histogram over all webhooks: how many calls took at most so many
 /// microseconds.
 fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
-    let request = Request::get("/metrics").body(Vec::new()).unwrap();
-    let text = plane
-        .block_on(plane.client().request_text(request))
-        .unwrap();
+    let text = plane.exposition();
     let mut buckets = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with(HISTOGRAM)) {
         let bound = line

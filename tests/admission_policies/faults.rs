@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, until, wait_until};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, seen, until};
 use crate::{SOON, cluster, is_of, objects};
 
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
@@ -71,26 +71,17 @@ impl Faults {
     }
 
     fn until_ready_says(&self, part: &str) {
-        let url = format!("{}/readyz", self.guard.admin_url);
+        let readiness = format!("{}/readyz", self.guard.admin_url);
         until(part, SOON, || {
-            let text = self.plane.block_on(async {
-                let answer = self.plane.http().get(&url).send().await.unwrap();
-                answer.text().await.unwrap()
-            });
-            if text.contains(part) {
-                Ok(())
-            } else {
-                Err(format!("{text}\n{}", self.guard.program.log_tail()))
-            }
+            let text = self.plane.page(&readiness);
+            seen(text.contains(part), (text, self.guard.program.log_tail()))
         });
     }
 
     fn until_counted(&self, series: &str, count: u64) {
         until(series, SOON, || {
-            let seen = self.guard.count(&self.plane, series);
-            (seen >= count)
-                .then_some(())
-                .ok_or_else(|| seen.to_string())
+            let counted = self.guard.count(&self.plane, series);
+            seen(counted >= count, counted)
         });
     }
 
@@ -105,27 +96,23 @@ impl Faults {
     fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
         until(what, SOON, || {
             let facts = self.facts();
-            let log = || format!("{facts}\n{}", self.guard.program.log_tail());
-            accept(&facts["claims"]).then_some(()).ok_or_else(log)
+            let so = accept(&facts["claims"]);
+            seen(so, (facts, self.guard.program.log_tail()))
         });
     }
 
     /// What `audit` prints, its words apart by one space. A busy API server may not answer all
     /// lists in time.
     fn audit(&self) -> String {
-        let output = wait_until("an audit", SOON, || {
+        let output = until("an audit", SOON, || {
             let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
                 .args(["audit", "--exit-zero"])
                 .env("KUBECONFIG", self.plane.kubeconfig())
                 .output()
                 .unwrap();
-            if output.status.success() {
-                Ok(output)
-            } else {
-                Err(format!("{output:?}"))
-            }
+            seen(output.status.success(), output)
         });
-        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }

@@ -11,7 +11,6 @@
 mod faults;
 #[path = "../harness/mod.rs"]
 mod harness;
-mod measure;
 mod objects;
 
 use std::collections::BTreeMap;
@@ -21,11 +20,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use axum::http::Request;
-use axum::http::request::Builder;
+use axum::http::{HeaderValue, Method};
 use harness::shorthand::object;
 use harness::{
-    ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, until, wait_until,
+    ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, asking, until, wait_until,
 };
 use objects::{Lot, draw};
 use serde_json::{Value, json};
@@ -140,41 +138,36 @@ impl World {
 
     /// Stores the object as one whom the policies let do it; `None` where it is invalid.
     fn store(&self, object: &Value) -> Option<Value> {
-        let request = Request::post(self.path(object))
-            .header("Content-Type", "application/json")
-            .header("Impersonate-User", "system:kube-controller-manager")
-            .header("Impersonate-Group", "system:masters")
-            .body(object.to_string().into_bytes())
-            .unwrap();
+        let mut request = asking::request(Method::POST, &self.path(object), object);
+        for (name, value) in [
+            ("Impersonate-User", "system:kube-controller-manager"),
+            ("Impersonate-Group", "system:masters"),
+        ] {
+            let value = HeaderValue::from_static(value);
+            request.headers_mut().insert(name, value);
+        }
         let stored = self.plane.block_on(self.plane.client().request(request));
         stored.ok()
     }
 
     /// Why the API server refuses to create the object, where it does. Nothing is stored.
     fn policies_say(&self, object: &Value) -> Option<String> {
-        self.said(
-            Request::post(format!("{}?dryRun=All", self.path(object))),
-            object,
-        )
+        self.said(Method::POST, &self.path(object), object)
     }
 
     /// The same for an update.
     fn policies_say_of_update(&self, object: &Value) -> Option<String> {
         let name = object["metadata"]["name"].as_str().unwrap();
-        let path = format!("{}/{name}?dryRun=All", self.path(object));
-        self.said(Request::put(path), object)
+        let path = format!("{}/{name}", self.path(object));
+        self.said(Method::PUT, &path, object)
     }
 
-    fn said(&self, request: Builder, object: &Value) -> Option<String> {
-        let request = request
-            .header("Content-Type", "application/json")
-            .body(object.to_string().into_bytes())
-            .unwrap();
-        let result = self
+    fn said(&self, method: Method, path: &str, object: &Value) -> Option<String> {
+        match self
             .plane
-            .block_on(self.plane.client().request_text(request));
-        match result {
-            Ok(_) => None,
+            .send(method, &format!("{path}?dryRun=All"), object)
+        {
+            Ok(()) => None,
             Err(kube::Error::Api(status))
                 if status.message.contains("ValidatingAdmissionPolicy") =>
             {
@@ -212,15 +205,9 @@ impl World {
             },
         });
         let url = format!("{}/validate?timeout=10s", self.guard.url);
+        let asked = self.plane.http().post(url).json(&review);
         let answer: Value = self.plane.block_on(async {
-            let answer = self
-                .plane
-                .http()
-                .post(url)
-                .json(&review)
-                .send()
-                .await
-                .unwrap();
+            let answer = asked.send().await.unwrap();
             answer.json().await.unwrap()
         });
         let response = &answer["response"];

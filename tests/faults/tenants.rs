@@ -5,13 +5,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use axum::http::Request;
+use axum::http::Method;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::Played;
-use crate::harness::{GuardOptions, WebhookOptions};
+use crate::harness::{GuardOptions, WebhookOptions, asking};
 use crate::load::{Came, Load};
 use crate::world::{self, STRAIGHT, Said, World};
 
@@ -207,10 +207,7 @@ async fn make_replica_sets(
                  "uid": owner["metadata"]["uid"], "controller": true}]},
             "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
         });
-        let request = Request::post(&path)
-            .header("content-type", "application/json")
-            .body(object.to_string().into_bytes())
-            .unwrap();
+        let request = asking::request(Method::POST, &path, &object);
         if made.len() >= AT_ONCE {
             made.join_next().await.unwrap().unwrap()?;
         }

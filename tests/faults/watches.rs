@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::http::Request;
-use serde_json::{Value, json};
+use axum::http::Method;
+use serde_json::json;
 
 use crate::Played;
+use crate::harness::shorthand::object;
 use crate::load::Load;
 use crate::proxy::{Fault, Proxy};
 use crate::world::{self, STRAIGHT, World};
@@ -60,28 +61,15 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
 
 /// Makes a class and a claim of it; returns what both are called.
 fn late_claim(world: &World, name: &str) -> String {
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": { "name": name },
-        "provisioner": "disk.csi.example.com",
-    });
-    let claims = format!(
-        "/api/v1/namespaces/{}/persistentvolumeclaims",
-        world.namespace
-    );
-    create(world, "/apis/storage.k8s.io/v1/storageclasses", &class);
-    create(world, &claims, &world::claim(name, name));
+    let provisioner = json!({"provisioner": "disk.csi.example.com"});
+    let class = object(json!({"kind": "StorageClass", "name": name, "with": provisioner}));
+    let namespace = &world.namespace;
+    let claims = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
+    for (path, object) in [
+        ("/apis/storage.k8s.io/v1/storageclasses", class),
+        (&claims, world::claim(name, name)),
+    ] {
+        world.plane.send(Method::POST, path, &object).unwrap();
+    }
     name.to_owned()
-}
-
-fn create(world: &World, path: &str, object: &Value) {
-    let request = Request::post(path)
-        .header("content-type", "application/json")
-        .body(object.to_string().into_bytes())
-        .unwrap();
-    let plane = world.plane;
-    plane
-        .block_on(plane.client().request_text(request))
-        .unwrap();
 }

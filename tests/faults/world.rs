@@ -8,7 +8,7 @@ use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, asking};
 use crate::load::{Came, Load, Pace};
 
 /// Reviews that go straight to a guard.
@@ -80,15 +80,9 @@ impl World {
             Method::PUT => "/kept",
             _ => "",
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!(
-                "/apis/apps/v1/namespaces/{}/deployments{one}?dryRun=All",
-                self.namespace
-            ))
-            .header("content-type", "application/json")
-            .body(deployment(name, claim, strategy).to_string().into_bytes())
-            .unwrap();
+        let namespace = &self.namespace;
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments{one}?dryRun=All");
+        let request = asking::request(method, &path, &deployment(name, claim, strategy));
         let what = format!("{name} with {strategy}");
         self.expect(request, strategy == "RollingUpdate", &what)
             .await
@@ -99,10 +93,7 @@ impl World {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/kept?dryRun=All");
         let labels = json!({ "rollout": number.to_string() });
         let change = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
-        let request = Request::patch(path)
-            .header("content-type", "application/merge-patch+json")
-            .body(change.to_string().into_bytes())
-            .unwrap();
+        let request = asking::request(Method::PATCH, &path, &change);
         self.expect(request, true, "a rollout").await
     }
 

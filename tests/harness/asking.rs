@@ -29,6 +29,17 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often a change is repeated that somebody else's came before.
 const CONFLICTS: usize = 5;
 
+/// A request with an object as its body; with PATCH it is merged.
+pub(crate) fn request(method: Method, path: &str, object: &Value) -> Request<Vec<u8>> {
+    let format = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(header::CONTENT_TYPE, format);
+    request.body(object.to_string().into_bytes()).unwrap()
+}
+
 type Answer = Response<Box<DynBody>>;
 type Inner = Arc<Mutex<BoxService<Request<Body>, Answer, BoxError>>>;
 

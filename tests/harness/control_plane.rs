@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::Request;
+use axum::http::{Method, Request};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -323,6 +323,23 @@ impl ControlPlane {
             }
         });
         name
+    }
+
+    /// Sends the API server an object, and has no use for its answer.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        path: &str,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let request = asking::request(method, path, object);
+        self.block_on(self.client().request_text(request)).map(drop)
+    }
+
+    /// All that the API server says of itself.
+    pub(crate) fn exposition(&self) -> String {
+        let request = Request::get("/metrics").body(Vec::new()).unwrap();
+        self.block_on(self.client().request_text(request)).unwrap()
     }
 
     /// The API server puts its schemas together when first asked, which takes long on a

@@ -69,6 +69,7 @@ impl Guard {
     ///
     /// When it does not hear of them.
     pub(crate) fn until_heard(&self, plane: &ControlPlane) {
+        let url = format!("{}/metrics", self.admin_url);
         plane.block_on(async {
             let volumes = Api::<PersistentVolume>::all(plane.client());
             let classes = Api::<StorageClass>::all(plane.client());
@@ -78,7 +79,7 @@ impl Guard {
             ];
             let began = Instant::now();
             loop {
-                let metrics = plane.exposition(&self.admin_url).await;
+                let metrics = plane.said_at(&url).await;
                 let heard = |(resource, count): (&str, usize)| {
                     let series =
                         format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}} ");
@@ -114,11 +115,15 @@ impl Guard {
 impl ControlPlane {
     /// All that a guard says of itself at the `/metrics` of that admin address.
     pub(crate) fn metrics(&self, admin_url: &str) -> String {
-        self.block_on(self.exposition(admin_url))
+        self.page(&format!("{admin_url}/metrics"))
     }
 
-    async fn exposition(&self, admin_url: &str) -> String {
-        let url = format!("{admin_url}/metrics");
+    /// A page of a guard's admin address.
+    pub(crate) fn page(&self, url: &str) -> String {
+        self.block_on(self.said_at(url))
+    }
+
+    async fn said_at(&self, url: &str) -> String {
         let answer = self.http().get(url).send().await.unwrap();
         answer.text().await.unwrap()
     }

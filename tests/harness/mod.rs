@@ -36,6 +36,7 @@ pub(crate) mod hollow_nodes;
 pub(crate) mod kubectl;
 pub(crate) mod machine;
 pub(crate) mod output;
+pub(crate) mod padding;
 pub(crate) mod pki;
 pub(crate) mod places;
 pub(crate) mod process;
@@ -204,6 +205,15 @@ pub(crate) fn until<T>(
     question: impl FnMut() -> Result<T, String>,
 ) -> T {
     wait_until(what, within, question).unwrap_or_else(|reason| panic!("{reason}"))
+}
+
+/// What was seen, where it is as it should be, and else what was seen as the reason to ask again.
+pub(crate) fn seen<T: std::fmt::Debug>(is_so: bool, what: T) -> Result<T, String> {
+    if is_so {
+        Ok(what)
+    } else {
+        Err(format!("{what:#?}"))
+    }
 }
 
 /// Asks `question` again and again until it has an answer or `within` has passed, which is

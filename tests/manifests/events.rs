@@ -47,10 +47,10 @@ fn ended(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
 
 fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64) {
     harness::until(result, DEADLINE, || {
-        let found = ended(plane, guard, result);
-        (found == expected)
-            .then_some(())
-            .ok_or_else(|| guard.metrics(plane))
+        harness::seen(
+            ended(plane, guard, result) == expected,
+            guard.metrics(plane),
+        )
     });
 }
 

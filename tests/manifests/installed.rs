@@ -102,9 +102,7 @@ pub(crate) fn until_asked(plane: &ControlPlane) {
         // The mutating one removes the leftover, the validating one misses the claim.
         let both = said.stderr.contains("leftover-rolling-update")
             && said.stderr.contains("unresolved-claim");
-        (both && said.status == 0)
-            .then_some(())
-            .ok_or_else(|| format!("{said:#?}"))
+        harness::seen(both && said.status == 0, said)
     });
 }
 

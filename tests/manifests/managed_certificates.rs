@@ -204,8 +204,7 @@ impl Snapshot<'_> {
         let what = format!("both replicas to say {say}");
         harness::until(&what, DEADLINE, || {
             let failures = self.failures();
-            let done = done(&failures);
-            done.then_some(()).ok_or_else(|| format!("{failures:?}"))
+            harness::seen(done(&failures), failures)
         });
     }
 
@@ -256,11 +255,8 @@ impl Snapshot<'_> {
         let before = self.answered();
         harness::until("both replicas to be asked", DEADLINE, || {
             let now = self.answered();
-            let often = now
-                .iter()
-                .zip(before)
-                .all(|(now, before)| *now >= before + 25);
-            often.then_some(()).ok_or_else(|| format!("{now:?}"))
+            let mut both = now.iter().zip(before);
+            harness::seen(both.all(|(now, before)| *now >= before + 25), now)
         });
         stop.send(true).unwrap();
         let (made, failed) = self.plane.block_on(asking).unwrap();
@@ -380,7 +376,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         harness::until("the caBundles to be right", DEADLINE, || {
             let (own, bundles) = (own(), cluster.bundles());
             let right = bundles.iter().all(|it| it.contains(&own));
-            right.then_some(()).ok_or_else(|| format!("{bundles:#?}"))
+            harness::seen(right, bundles)
         });
     });
 }

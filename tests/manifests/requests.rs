@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::shorthand::{Shorthand, bound_claim, object};
-use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output};
+use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output, seen};
 use crate::installed::{DEADLINE, account, guard, register};
 use crate::monitoring::OF_THE_API_SERVER;
 
@@ -22,12 +22,10 @@ pub(crate) struct LiveLookups {
 
 impl LiveLookups {
     fn now(plane: &ControlPlane, guard: &Guard) -> Self {
-        let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
+        let exposition = plane.exposition();
         let mut by_webhook = BTreeMap::new();
-        for (labels, value) in series(
-            &exposition.stdout,
-            "apiserver_admission_webhook_request_total",
-        ) {
+        let asked = "apiserver_admission_webhook_request_total";
+        for (labels, value) in series(&exposition, asked) {
             let name = label(labels, "name").strip_suffix(".multi-attach-guard.dev");
             let kind = label(labels, "type");
             if let Some(name) = name {
@@ -175,18 +173,12 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
     cluster.guard.program.signal("KILL");
     cluster.guard.program.wait(DEADLINE).unwrap();
     let plane = &cluster.plane;
-    let create = [
-        "create",
-        "-n",
-        &cluster.namespace,
-        "--dry-run=server",
-        "-f",
-        "-",
-    ];
+    let namespace = format!("-n={}", cluster.namespace);
+    let create = ["create", &namespace, "--dry-run=server", "-f", "-"];
     let manifest = workload("Deployment", "unjudged", &["one"], &json!({}));
     plane.kubectl(&create, Some(&manifest)).success();
-    let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
-    let passed: BTreeMap<&str, u64> = series(&exposition.stdout, OF_THE_API_SERVER[0])
+    let exposition = plane.exposition();
+    let passed: BTreeMap<&str, u64> = series(&exposition, OF_THE_API_SERVER[0])
         .map(|(labels, count)| (label(labels, "type"), count))
         .collect();
     assert_eq!(passed, BTreeMap::from([("admit", 1), ("validating", 1)]));
@@ -201,11 +193,10 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
     plane.kubectl(&replace, Some(&strict.to_string())).success();
     harness::until("objects to be refused", DEADLINE, || {
         let said = plane.kubectl(&create, Some(&manifest));
-        let is_refused = said.stderr.contains("failed calling webhook");
-        is_refused.then_some(()).ok_or_else(|| format!("{said:?}"))
+        seen(said.stderr.contains("failed calling webhook"), said)
     });
-    let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
-    let mut refused = series(&exposition.stdout, OF_THE_API_SERVER[1])
+    let exposition = plane.exposition();
+    let mut refused = series(&exposition, OF_THE_API_SERVER[1])
         .map(|(labels, count)| (label(labels, "error_type"), count));
     let unasked = refused.find(|(error, _)| *error == "calling_webhook_error");
     assert_eq!(unasked, Some(("calling_webhook_error", 1)));
