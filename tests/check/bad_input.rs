@@ -4,45 +4,6 @@ use super::*;
 
 const BROKEN: &str = "apiVersion: v1\nkind: Pod\nspec: [1";
 
-#[test]
-fn what_cannot_be_read_is_named_and_the_rest_is_checked() {
-    let folder = repository(&[
-        ("class.yaml", CLASS),
-        ("claim.yaml", CLAIM),
-        ("web.yaml", DEPLOYMENT),
-        ("broken.yaml", BROKEN),
-        ("compose.yaml", "services: [a"),
-        ("template.yaml", "kind: Pod\n{{- if .Values.x }}\n"),
-        (
-            "typed.yaml",
-            &format!(
-                "---\n---\n{}",
-                DEPLOYMENT.replace("replicas: 1", "replicas: three")
-            ),
-        ),
-    ]);
-    let output = run(&folder, &["check", ".", "--format", "json"]);
-    assert_eq!(code(&output), 1, "what was found counts for more");
-    assert_eq!(findings(&output).len(), 1);
-    let report: Value = serde_json::from_str(out(&output)).unwrap();
-    assert_eq!(
-        (
-            &report["summary"]["others"],
-            &report["summary"]["templates"]
-        ),
-        (&json!(1), &json!(1))
-    );
-    let messages: Vec<&str> = err(&output).lines().collect();
-    let expected = [
-        "broken.yaml:3:7: This is not valid YAML: unclosed bracket '['.",
-        "typed.yaml:8:13: This Deployment cannot be read: expected a whole number, found the text \"three\"",
-    ];
-    assert_eq!(messages.len(), expected.len(), "{messages:#?}");
-    for (message, start) in messages.iter().zip(expected) {
-        assert!(message.starts_with(start), "{message}");
-    }
-}
-
 /// Aliases that multiply to ten thousand million nodes.
 fn bomb() -> String {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

@@ -1,48 +1,14 @@
 //! What is found, where, and how it is reported.
 
+use super::shorthand::object;
 use super::*;
 use report::Format;
-
-#[test]
-fn facts_are_found_in_any_order_and_the_line_is_named() {
-    let output = run(&shop(), &["check", "deploy", "--format", "json"]);
-    let findings = findings(&output);
-    assert_eq!(code(&output), 1, "{}", err(&output));
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    let finding = &findings[0];
-    assert_eq!(finding["rule"], "rolling-update-overlap");
-    assert_eq!(finding["outcome"], "deadlock");
-    assert_eq!(finding["action"], "deny");
-    assert_eq!(
-        (&finding["file"], &finding["line"], &finding["column"]),
-        (&json!("deploy/web.yaml"), &json!(7), &json!(3))
-    );
-    assert_eq!(
-        finding["object"],
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
-    );
-    assert_eq!(finding["remedies"][0]["name"], "recreate");
-}
 
 /// Labels may be called as fields are that no remedy reads.
 #[test]
 fn a_proposed_patch_keeps_every_label() {
     let labels = json!({"app": "web", "status": "live", "containers": "two", "secret": "no"});
-    let deployment = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "containers": [{"name": "app", "image": "app", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
-                    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-                },
-            },
-        },
-    });
+    let deployment = object(json!({"kind": "Deployment", "uses": ["data"], "labels": labels}));
     let folder = repository(&[
         ("a.yaml", CLASS),
         ("b.yaml", CLAIM),
@@ -55,121 +21,40 @@ fn a_proposed_patch_keeps_every_label() {
     assert_eq!(patch["value"][0]["labelSelector"]["matchLabels"], labels);
 }
 
-/// Containers are the bulk of most documents, which is not kept for remedies.
 #[test]
-fn what_containers_take_of_their_node_counts_for_remedies() {
-    for taken in [
-        "ports: [{hostPort: 80}]",
-        "resources: {limits: {x.io/gpu: 1}}",
-    ] {
-        let containers = format!(
-            "      containers: [{{name: app, image: app, volumeMounts: [{{name: data, mountPath: /data}}], {taken}}}]\n"
-        );
-        let deployment = DEPLOYMENT.to_owned() + &containers;
-        let input = [CLASS, CLAIM, &deployment].join("---\n");
-        let folder = repository(&[("all.yaml", &input)]);
-        let findings = findings(&run(&folder, &["check", ".", "--format", "json"]));
-        let remedies = findings[0]["remedies"].as_array().unwrap();
-        let names: Vec<&Value> = remedies.iter().map(|it| &it["name"]).collect();
-        assert_eq!(names, ["recreate", "zero-surge"], "{taken}");
-        let message = findings[0]["message"].as_str().unwrap();
-        assert!(!message.contains("affinity"), "{message}");
-    }
-}
-
-#[test]
-fn text_underlines_the_field() {
-    let output = run(&shop(), &["check", "deploy"]);
+fn a_picture_is_small_and_wide_is_verbose() {
+    let folder = shop();
+    let output = run(&folder, &["check", "deploy"]);
     let text = out(&output);
-    for part in [
-        "error[rolling-update-overlap]: Deployment web: ",
-        "--> deploy/web.yaml:7:3",
-        "7 |   strategy:   # we like it rolling",
-        "|   ^^^^^^^^ the new pod starts before the old one is gone",
-        "claimName: data",
-        "defined in deploy/z/claim.yaml:5",
-        "::: deploy/z/claim.yaml:5:3",
-        "ReadWriteOnce, class \"gp3\"",
-        "= help: set spec.strategy to {type: Recreate}; `check --fix` does it",
-        "= more: multi-attach-guard rules rolling-update-overlap",
-        "1 error. 2 objects checked in 3 files.",
-    ] {
-        has(text, part);
-    }
     assert!(!text.contains('\x1b'), "no colours outside of a terminal");
     let picture = text.split("\n\n").next().unwrap();
     let words = picture.split_whitespace().count();
     assert!(picture.lines().count() <= 12 && words <= 90, "{picture}");
-    let wide = run(&shop(), &["check", "deploy", "--verbose"]);
-    for part in [
-        "RollingUpdate starts the new pod before the old one stops",
-        "= help: remedies: recreate, zero-surge",
-        "Remedies:\n  recreate: Each rollout has a short downtime",
-    ] {
-        assert!(out(&wide).contains(part), "{part:?}: {}", out(&wide));
-    }
-    assert_eq!(
-        out(&wide),
-        out(&run(&shop(), &["check", "deploy", "-o", "wide"]))
-    );
+    let verbose = run(&folder, &["check", "deploy", "--verbose"]);
+    let wide = run(&folder, &["check", "deploy", "-o", "wide"]);
+    assert_eq!(out(&verbose), out(&wide));
 }
 
-/// Why `--fix` leaves a finding alone stands in its help line, before and after.
 #[test]
-fn fix_says_what_it_leaves_alone_and_why() {
-    let several = DEPLOYMENT.replace("replicas: 1", "replicas: 2");
-    let unknown = DEPLOYMENT.replace("claimName: data", "claimName: elsewhere");
-    let unnamed = CLAIM.replace("storageClassName: gp3", "storageClassName: mine");
-    for (claim, web, why) in [
-        (CLAIM, several.as_str(), "`--fix --remedy colocate` does it"),
-        (CLAIM, unknown.as_str(), "`--fix` has no remedy for it"),
-        (
-            unnamed.as_str(),
-            DEPLOYMENT,
-            "`--fix` changes only what is an error",
-        ),
-    ] {
-        let folder = repository(&[("a.yaml", CLASS), ("b.yaml", claim), ("c.yaml", web)]);
-        let before = run(&folder, &["check", "."]);
-        assert!(out(&before).contains(why), "{why}: {}", out(&before));
-        let after = run(&folder, &["check", ".", "--fix"]);
-        assert!(err(&after).contains(why), "{why}: {}", err(&after));
-    }
+fn fix_says_that_what_was_piped_gets_a_patch() {
     let piped = format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}");
     let output = run_with(shop().path(), &["check", "-"], &piped);
-    let why = "`--fix` prints a patch, as it was piped";
-    assert!(out(&output).contains(why), "{}", out(&output));
+    has(out(&output), "`--fix` prints a patch, as it was piped");
 }
 
-/// Files as other systems write them, and as generators do.
+/// As a program writes it; what other systems write is in `tests/plain/terminal.rs`.
 #[test]
-fn the_lines_at_fault_are_shown_whatever_the_file_is_like() {
-    let all = format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}");
-    let utf16: Vec<u8> = "\u{feff}"
-        .encode_utf16()
-        .chain(all.encode_utf16())
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    let documents: Vec<Value> = [CLASS, CLAIM, DEPLOYMENT]
-        .iter()
-        .map(|it| serde_norway::from_str(it).unwrap())
-        .collect();
+fn the_lines_at_fault_are_shown_of_one_long_line() {
+    let read = |it: &str| serde_norway::from_str::<Value>(it).unwrap();
+    let documents = [CLASS, CLAIM, DEPLOYMENT].map(read);
     let mut list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
     list["items"][2]["metadata"]["annotations"] = json!({"long": "x".repeat(5000)});
-    for (name, bytes) in [
-        ("crlf.yaml", all.replace('\n', "\r\n").into_bytes()),
-        ("utf16.yaml", utf16),
-        ("line.json", list.to_string().into_bytes()),
-    ] {
-        let folder = repository(&[]);
-        fs::write(folder.path().join(name), bytes).unwrap();
-        let output = run(&folder, &["check", "."]);
-        let text = out(&output);
-        assert!(text.contains("the new pod starts before"), "{name}: {text}");
-        let longest = text.lines().map(|line| line.chars().count()).max();
-        assert!(longest.unwrap() < 400, "{name}: {text}");
-        assert!(!text.contains('\r'), "{name}: {text:?}");
-    }
+    let folder = repository(&[("line.json", &list.to_string())]);
+    let output = run(&folder, &["check", "."]);
+    let text = out(&output);
+    has(text, "the new pod starts before");
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest.unwrap() < 400, "{text}");
 }
 
 #[test]
@@ -230,20 +115,6 @@ fn paths_in_sarif_start_at_the_root_of_the_repository() {
         location["physicalLocation"]["artifactLocation"]["uri"],
         "deploy/web.yaml"
     );
-}
-
-#[test]
-fn junit_names_every_object_and_every_finding() {
-    let output = run(&shop(), &["check", "deploy", "--format", "junit"]);
-    let xml = out(&output);
-    for part in [
-        "tests=\"2\" skipped=\"0\" failures=\"1\" errors=\"0\"",
-        "<testcase name=\"Deployment web: rolling-update-overlap\"",
-        "type=\"rolling-update-overlap\"",
-        "<testcase name=\"PersistentVolumeClaim data\"",
-    ] {
-        assert!(xml.contains(part), "{part:?} is missing in\n{xml}");
-    }
 }
 
 #[test]

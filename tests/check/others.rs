@@ -9,6 +9,10 @@ fn rules_explain_themselves() {
     assert_eq!(out(&list).lines().count(), engine::rules::RULES.len());
     let one = run(&folder, &["rules", "single-pod-volume"]);
     begins(out(&one), "# single-pod-volume\n\n");
+    has(
+        out(&run(&folder, &["rules", "impossible-name"])),
+        "DNS-1123",
+    );
     let unknown = run(&folder, &["rules", "nope"]);
     assert_eq!(code(&unknown), 2);
     assert!(err(&unknown).starts_with("There is no rule \"nope\". The rules are: "));
@@ -70,32 +74,6 @@ fn shells_get_their_completions() {
         assert_eq!(code(&output), 0);
         assert!(out(&output).contains("capabilities"), "{shell}");
     }
-}
-
-/// The very class name that the first page about this error has.
-#[test]
-fn a_name_that_no_object_can_have_is_an_error_that_says_why() {
-    let claim = CLAIM.replace("gp3", "azureDisk");
-    let folder = repository(&[
-        ("in/claim.yaml", &claim),
-        ("in/web.yaml", DEPLOYMENT),
-        ("facts/class.yaml", CLASS),
-    ]);
-    let output = run(&folder, &["check", "in"]);
-    assert_eq!(code(&output), 1, "{}", out(&output));
-    // Facts about a cluster say nothing of what an API server would make of a file.
-    let with_facts = run(&folder, &["check", "in", "--facts", "facts"]);
-    let error = "error[impossible-name]: PersistentVolumeClaim data";
-    assert!(out(&with_facts).contains(error), "{}", out(&with_facts));
-    for part in [
-        "error[impossible-name]: PersistentVolumeClaim data: no StorageClass can be called \"azureDisk\"",
-        "  storageClassName: azureDisk",
-        "no object can have this name",
-    ] {
-        assert!(out(&output).contains(part), "{part:?}: {}", out(&output));
-    }
-    let rule = run(&folder, &["rules", "impossible-name"]);
-    assert!(out(&rule).contains("DNS-1123"), "{}", out(&rule));
 }
 
 /// What `check --format concise` prints is what the problem matcher reads.

@@ -3,7 +3,6 @@
 
 use std::fs;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use super::rendering::{check, reported, tools};
@@ -63,114 +62,44 @@ pub(super) fn gitops(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn run(files: &[(&str, &str)]) -> Option<Value> {
-    let tools = tools(&["helm", "kustomize"])?;
-    let folder = gitops(files);
-    let output = check(&folder, tools.path(), ". --format json");
-    Some(report(&output))
-}
-
-fn release(spec: &str) -> String {
-    format!(
-        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: prod\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: ./charts/web\n      sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}\n{spec}"
-    )
-}
-
-#[test]
-fn a_kustomization_inflates_charts_that_are_at_hand() {
-    let kustomization = "namespace: prod\nhelmCharts:\n- name: web\n  releaseName: shop\n  valuesInline: {strategy: {type: RollingUpdate}}\n";
-    let other = "helmCharts: [{name: redis, repo: 'https://example.com/charts', version: 1.0.0}]\n";
-    let report = or_skip!(run(&[
-        ("apps/kustomization.yaml", kustomization),
-        ("apps/charts/web/Chart.yaml", CHART[0].1),
-        ("apps/charts/web/values.yaml", CHART[1].1),
-        ("apps/charts/web/templates/web.yaml", CHART[2].1),
-        ("other/kustomization.yaml", other),
-    ]));
-    let reported = reported(&report);
-    assert!(
-        reported[0].starts_with("prod/shop apps/kustomization.yaml apps"),
-        "{reported:?}"
-    );
-    assert_eq!(
-        reported[1..],
-        ["kustomization other: it inflates the chart \"redis\", which is not in its charts folder"]
-    );
-}
+const RELEASE: &str = "\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata:
+  name: shop
+  namespace: prod
+spec:
+  chart:
+    spec:
+      chart: ./charts/web
+      sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}
+  interval: 2h
+";
 
 /// The printed post-renderer, pasted as it is, repairs.
 #[test]
 fn a_post_renderer_is_printed_for_a_release() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));
     let template = TEMPLATE.replace("{{ toJson .Values.strategy }}", "{type: RollingUpdate}");
-    let text = release("  interval: 2h\n").replace("  interval: 1h\n", "");
-    let files = [
-        ("charts/web/templates/web.yaml", template.as_str()),
-        ("shop.yaml", &text),
-    ];
-    let folder = gitops(&files);
-    let fixed = check(&folder, tools.path(), "shop.yaml class.yaml --fix");
-    let renderer = out(&fixed)
-        .split_once("spec:\n")
-        .expect("a post-renderer")
-        .1;
-    fs::write(folder.path().join("shop.yaml"), text + renderer).unwrap();
-    let after = report(&check(
-        &folder,
-        tools.path(),
-        "shop.yaml class.yaml --format json",
-    ));
+    let folder = gitops(&[
+        ("charts/web/templates/web.yaml", &template),
+        ("shop.yaml", RELEASE),
+    ]);
+    let check = |more: &str| {
+        check(
+            &folder,
+            tools.path(),
+            &format!("shop.yaml class.yaml {more}"),
+        )
+    };
+    let fixed = check("--fix");
+    let (_, renderer) = out(&fixed).split_once("spec:\n").expect("a post-renderer");
+    fs::write(
+        folder.path().join("shop.yaml"),
+        RELEASE.to_owned() + renderer,
+    )
+    .unwrap();
+    let after = report(&check("--format json"));
     assert_eq!(reported(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);
-}
-
-#[test]
-fn a_notice_on_what_a_chart_makes_stands_at_the_release() {
-    let tools = or_skip!(tools(&["helm", "kustomize"]));
-    let template = TEMPLATE.replace(
-        "metadata:\n  name: {{ .Values.prefix",
-        "metadata:\n  annotations: {multi-attach-guard.dev/ignore: none, multi-attach-guard.dev/reason: a test}\n  name: {{ .Values.prefix",
-    );
-    let release = release("");
-    let folder = gitops(&[
-        ("shop.yaml", &release),
-        ("charts/web/templates/web.yaml", &template),
-    ]);
-    let text = check(&folder, tools.path(), ".");
-    let (_, place) = out(&text)
-        .split_once("lists \"none\", and there is no such rule.\n")
-        .expect("a notice");
-    assert!(place.starts_with("--> shop.yaml:"), "{place}");
-}
-
-#[test]
-fn two_workloads_of_a_chart_on_one_claim_learn_what_remains() {
-    let other = TEMPLATE
-        .replace(
-            "{{ .Release.Name }}\nspec",
-            "{{ .Release.Name }}-worker\nspec",
-        )
-        .replace("app: web", "app: worker")
-        .split("---\n{{- if")
-        .next()
-        .unwrap()
-        .to_owned();
-    let release = release("  values: {strategy: {type: Recreate}}\n").replace("web", "two");
-    let report = or_skip!(run(&[
-        ("shop.yaml", &release),
-        ("charts/two/Chart.yaml", &CHART[0].1.replace("web", "two")),
-        ("charts/two/values.yaml", CHART[1].1),
-        ("charts/two/templates/web.yaml", TEMPLATE),
-        ("charts/two/templates/worker.yaml", &other),
-    ]));
-    let findings = report["findings"].as_array().unwrap().iter();
-    let shared: Vec<&str> = findings
-        .filter(|it| it["rule"] == "workloads-share-volume")
-        .filter_map(|it| it["message"].as_str())
-        .collect();
-    assert_eq!(shared.len(), 1, "{report:#}");
-    assert!(
-        shared[0].ends_with("Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders."),
-        "{shared:?}"
-    );
 }
