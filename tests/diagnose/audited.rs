@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ZONAL_DRIVER;
-use crate::stage::{Stage, autoscaler, deployment, merged, workload};
+use crate::harness::shorthand::Claim;
+use crate::stage::{Stage, autoscaler, deployment, recreated, workload};
 
 /// The findings of an audit of the namespace: the kind and name of the object, and the command.
 fn audit(stage: &Stage) -> Vec<(String, Option<String>)> {
@@ -48,60 +49,55 @@ fn repair(stage: &Stage, objects: &[Value], finds: &[(&str, bool)]) {
 }
 
 pub(crate) fn what_lives(stage: &Stage) {
-    let replicas = |count: u32| json!({"spec": {"replicas": count}});
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    let cured = &[("Deployment web", true)];
-    repair(stage, &[deployment("web", &json!({}))], cured);
-    repair(stage, &[deployment("web", &replicas(0))], cured);
-    // Both findings are cured by one command.
+    let parallel = json!({"podManagementPolicy": "Parallel"});
+    for (kind, further, finds) in [
+        ("Deployment", json!({}), &[true][..]),
+        ("Deployment", json!({"replicas": 0}), &[true]),
+        // Both findings are cured by one command.
+        ("Deployment", json!({"replicas": 2}), &[true, true]),
+        (
+            "Deployment",
+            json!({"replicas": 2, "strategy": "Recreate"}),
+            &[true],
+        ),
+        // Its pods may be on several nodes, and each update starts beside one of them.
+        (
+            "StatefulSet",
+            json!({"replicas": 2, "with": {"spec": parallel}}),
+            &[false],
+        ),
+        // The template of a Job cannot be changed.
+        (
+            "Job",
+            json!({"replicas": 2, "with": {"spec": {"completions": 2}}}),
+            &[false],
+        ),
+        ("ReplicaSet", json!({"replicas": 2}), &[true]),
+        ("DaemonSet", json!({}), &[false]),
+    ] {
+        let name = format!("{kind} web");
+        let finds: Vec<_> = finds.iter().map(|cured| (name.as_str(), *cured)).collect();
+        repair(stage, &[workload(kind, "web", &further)], &finds);
+    }
     repair(
         stage,
-        &[deployment("web", &replicas(2))],
-        &[("Deployment web", true), ("Deployment web", true)],
-    );
-    let two = merged(deployment("web", &replicas(2)), &recreate);
-    repair(stage, &[two], cured);
-    // Its pods may be on several nodes, and each update starts beside one of them.
-    let set =
-        json!({"spec": {"replicas": 2, "serviceName": "web", "podManagementPolicy": "Parallel"}});
-    let set = workload("StatefulSet", "web", &set);
-    repair(stage, &[set], &[("StatefulSet web", false)]);
-    // The template of a Job cannot be changed.
-    let job = json!({"spec": {"parallelism": 2, "completions": 2}});
-    let job = workload("Job", "web", &job);
-    repair(stage, &[job], &[("Job web", false)]);
-    let set = workload("ReplicaSet", "web", &replicas(2));
-    repair(stage, &[set], &[("ReplicaSet web", true)]);
-    let set = workload("DaemonSet", "web", &json!({}));
-    repair(stage, &[set], &[("DaemonSet web", false)]);
-    repair(
-        stage,
-        &[deployment("web", &recreate), autoscaler(1)],
+        &[recreated("web"), autoscaler(1)],
         &[("HorizontalPodAutoscaler web", false)],
     );
-    let both = ["web", "backup"].map(|name| deployment(name, &recreate));
+    let both = ["web", "backup"].map(recreated);
     repair(stage, &both, &[("Deployment web", false)]);
     mislabelled(stage);
 }
 
 /// A volume whose modes its driver refuses to attach anywhere: nothing in a workload helps.
 fn mislabelled(stage: &Stage) {
-    let name = format!("{}-shared", stage.namespace);
-    let shared = json!({"accessModes": ["ReadWriteMany"], "storageClassName": "by-hand"});
-    let size = json!({"storage": "1Gi"});
-    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {"capacity": size, "csi": {"driver": ZONAL_DRIVER, "volumeHandle": name}}});
-    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "shared"},
-        "spec": {"resources": {"requests": size}, "volumeName": name}});
-    for object in [volume, claim] {
-        stage.apply(&merged(object, &json!({ "spec": shared })));
+    let shared = Claim::with_mode("ReadWriteMany");
+    for object in shared.bound_in(&stage.namespace, "shared", ["by-hand", ZONAL_DRIVER]) {
+        stage.apply(&object);
     }
     let bound = "--for=jsonpath={.status.phase}=Bound";
     stage.kubectl(&["wait", bound, "--timeout=120s", "pvc/shared"]);
-    let volumes = [json!({"name": "data", "persistentVolumeClaim": {"claimName": "shared"}})];
-    let uses = json!({"spec": {"replicas": 2, "template": {"spec": {"volumes": volumes}}}});
+    let uses = json!({"replicas": 2, "uses": ["shared"]});
     repair(
         stage,
         &[deployment("web", &uses)],

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::rollouts::roll_out;
-use crate::stage::{self, Stage, apart, autoscaler, deployment, merged, workload};
+use crate::sharing::two_apart;
+use crate::stage::{self, Stage, autoscaler, deployment, merged, workload};
 
 /// The kinds of Argo CD, Flux, KEDA and Argo Rollouts, with their groups and versions.
 const KINDS: [(&str, &str, &str); 5] = [
@@ -41,15 +42,11 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
         json!({"metadata": {"labels": {
             format!("{group}/name"): "web", format!("{group}/namespace"): stage.namespace}}})
     };
-    let tracked = format!(
-        "{}_web:apps/Deployment:{}/web",
-        stage.namespace, stage.namespace
-    );
+    let Stage { namespace, .. } = stage;
+    let tracked = json!({"argocd.argoproj.io/tracking-id":
+        format!("{namespace}_web:apps/Deployment:{namespace}/web")});
     for (kind, mark) in [
-        (
-            "Application",
-            json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracked}}}),
-        ),
+        ("Application", json!({"metadata": {"annotations": tracked}})),
         ("Kustomization", flux("kustomize.toolkit.fluxcd.io")),
         ("HelmRelease", flux("helm.toolkit.fluxcd.io")),
     ] {
@@ -82,11 +79,9 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
 /// An autoscaler of KEDA follows its ScaledObject.
 pub(crate) fn by_keda(stage: &Stage) {
     let owner = make(stage, "ScaledObject");
-    let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
-    let web = merged(deployment("web", &recreate), &apart());
-    let scaler = autoscaler(2);
-    stage.apply(&web);
-    stage.apply(&merged(scaler.clone(), &owner));
+    let recreate = json!({"strategy": "Recreate"});
+    stage.apply(&deployment("web", &merged(two_apart(), &recreate)));
+    stage.apply(&merged(autoscaler(2), &owner));
     for (fewest, written) in [(2, "1-1"), (1, "-1")] {
         let spec = json!({"spec": {"minReplicas": fewest, "maxReplicas": 3}}).to_string();
         stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", &spec]);
@@ -111,19 +106,14 @@ pub(crate) fn by_keda(stage: &Stage) {
     let stop = stage::ways_out(&case).pop().unwrap();
     stage.run(&stop);
     let paused = r"jsonpath={.metadata.annotations.autoscaling\.keda\.sh/paused-replicas}";
-    assert_eq!(
-        stage.kubectl(&["get", "scaledobject/web", "-o", paused]),
-        "0"
-    );
+    let is_paused = || stage.kubectl(&["get", "scaledobject/web", "-o", paused]);
+    assert_eq!(is_paused(), "0");
     stage.end("the ScaledObject says so");
     stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
     stage.until_nothing_waits();
     let resume = stage::in_texts(&case, "paused-replicas-");
     stage.run(&resume);
-    assert_eq!(
-        stage.kubectl(&["get", "scaledobject/web", "-o", paused]),
-        ""
-    );
+    assert_eq!(is_paused(), "");
     stage.end("the ScaledObject says so");
     stage.uncordon();
 }
@@ -131,14 +121,16 @@ pub(crate) fn by_keda(stage: &Stage) {
 /// A Rollout makes the ReplicaSets, as a Deployment does.
 pub(crate) fn by_argo_rollouts(stage: &Stage) {
     let owner = make(stage, "Rollout");
-    let set = |name: &str| {
-        let mut set = workload("ReplicaSet", name, &json!({"spec": {"replicas": 1}}));
-        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("app:{name}"));
-        merged(set, &owner)
+    let set = |name: &str, further: &Value| {
+        let of_its_own = json!({"container": {"image": format!("app:{name}")}});
+        merged(
+            workload("ReplicaSet", name, &merged(of_its_own, further)),
+            &owner,
+        )
     };
-    stage.starts(&set("web-old"));
+    stage.starts(&set("web-old", &json!({})));
     stage.kubectl(&["cordon", &stage.node_of("web-old")]);
-    stage.apply(&set("web-new"));
+    stage.apply(&set("web-new", &json!({})));
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
     let aborted = ["get", "rollout/web", "-o", "jsonpath={.status.abort}"];
@@ -148,11 +140,8 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.until_nothing_waits();
     stage.uncordon();
 
-    let two = merged(
-        set("web-old"),
-        &merged(json!({"spec": {"replicas": 2}}), &apart_from("web-old")),
-    );
-    stage.apply(&two);
+    let two = json!({"replicas": 2, "apart_from": {"app": "web-old"}});
+    stage.apply(&set("web-old", &two));
     stage.kubectl(&["delete", "pod", "-l", "app=web-old", "--wait=false"]);
     let case = stage.until("too-many-replicas");
     stage.run(&stage::ways_out(&case)[0]);
@@ -172,11 +161,4 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.kubectl(&["scale", "replicaset/web-old", "--replicas=0"]);
     stage.until_nothing_waits();
     stage.uncordon();
-}
-
-fn apart_from(app: &str) -> Value {
-    let text = apart()
-        .to_string()
-        .replace("\"web\"", &format!("\"{app}\""));
-    serde_json::from_str(&text).unwrap()
 }

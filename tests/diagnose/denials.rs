@@ -1,12 +1,12 @@
 //! What a denial prints, and the page that it leads to.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::documents;
-use crate::harness::{until, wait_until};
+use crate::harness::{seen, until};
 use crate::printed::between_backticks;
 use crate::rollouts::{image, roll_again};
-use crate::stage::{PATIENCE, Setting, Stage, deployment};
+use crate::stage::{self, PATIENCE, Setting, Stage, deployment};
 use crate::world::Mode;
 
 const CHANGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];
@@ -18,21 +18,19 @@ fn denial(stage: &Stage, change: &[&str]) -> String {
         return refused(stage, change);
     }
     let twin = Stage::new("twin", Setting::Usual, Mode::Deny).unwrap();
-    twin.apply(&deployment("web", &json!({})));
-    twin.until_runs("web");
+    twin.starts(&deployment("web", &json!({})));
     refused(&twin, change).replace(&twin.namespace, &stage.namespace)
 }
 
 fn refused(stage: &Stage, change: &[&str]) -> String {
     let dry = [change, &["--dry-run=server"]].concat();
-    wait_until("the guard to refuse", PATIENCE, || {
+    until("the guard to refuse", PATIENCE, || {
         let output = stage.user(&dry, None);
         match output.stderr.split_once("denied the request: ") {
             Some((_, denial)) => Ok(denial.trim_end().to_owned()),
             None => Err(format!("{output:#?}")),
         }
     })
-    .unwrap()
 }
 
 /// The command of a denial.
@@ -58,7 +56,7 @@ pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
 
 /// Only one of the two pods that it has can be where the volume is.
 pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
-    stage.apply(&deployment("web", &json!({"spec": {"replicas": 2}})));
+    stage.apply(&deployment("web", &json!({"replicas": 2})));
     let denial = refused(stage, &CHANGE);
     stage.run(&command(&denial));
     stage.until_runs("web");
@@ -68,11 +66,8 @@ pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
 
 /// Server-side apply cannot take away the block that the API server filled in.
 pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
-    let mut live = deployment("web", &json!({}));
-    live["apiVersion"] = json!("apps/v1");
-    stage.starts(&live);
-    live["spec"]["strategy"] = json!({"type": "Recreate"});
-    let manifest = live.to_string().replace("{namespace}", &stage.namespace);
+    stage.starts(&deployment("web", &json!({})));
+    let manifest = stage.fill(&stage::recreated("web"));
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     let refused = stage.user(&apply, Some(&manifest)).status != 0;
     // Where the guard is asked, it repairs the object.
@@ -81,10 +76,10 @@ pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
         roll_again(stage);
         let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
         let command = command.replace("deployment NAME", "deployment web");
-        let namespace = format!("-n {}", stage.namespace);
-        let command = ["-n shop", "-n NAMESPACE"]
-            .iter()
-            .fold(command, |it, theirs| it.replace(theirs, &namespace));
+        let own = format!("-n {}", stage.namespace);
+        let command = command
+            .replace("-n shop", &own)
+            .replace("-n NAMESPACE", &own);
         stage.run(&command);
         stage.user(&apply, Some(&manifest)).success();
         stage.end("server-side apply of Recreate passes");
@@ -101,11 +96,8 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
 
     let program = "multi-attach-guard rules fencing-live-node";
     let drain = between_backticks(&stage.look(program));
-    let drain = drain
-        .iter()
-        .find(|it| it.starts_with("kubectl drain"))
-        .unwrap();
-    stage.run(&drain.replace("NODE", &node));
+    let mut drain = drain.iter().filter(|it| it.starts_with("kubectl drain"));
+    stage.run(&drain.next().unwrap().replace("NODE", &node));
     until_passes(stage, &taint);
     stage.end("the taint passes");
 
@@ -138,17 +130,14 @@ pub(crate) fn until_warned(stage: &Stage) {
     let dry: Vec<&str> = [&CHANGE[..], &["--dry-run=server"]].concat();
     until("the guard to warn", PATIENCE, || {
         let output = stage.user(&dry, None);
-        let warned =
-            output.status == 0 && output.stderr.contains("Warning: rolling-update-overlap");
-        warned.then_some(()).ok_or_else(|| format!("{output:#?}"))
+        let warned = output.stderr.contains("Warning: rolling-update-overlap");
+        seen(output.status == 0 && warned, output)
     });
     stage.end("the change passes with a warning");
 }
 
 /// A Deployment whose changes are refused.
-pub(crate) fn at_fault(stage: &Stage) -> Value {
-    let web = deployment("web", &json!({}));
-    stage.starts(&web);
+pub(crate) fn at_fault(stage: &Stage) {
+    stage.starts(&deployment("web", &json!({})));
     refused(stage, &CHANGE);
-    web
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::denials;
+use crate::harness::output::has;
 use crate::printed::{assert_listed, commands};
 use crate::stage::{self, Stage};
 
@@ -79,13 +80,12 @@ pub(crate) fn with_the_guard(stage: &Stage) {
     let label = printed("policy", |it| it.contains("label namespace"));
     stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
     denials::until_warned(stage);
-    let look = printed("runbook", |it| {
-        it.starts_with("multi-attach-guard diagnose -n")
-    });
+    let look = "multi-attach-guard diagnose -n";
+    let look = printed("runbook", |it| it.starts_with(look));
     stage.look(&in_its_namespace(look));
     let explain = printed("runbook", |it| it.contains("--explain '"));
-    let explained = stage.look(&explain.replace("LINE", "Multi-Attach error for volume \"pv-1\""));
-    assert!(explained.contains("rollout undo"), "{explained}");
+    let explain = explain.replace("LINE", "Multi-Attach error for volume \"pv-1\"");
+    has(&stage.look(&explain), "rollout undo");
 }
 
 /// From a look at the cluster to the last object that is removed.
@@ -97,14 +97,18 @@ pub(crate) fn while_installing(stage: &Stage) {
         output
     };
     for beginning in [
-        "multi-attach-guard audit --format html",
-        "multi-attach-guard audit --format json",
-        "multi-attach-guard audit --compare",
-        "multi-attach-guard audit --config",
-        "multi-attach-guard capabilities",
-        "multi-attach-guard check --cluster manifests-of-your-own/",
+        "audit --format html",
+        "audit --format json",
+        "audit --compare",
+        "audit --config",
+        "capabilities",
+        "check --cluster manifests-of-your-own/",
     ] {
-        run("install", beginning, "it is shown");
+        run(
+            "install",
+            &format!("multi-attach-guard {beginning}"),
+            "it is shown",
+        );
     }
     for name in ["install", "runbook"] {
         let shortest =
@@ -114,50 +118,30 @@ pub(crate) fn while_installing(stage: &Stage) {
 
     run("install", "kubectl apply -k", "it is installed");
     is_installed(stage);
-    run(
-        "operations",
+    for beginning in [
         "kubectl -n multi-attach-guard get pods",
-        "it is shown",
-    );
-    run(
-        "operations",
         "kubectl get validatingwebhookconfiguration",
-        "it is shown",
-    );
-    let smoke = run(
-        "install",
-        "kubectl apply --dry-run=server",
-        "the guard answers",
-    );
+    ] {
+        run("operations", beginning, "it is shown");
+    }
+    let smoke = "kubectl apply --dry-run=server";
+    let smoke = run("install", smoke, "the guard answers");
     for rule in ["leftover-rolling-update", "unresolved-claim"] {
-        assert!(smoke.contains(&format!("Warning: {rule}")), "{smoke}");
+        has(&smoke, &format!("Warning: {rule}"));
     }
 
-    run(
-        "always-there",
-        "multi-attach-guard policies |",
-        "the policies are there",
-    );
+    let policies = "multi-attach-guard policies |";
+    run("always-there", policies, "the policies are there");
     assert_ne!(installed(stage)["validatingadmissionpolicybinding"], 0);
-    run(
-        "always-there",
-        "kubectl delete validatingadmissionpolicybinding",
-        "the policies hold no more",
-    );
+    let delete = "kubectl delete validatingadmissionpolicybinding";
+    run("always-there", delete, "the policies hold no more");
     assert_eq!(installed(stage)["validatingadmissionpolicybinding"], 0);
 
+    let delete = "kubectl delete mutatingwebhookconfiguration";
     let off = "the API server asks no more";
-    run(
-        "operations",
-        "kubectl delete mutatingwebhookconfiguration",
-        off,
-    );
+    run("operations", delete, off);
     run("install", "kubectl apply -k", "it is installed");
-    run(
-        "install",
-        "kubectl delete mutatingwebhookconfiguration",
-        off,
-    );
+    run("install", delete, off);
     assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
     let last = |beginning: &str| {
         std::thread::scope(|scope| {
@@ -170,11 +154,8 @@ pub(crate) fn while_installing(stage: &Stage) {
 
     run("install", "helm install", "it is installed");
     is_installed(stage);
-    run(
-        "install",
-        "helm uninstall",
-        "nothing but the namespace is left",
-    );
+    let last_but_one = "nothing but the namespace is left";
+    run("install", "helm uninstall", last_but_one);
     nothing_is_left(stage);
     last("kubectl delete namespace");
 }

@@ -4,9 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::harness;
 use crate::rollouts::roll_out;
-use crate::stage::{self, Stage, beside_web, deployment, merged, stateful_set};
+use crate::stage::{self, Stage, beside_web, deployment, merged, workload};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
@@ -15,8 +14,8 @@ static QUIET: Mutex<()> = Mutex::new(());
 
 pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     let turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.starts(&merged(deployment("web", &recreate), &beside_web()));
+    let beside = merged(beside_web(), &json!({"strategy": "Recreate"}));
+    stage.starts(&deployment("web", &beside));
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
@@ -33,7 +32,7 @@ pub(crate) fn a_node_that_is_lost_of_a_deployment(stage: &Stage) {
 
 /// A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
 pub(crate) fn a_node_that_is_lost_of_a_set(stage: &Stage) {
-    a_node_that_is_lost(stage, &stateful_set());
+    a_node_that_is_lost(stage, &workload("StatefulSet", "web", &json!({})));
 }
 
 fn a_node_that_is_lost(stage: &Stage, object: &Value) {
@@ -41,13 +40,7 @@ fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     let case = stage.until("node-lost");
-    let nodes = case["nodes"].as_array().unwrap();
-    assert!(
-        nodes
-            .iter()
-            .any(|it| it["name"] == *node && it["health"] == "lost"),
-        "{case:#}"
-    );
+    assert!(is(&case, &node, "lost"), "{case:#}");
     stage.look(&stage::commands(&case, "check")[0]);
     let way_out = &stage::ways_out(&case)[0];
     stage.run(way_out);
@@ -60,6 +53,12 @@ fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     stage.end("the node takes pods");
 }
 
+/// Whether a case calls the node that.
+fn is(case: &Value, node: &str, health: &str) -> bool {
+    let mut nodes = case["nodes"].as_array().unwrap().iter();
+    nodes.any(|it| it["name"] == *node && it["health"] == health)
+}
+
 /// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
 pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
@@ -67,47 +66,33 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
     stage.world.nodes.die(&node);
     stage.until("node-lost");
     stage.kubectl(&["delete", "node", &node]);
-    let case = harness::until("the node to be gone", stage::PATIENCE, || {
-        let case = stage.until("node-lost");
-        let nodes = case["nodes"].as_array().unwrap();
-        let is_gone = |it: &Value| it["name"] == *node && it["health"] == "gone";
-        if nodes.iter().any(is_gone) {
-            Ok(case)
-        } else {
-            Err(format!("{case:#}"))
-        }
+    let case = stage.until_case("node-lost", "the node to be gone", |case| {
+        is(case, &node, "gone")
     });
-    stage::says(&case, "there is no such Node any more");
-    assert!(
-        stage::ways_out(&case)
-            .iter()
-            .all(|way| !way.contains("taint")),
-        "{case:#}"
-    );
+    let mut ways = stage::ways_out(&case).into_iter();
+    assert!(ways.all(|way| !way.contains("taint")), "{case:#}");
 }
 
 /// Nobody deletes a pod that tolerates the silence of its node, and the taint as well.
 pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
-    let mut web = deployment("web", &json!({}));
-    let tolerations = &mut web["spec"]["template"]["spec"]["tolerations"];
-    let tolerations = tolerations.as_array_mut().unwrap();
-    tolerations.retain(|it| it["key"] == "stage");
-    tolerations.push(json!({"operator": "Exists", "effect": "NoExecute"}));
-    stage.starts(&web);
+    let tolerations = json!([
+        {"key": "stage", "value": "{namespace}", "effect": "NoSchedule"},
+        {"operator": "Exists", "effect": "NoExecute"},
+    ]);
+    let stays = json!({"pod": {"tolerations": tolerations}});
+    stage.starts(&deployment("web", &stays));
     let node = stage.node_of("web");
     stage.world.nodes.die(&node);
     roll_out(stage, 2);
     let case = stage.until("node-lost");
     stage.run(&stage::ways_out(&case)[0]);
     stage.end("the node is out of service");
-    let ways = harness::wait_until("only the pod to be left", stage::PATIENCE, || {
-        let case = stage.until("node-lost");
-        match &*stage::ways_out(&case) {
-            ways @ [delete, _] if delete.contains("delete pod/") => Ok(ways.to_vec()),
-            _ => Err(format!("{case:#}")),
-        }
-    });
-    for command in ways.unwrap() {
+    let case = stage.until_case(
+        "node-lost",
+        "only the pod to be left",
+        |case| matches!(&*stage::ways_out(case), [delete, _] if delete.contains("delete pod/")),
+    );
+    for command in stage::ways_out(&case) {
         stage.run(&command);
     }
     stage.until_nothing_waits();
@@ -128,13 +113,8 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     stage.until("driver-error");
     stage.end("the driver says why it cannot detach the volume");
     stage.kubectl(&["delete", "node", &node]);
-    let case = harness::until("the node to be gone", stage::PATIENCE, || {
-        let case = stage.until("driver-error");
-        if case.to_string().contains("finalizers") {
-            Ok(case)
-        } else {
-            Err(format!("{case:#}"))
-        }
+    let case = stage.until_case("driver-error", "the node to be gone", |case| {
+        case.to_string().contains("finalizers")
     });
     stage.run(&stage::in_texts(&case, "finalizers"));
     stage.leads_out(&case);
@@ -142,17 +122,14 @@ pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
 }
 
 pub(crate) fn a_driver_that_cannot_detach(stage: &Stage) {
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.starts(&deployment("web", &recreate));
-    stage
-        .world
-        .nodes
-        .refuse_detach(&stage.volume, "the disk is busy");
+    stage.starts(&stage::recreated("web"));
+    let nodes = &stage.world.nodes;
+    nodes.refuse_detach(&stage.volume, "the disk is busy");
     roll_out(stage, 2);
     let case = stage.until("driver-error");
     stage::says(&case, "\"the disk is busy\"");
     stage.look(&stage::commands(&case, "check")[0]);
-    stage.world.nodes.allow_detach(&stage.volume);
+    nodes.allow_detach(&stage.volume);
     stage.leads_out(&case);
     stage.uncordon();
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::harness::output::has;
+use crate::harness::{seen, until};
 use crate::rollouts::{image, roll_out};
-use crate::stage::{self, Stage, deployment};
+use crate::stage::{self, PATIENCE, Stage, deployment};
 
 /// The role of docs/runbook.md sees everything, and may list nothing that is not read.
 pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
@@ -71,32 +73,25 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
     stage.kubectl(&["create", "role", "reader", "--verb=get,list", resources]);
     let developer = ["--role=reader", "--user=developer"];
     stage.kubectl(&[&["create", "rolebinding", "reader"], &developer[..]].concat());
-    let (status, output) = stage.until_reported_to("developer", "rollout-overlap");
-    assert_eq!(status, 1, "{output}");
-    let undo = output
-        .lines()
-        .find(|line| line.contains("rollout undo"))
-        .unwrap()
-        .to_owned();
-    let output = words(&output);
+    let output = until("diagnose to report it to the developer", PATIENCE, || {
+        let (status, output) = stage.diagnose_as("developer", &[]);
+        seen(status == 1 && output.contains("(rollout-overlap)"), output)
+    });
+    let undo = output.lines().find(|line| line.contains("rollout undo"));
+    let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "kubectl -n",
         "It is not known whether the node that has a volume is alive, because the nodes could not be read: ",
         "It is not known to which node a volume is attached",
     ] {
-        assert!(output.contains(part), "{part:?} is missing in\n{output}");
+        has(&words, part);
     }
-    let (status, output) = stage.diagnose_as("nobody", &[]);
-    assert_eq!(status, 2, "{output}");
-    assert!(output.contains("as far as could be read"), "{output}");
+    let (status, unread) = stage.diagnose_as("nobody", &[]);
+    assert_eq!(status, 2, "{unread}");
+    has(&unread, "as far as could be read");
     // Whoever runs the command looks up the number that was not seen.
-    stage.run(undo.trim());
+    stage.run(undo.unwrap().trim());
     stage.until_nothing_waits();
     assert_eq!(image(stage), "example.com/app:1");
     stage.uncordon();
-}
-
-/// The text without the ends of its lines.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,17 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::documents;
-use crate::harness::{Output, until};
-use crate::rollouts::{roll_out, set_image};
-use crate::stage::{self, PATIENCE, Stage, apart, deployment, merged, stateful_set, workload};
-
-/// Whether the guard says that this is a rollback.
-fn is_known(output: &Output) -> bool {
-    output.status == 0
-        && output
-            .stderr
-            .contains("This is a rollback to ControllerRevision web-")
-}
+use crate::harness::output::has;
+use crate::harness::{seen, until};
+use crate::rollouts::{images, roll_out, set_image};
+use crate::sharing::two_apart;
+use crate::stage::{self, PATIENCE, Stage, deployment, merged, workload};
 
 /// A template that is no revision's is refused, and the one whose pod runs is not.
 fn goes_back(stage: &Stage, object: &Value) {
@@ -25,44 +19,39 @@ fn goes_back(stage: &Stage, object: &Value) {
     stage.apply(object);
     stage.until("too-many-replicas");
     stage.kubectl(&["set", "image", &target, &image(2)]);
-    let waiting = [
-        "get",
-        "pods",
-        "-o",
-        "jsonpath={.items[*].spec.containers[0].image}",
-    ];
     until("both revisions to have a pod", PATIENCE, || {
-        let images = stage.kubectl(&waiting);
+        let images = images(stage, &[]);
         let both = images.contains("app:1") && images.contains("app:2");
-        both.then_some(()).ok_or(images)
+        seen(both, images)
     });
     until("the guard to refuse another template", PATIENCE, || {
-        let output = stage.user(
-            &["set", "image", &target, &image(3), "--dry-run=server"],
-            None,
-        );
-        let refused = output
-            .stderr
-            .contains("multi-attach-guard rules replicas-share-volume");
-        refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
+        let another = ["set", "image", &target, &image(3), "--dry-run=server"];
+        let said = stage.user(&another, None).stderr;
+        seen(
+            said.contains("multi-attach-guard rules replicas-share-volume"),
+            said,
+        )
     });
-    let output = stage.user(&["rollout", "undo", &target], None);
-    assert!(is_known(&output), "{output:#?}");
+    let output = stage.user(&["rollout", "undo", &target], None).success();
+    has(
+        &output.stderr,
+        "This is a rollback to ControllerRevision web-",
+    );
     until("no pod of the second revision", PATIENCE, || {
-        let images = stage.kubectl(&waiting);
-        (!images.contains("app:2")).then_some(()).ok_or(images)
+        let images = images(stage, &[]);
+        seen(!images.contains("app:2"), images)
     });
 }
 
 /// Pod 0 gets the volume: the controller replaces the pod with the highest number first, and
 /// goes on to pod 0 as soon as that one runs.
 pub(crate) fn of_a_stateful_set(stage: &Stage) {
-    let set = |replicas: u32| {
-        let pods = json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
-        merged(merged(stateful_set(), &pods), &apart())
-    };
-    stage.starts(&set(1));
-    goes_back(stage, &set(2));
+    let parallel = json!({"with": {"spec": {"podManagementPolicy": "Parallel"}}});
+    let mut two = merged(two_apart(), &parallel);
+    let second = workload("StatefulSet", "web", &two);
+    two["replicas"] = json!(1);
+    stage.starts(&workload("StatefulSet", "web", &two));
+    goes_back(stage, &second);
 }
 
 pub(crate) fn of_a_daemon_set(stage: &Stage) {
@@ -91,15 +80,10 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
 
 /// With nothing but the line of an Event, `diagnose` says where to look.
 fn look_where_the_line_says(stage: &Stage) {
-    let waiting = until("the Event", PATIENCE, || {
-        let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
-        if waiting["message"].is_string() {
-            Ok(waiting)
-        } else {
-            Err(waiting.to_string())
-        }
+    let case = stage.until_case("rollout-overlap", "the Event", |case| {
+        case["waiting"][0]["message"].is_string()
     });
-    let [line, pod] = ["message", "pod"].map(|field| waiting[field].as_str().unwrap());
+    let [line, pod] = ["message", "pod"].map(|it| case["waiting"][0][it].as_str().unwrap());
     let mut lines = documents::explained_lines();
     lines.push(line.to_owned());
     let mut seen = BTreeSet::new();
@@ -142,11 +126,7 @@ pub(crate) fn without_events(stage: &Stage) {
     let look = look
         .replace("shop", &stage.namespace)
         .replace("web-old", &runs);
-    assert!(
-        stage
-            .look(&look)
-            .contains("deployment.kubernetes.io/revision: 1")
-    );
+    has(&stage.look(&look), "deployment.kubernetes.io/revision: 1");
     let case = stage.until("rollout-overlap");
     stage.leads_out(&case);
 }

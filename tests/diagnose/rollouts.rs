@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::documents;
 use crate::harness;
 use crate::stage::{self, Stage, deployment};
+use crate::stalled::one_by_one;
 
 /// A rollout of Deployment `web` that must leave its node.
 pub(crate) fn roll_out(stage: &Stage, revision: usize) {
@@ -27,18 +28,16 @@ pub(crate) fn set_image(stage: &Stage, revision: usize) {
 /// Waits until a pod of that revision waits, and no other.
 fn until_waits(stage: &Stage, revision: usize) {
     let image = format!("example.com/app:{revision}");
-    let path = "jsonpath={.items[*].spec.containers[0].image}";
-    let pending = [
-        "get",
-        "pods",
-        "--field-selector=status.phase=Pending",
-        "-o",
-        path,
-    ];
     harness::until("the next revision to wait", stage::PATIENCE, || {
-        let images = stage.kubectl(&pending);
-        (images == image).then_some(()).ok_or(images)
+        let images = images(stage, &["--field-selector=status.phase=Pending"]);
+        harness::seen(images == image, images)
     });
+}
+
+/// The images of these pods.
+pub(crate) fn images(stage: &Stage, of: &[&str]) -> String {
+    let path = "jsonpath={.items[*].spec.containers[0].image}";
+    stage.kubectl(&[&["get", "pods", "-o", path], of].concat())
 }
 
 /// What the Deployment asks for.
@@ -92,14 +91,9 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
-    let case = harness::until("the words of the scheduler", stage::PATIENCE, || {
-        let case = stage.until("rollout-overlap");
+    let case = stage.until_case("rollout-overlap", "the words of the scheduler", |case| {
         let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
-        if message.contains("ReadWriteOncePod") {
-            Ok(case)
-        } else {
-            Err(format!("{case:#}"))
-        }
+        message.contains("ReadWriteOncePod")
     });
     assert!(case["waiting"][0]["node"].is_null(), "{case:#}");
     // What the words of the error lead to, and then the strategy.
@@ -124,18 +118,13 @@ pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
             let elsewhere = stage.other_node(&stage.node_of("web"));
             stage.apply(&on(&elsewhere));
         },
-        |_| {
-            roll_again(stage);
-        },
+        |_| roll_again(stage),
     );
 }
 
 pub(crate) fn a_volume_on_its_way(stage: &Stage) {
-    let slow = json!({"spec": {
-        "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"spec": {"terminationGracePeriodSeconds": 40}},
-    }});
-    stage.starts(&deployment("web", &slow));
+    let slow = json!({"pod": {"terminationGracePeriodSeconds": 40}});
+    stage.starts(&deployment("web", &stage::merged(one_by_one(), &slow)));
     roll_out(stage, 2);
     let case = stage.until("delay");
     let watch = stage.watch();

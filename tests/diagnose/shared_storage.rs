@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
-use crate::stage::{Stage, deployment, on, stateful_set, workload};
+use crate::harness::shorthand::object;
+use crate::stage::{Stage, on, recreated, workload};
 
 const PAGE: &str = include_str!("../../docs/migrate.md");
 
@@ -69,22 +70,14 @@ impl<'a> Reader<'a> {
 /// its driver would make.
 fn furnish(stage: &Stage) {
     let class = format!("{}-shared", stage.namespace);
-    let volume = format!("{}-rwx", stage.namespace);
-    stage.apply(
-        &json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-        "metadata": {"name": class, "annotations":
-            {"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"}},
-        "provisioner": SHARED_DRIVER}),
-    );
-    stage.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolume",
-    "metadata": {"name": volume},
-    "spec": {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": class,
-        "claimRef": {"namespace": stage.namespace, "name": "data-rwx"},
-        "csi": {"driver": SHARED_DRIVER, "volumeHandle": volume},
-    }}));
+    let modes = json!({"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"});
+    let with = json!({"metadata": {"annotations": modes}, "provisioner": SHARED_DRIVER});
+    stage.apply(&object(
+        json!({"kind": "StorageClass", "name": class, "with": with}),
+    ));
+    let shared =
+        json!({"spec": {"accessModes": ["ReadWriteMany"], "csi": {"driver": SHARED_DRIVER}}});
+    stage.volume("data-rwx", &class, &shared);
 }
 
 /// The claim that the pods of a workload use.
@@ -117,14 +110,10 @@ fn back_up(stage: &Stage, job: &str) -> String {
 
 pub(crate) fn there_and_back(stage: &Stage) {
     furnish(stage);
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.starts(&deployment("web", &recreate));
-    let job = workload("Job", "backup", &json!({}));
-    let template = &job["spec"]["template"];
-    let never = json!({"schedule": "0 0 30 2 *",
-        "jobTemplate": {"spec": {"backoffLimit": 0, "template": template}}});
-    stage.apply(&json!({"apiVersion": "batch/v1", "kind": "CronJob",
-        "metadata": {"name": "backup"}, "spec": never}));
+    stage.starts(&recreated("web"));
+    let job = json!({"spec": {"backoffLimit": 0}});
+    let never = json!({"with": {"spec": {"schedule": "0 0 30 2 *", "jobTemplate": job}}});
+    stage.apply(&workload("CronJob", "backup", &never));
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &stage.other_node(&node)]);
     // A pod that was evicted stays.
@@ -162,13 +151,9 @@ pub(crate) fn there_and_back(stage: &Stage) {
     reader.pastes("6. Start");
     stage.until_runs("web");
     assert_eq!(claim_of(stage, "deployment/web"), "data");
-    let strategy = [
-        "get",
-        "deployment/web",
-        "-o",
-        "jsonpath={.spec.strategy.type}",
-    ];
-    assert_eq!(stage.kubectl(&strategy), "Recreate");
+    let strategy = "jsonpath={.spec.strategy.type}";
+    let strategy = stage.kubectl(&["get", "deployment/web", "-o", strategy]);
+    assert_eq!(strategy, "Recreate");
 
     for title in ["3. Stop", "5. Let the workloads", "6. Start"] {
         reader.pastes(title);
@@ -189,13 +174,15 @@ pub(crate) fn there_and_back(stage: &Stage) {
 /// Kinds whose pods are stopped and started in other ways than a Deployment's.
 pub(crate) fn of_sets(stage: &Stage) {
     let here = on(&stage.nodes[0]);
-    let set = workload("DaemonSet", "web", &here);
-    let one = json!({"spec": {"replicas": 1}});
-    let bare = workload("ReplicaSet", "web", &one);
-    for object in [stateful_set(), set, bare] {
+    for (kind, further) in [
+        ("StatefulSet", &json!({})),
+        ("DaemonSet", &here),
+        ("ReplicaSet", &json!({})),
+    ] {
+        let object = workload(kind, "web", further);
         furnish(stage);
         stage.starts(&object);
-        let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+        let target = format!("{}/web", kind.to_lowercase());
         let reader = Reader::new(stage, &target);
         reader.pastes("1. Keep the old volume");
         reader.pastes("2. Make the new claim");
@@ -212,6 +199,6 @@ pub(crate) fn of_sets(stage: &Stage) {
         assert_eq!(claim_of(stage, &target), "data");
         stage.delete(&object);
         stage.kubectl(&["delete", "pvc/data-rwx"]);
-        stage.kubectl(&["delete", "pv", &format!("{}-rwx", stage.namespace)]);
+        stage.kubectl(&["delete", "pv", &format!("{}-data-rwx", stage.namespace)]);
     }
 }

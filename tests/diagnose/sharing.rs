@@ -1,21 +1,24 @@
 //! More pods than the volume can have, of one workload or of several.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness;
-use crate::stage::{self, Stage, apart, autoscaler, beside_web, deployment, merged, workload};
+use crate::stage::{self, Stage, autoscaler, beside_web, deployment, merged, workload};
+
+/// Two pods that keep off each other's nodes, in shorthand.
+pub(crate) fn two_apart() -> Value {
+    json!({"replicas": 2, "apart_from": {"app": "web"}})
+}
 
 pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
-    let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
-    let kinds = [
-        merged(deployment("web", &recreate), &apart()),
-        workload("DaemonSet", "web", &json!({})),
-        merged(
-            workload("Job", "web", &json!({"spec": {"parallelism": 2}})),
-            &apart(),
+    for (kind, further) in [
+        (
+            "Deployment",
+            merged(two_apart(), &json!({"strategy": "Recreate"})),
         ),
-    ];
-    for object in kinds {
+        ("DaemonSet", json!({})),
+        ("Job", two_apart()),
+    ] {
+        let object = workload(kind, "web", &further);
         stage.apply(&object);
         let case = stage.until("too-many-replicas");
         let ways = stage::ways_out(&case);
@@ -29,8 +32,7 @@ pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
 
 /// As long as pod 0 waits, the controller gives up none of the others.
 pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
-    let two = json!({"spec": {"replicas": 2, "serviceName": "web"}});
-    stage.apply(&merged(workload("StatefulSet", "web", &two), &apart()));
+    stage.apply(&workload("StatefulSet", "web", &two_apart()));
     stage.until("too-many-replicas");
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
@@ -38,13 +40,8 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     let running = "--for=jsonpath={.status.phase}=Running";
     stage.kubectl(&["wait", running, "--timeout=120s", "pod/web-1"]);
     stage.uncordon();
-    let case = harness::until("web-0 to wait", stage::PATIENCE, || {
-        let case = stage.until("too-many-replicas");
-        if case["waiting"][0]["pod"] == "web-0" {
-            Ok(case)
-        } else {
-            Err(format!("{case:#}"))
-        }
+    let case = stage.until_case("too-many-replicas", "web-0 to wait", |case| {
+        case["waiting"][0]["pod"] == "web-0"
     });
     stage.leads_out(&case);
     stage.until_runs("web");
@@ -53,8 +50,8 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
 }
 
 pub(crate) fn an_autoscaler_that_asks_for_more(stage: &Stage) {
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    stage.starts(&merged(deployment("web", &recreate), &apart()));
+    let apart = json!({"strategy": "Recreate", "apart_from": {"app": "web"}});
+    stage.starts(&deployment("web", &apart));
     stage.apply(&autoscaler(2));
     // The guard would refuse what the autoscaler asks for.
     stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
@@ -85,24 +82,22 @@ pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
 
 /// Affinity to the other workload and a selector of another node would keep the pod from every node.
 pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    let on = |node: &str| merged(stage::on(node), &recreate);
+    let on = |node: &str, strategy: &str| merged(stage::on(node), &json!({"strategy": strategy}));
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
-    stage.starts(&deployment("web", &on(first)));
-    let backup = deployment("backup", &on(second));
-    let mut rolling = backup.clone();
-    rolling["spec"]["strategy"] = json!({"type": "RollingUpdate"});
-    for backup in [&backup, &rolling] {
-        stage.apply(backup);
+    stage.starts(&deployment("web", &on(first, "Recreate")));
+    for strategy in ["Recreate", "RollingUpdate"] {
+        let backup = deployment("backup", &on(second, strategy));
+        stage.apply(&backup);
         let case = stage.until("shared-claim");
         stage.run(&stage::ways_out(&case)[1]);
         stage.until_nothing_waits();
         stage.until_runs("backup");
         assert_eq!(stage.node_of("backup"), *first);
-        stage.delete(backup);
+        stage.delete(&backup);
     }
     // As somebody left it who had the affinity alone.
-    stage.apply(&merged(backup, &beside_web()));
+    let beside = merged(on(second, "Recreate"), &beside_web());
+    stage.apply(&deployment("backup", &beside));
     let case = stage.until("follower");
     stage.leads_out(&case);
     stage.until_runs("backup");
@@ -113,24 +108,23 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
 pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
-    let one = json!({"spec": {"replicas": 1, "serviceName": "backup"}});
-    let set = workload("StatefulSet", "backup", &one);
-    let job = workload("Job", "backup", &json!({}));
-    let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"},
-        "spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid",
-            "jobTemplate": {"spec": job["spec"]}}});
+    let seldom =
+        json!({"with": {"spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid"}}});
     let run = |name: &str| stage.kubectl(&["create", "job", "--from=cronjob/backup", name]);
-    for (number, object) in [&set, &cron_job, &set, &cron_job, &job]
-        .into_iter()
-        .enumerate()
-    {
-        let is_cron_job = object["kind"] == "CronJob";
-        // First each is stopped, then kept beside the other one.
-        let way = usize::from((2..4).contains(&number));
+    // First each is stopped, then kept beside the other one.
+    for (kind, further, way) in [
+        ("StatefulSet", &json!({}), 0),
+        ("CronJob", &seldom, 0),
+        ("StatefulSet", &json!({}), 1),
+        ("CronJob", &seldom, 1),
+        ("Job", &json!({}), 0),
+    ] {
+        let object = workload(kind, "backup", further);
+        let is_cron_job = kind == "CronJob";
         stage.kubectl(&["cordon", &node]);
-        stage.apply(object);
+        stage.apply(&object);
         if is_cron_job {
-            run(&format!("backup-{number}"));
+            run(&format!("backup-{way}"));
         }
         let case = stage.until("shared-claim");
         stage.uncordon();
@@ -143,13 +137,13 @@ pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
             stage.until_runs("backup");
             assert_eq!(stage.node_of("backup"), node);
         }
-        if object["kind"] == "Job" {
+        if kind == "Job" {
             stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
             let gone = ["--for=delete", "pod", "-l", "app=web", "--timeout=120s"];
             stage.kubectl(&[&["wait"], &gone[..]].concat());
             stage.run(&stage::in_texts(&case, "\"suspend\":false"));
             stage.until_runs("backup");
         }
-        stage.delete(object);
+        stage.delete(&object);
     }
 }

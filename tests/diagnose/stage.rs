@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::shorthand::{Claim, object};
-use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, until, wait_until};
+use crate::harness::shorthand::{Claim, merge, object};
+use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, seen, until, wait_until};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
@@ -34,19 +34,14 @@ pub(crate) enum Setting {
     Own,
 }
 
-/// A command that was run and has not ended yet.
-struct Ran {
-    command: String,
-    at: Instant,
-}
-
 /// A namespace with what is in it.
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
     /// Its control plane, if that is its own.
     _own: Option<Lent>,
     pub(crate) mode: Mode,
-    ran: Mutex<Vec<Ran>>,
+    /// Commands of which it is not known yet what came of them.
+    ran: Mutex<Vec<String>>,
     rows: Mutex<Vec<Row>>,
     /// Where commands are run: what the repository has, and what a reader would have.
     folder: TempDir,
@@ -87,25 +82,23 @@ impl Stage {
             rows: Mutex::default(),
             folder: folder(),
         };
-        let specs: Vec<NodeSpec> = stage
-            .nodes
-            .iter()
-            .map(|node| stage.node(node, setting))
-            .collect();
-        world.nodes.add(&specs);
+        let specs = stage.nodes.iter().map(|node| {
+            let mut spec = stage.node(node);
+            if setting == Setting::Own {
+                spec.taints.clear();
+            }
+            spec
+        });
+        world.nodes.add(&specs.collect::<Vec<_>>());
         stage.furnish(access);
         Some(stage)
     }
 
-    /// A node for this state's pods, or, on a control plane of its own, for everybody's.
-    fn node(&self, name: &str, setting: Setting) -> NodeSpec {
-        let taint = json!({"key": "stage", "value": self.namespace, "effect": "NoSchedule"});
+    /// A node for this state's pods alone.
+    pub(crate) fn node(&self, name: &str) -> NodeSpec {
         NodeSpec {
             name: name.to_owned(),
-            taints: match setting {
-                Setting::Own => Vec::new(),
-                _ => vec![taint],
-            },
+            taints: vec![json!({"key": "stage", "value": self.namespace, "effect": "NoSchedule"})],
             cpus: 8,
             ..NodeSpec::default()
         }
@@ -118,13 +111,7 @@ impl Stage {
     /// When a command was run and nothing was waited for.
     pub(crate) fn rows(self) -> Vec<Row> {
         self.world.nothing_panicked();
-        let open: Vec<String> = self
-            .ran
-            .into_inner()
-            .unwrap()
-            .into_iter()
-            .map(|it| it.command)
-            .collect();
+        let open = self.ran.into_inner().unwrap();
         assert!(open.is_empty(), "Nothing was waited for after {open:#?}");
         self.rows.into_inner().unwrap()
     }
@@ -160,7 +147,8 @@ impl Stage {
         self.kubectl(&["delete", &name, "--cascade=foreground", "--timeout=120s"]);
     }
 
-    fn fill(&self, object: &Value) -> String {
+    /// The object with the namespace filled in.
+    pub(crate) fn fill(&self, object: &Value) -> String {
         object.to_string().replace("{namespace}", &self.namespace)
     }
 
@@ -196,10 +184,7 @@ impl Stage {
                 pod["status"]["phase"] == "Running"
                     && pod["metadata"]["deletionTimestamp"].is_null()
             };
-            if !pods.is_empty() && pods.iter().all(runs) {
-                return Ok(());
-            }
-            Err(format!("{pods:#?}"))
+            seen(!pods.is_empty() && pods.iter().all(runs), pods)
         })
         .unwrap_or_else(|reason| panic!("{reason}\n{}", self.diagnose(&[]).1));
         self.end(&format!("{app} runs"));
@@ -281,44 +266,45 @@ impl Stage {
     }
 
     fn until_all_within(&self, patience: Duration, causes: &[&str]) -> Vec<Value> {
-        wait_until(&format!("diagnose to say {causes:?}"), patience, || {
+        until(&format!("diagnose to say {causes:?}"), patience, || {
             let (status, output) = self.diagnose(&["--format", "json"]);
             let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
             let cases = report["cases"].as_array().ok_or_else(|| output.clone())?;
-            if status == 1 && cases.iter().map(|it| &it["cause"]).eq(causes) {
-                Ok(cases.clone())
-            } else {
-                Err(output)
-            }
+            let named = cases.iter().map(|it| &it["cause"]).eq(causes);
+            seen(status == 1 && named, cases.clone())
         })
-        .unwrap()
     }
 
-    /// The same as somebody else, in text.
-    pub(crate) fn until_reported_to(&self, user: &str, cause: &str) -> (i32, String) {
-        wait_until(
-            &format!("diagnose to report {cause} to {user}"),
-            PATIENCE,
-            || {
-                let (status, output) = self.diagnose_as(user, &[]);
-                if output.contains(&format!("({cause})")) {
-                    return Ok((status, output));
-                }
-                Err(output)
-            },
-        )
-        .unwrap()
+    /// The case of that cause, once it is as wanted.
+    pub(crate) fn until_case(
+        &self,
+        cause: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        until(what, PATIENCE, || {
+            let case = self.until(cause);
+            seen(wanted(&case), case)
+        })
     }
 
     /// Waits until `diagnose` says that nothing waits.
     pub(crate) fn until_nothing_waits(&self) {
         until("nothing to wait any more", PATIENCE, || {
-            match self.diagnose(&[]) {
-                (0, _) => Ok(()),
-                (_, output) => Err(output),
-            }
+            let (status, output) = self.diagnose(&[]);
+            (status == 0).then_some(()).ok_or(output)
         });
         self.end("nothing waits");
+    }
+
+    /// A volume for the claim of that name and class.
+    pub(crate) fn volume(&self, claim: &str, class: &str, with: &Value) {
+        let made = Claim {
+            volume_with: with.clone(),
+            ..Claim::exclusive()
+        };
+        let [volume, _] = made.bound_in(&self.namespace, claim, [class, ATTACHING_DRIVER]);
+        self.apply(&volume);
     }
 
     /// Runs the first way out of a case, after which nothing waits.
@@ -337,11 +323,7 @@ impl Stage {
     /// What the commands that were run have promised is there.
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
-        let rows = ran.into_iter().map(|it| Row {
-            command: shape(&it.command),
-            end: what.to_owned(),
-            seconds: it.at.elapsed().as_secs_f64(),
-        });
+        let rows = ran.iter().map(|it| (shape(it), what.to_owned()));
         self.rows.lock().unwrap().extend(rows);
     }
 
@@ -356,11 +338,7 @@ impl Stage {
     pub(crate) fn run(&self, command: &str) -> String {
         let mut commands = of_block(command);
         commands.retain(|it| it != "set -e");
-        let ran = commands.into_iter().map(|command| Ran {
-            command,
-            at: Instant::now(),
-        });
-        self.ran.lock().unwrap().extend(ran);
+        self.ran.lock().unwrap().extend(commands);
         self.shell(command)
     }
 
@@ -449,20 +427,18 @@ pub(crate) fn in_texts(case: &Value, words: &str) -> String {
     found.unwrap_or_else(|| panic!("{words:?} is missing in {case:#}"))
 }
 
-/// A Deployment whose pod uses claim `data`, with `further` merged in.
+/// A Deployment with one pod, which uses claim `data`; `further` shorthand is merged in.
 pub(crate) fn deployment(name: &str, further: &Value) -> Value {
-    let one = json!({"spec": {"replicas": 1, "progressDeadlineSeconds": 60}});
-    merged(workload("Deployment", name, &one), further)
+    workload("Deployment", name, further)
 }
 
-/// A StatefulSet with one pod, which uses claim `data`.
-pub(crate) fn stateful_set() -> Value {
-    let one = json!({"spec": {"replicas": 1, "serviceName": "web"}});
-    workload("StatefulSet", "web", &one)
+/// A Deployment that starts no pod before the one before is gone.
+pub(crate) fn recreated(name: &str) -> Value {
+    deployment(name, &json!({"strategy": "Recreate"}))
 }
 
 /// A workload whose pods use claim `data`, go to the nodes of its namespace only, and
-/// leave them soon when they are lost.
+/// leave them soon when they are lost. What `further` says in shorthand is merged in.
 pub(crate) fn workload(kind: &str, name: &str, further: &Value) -> Value {
     let leaves = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
@@ -476,34 +452,29 @@ pub(crate) fn workload(kind: &str, name: &str, further: &Value) -> Value {
             leaves("unreachable"),
         ],
     });
-    object(json!({
-        "kind": kind, "name": name, "uses": ["data"],
-        "container": {"name": "app"}, "pod": pod, "with": further,
-    }))
+    let mut shorthand = json!({
+        "kind": kind, "name": name, "uses": ["data"], "container": {"name": "app"}, "pod": pod,
+    });
+    match kind {
+        "Deployment" => shorthand["with"] = json!({"spec": {"progressDeadlineSeconds": 60}}),
+        "StatefulSet" => shorthand["with"] = json!({"spec": {"serviceName": name}}),
+        _ => {}
+    }
+    if !matches!(kind, "DaemonSet" | "Job" | "CronJob") {
+        shorthand["replicas"] = json!(1);
+    }
+    merge(&mut shorthand, further);
+    object(shorthand)
 }
 
-/// Pods go where those of `web` are.
+/// Pods go where those of `web` are, in shorthand.
 pub(crate) fn beside_web() -> Value {
-    web_on_the_node("podAffinity")
+    json!({"beside": {"app": "web"}})
 }
 
-/// Pods of `web` keep off each other's nodes.
-pub(crate) fn apart() -> Value {
-    web_on_the_node("podAntiAffinity")
-}
-
-fn web_on_the_node(rule: &str) -> Value {
-    json!({"spec": {"template": {"spec": {"affinity": {rule: {
-        "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": {"app": "web"}},
-            "topologyKey": "kubernetes.io/hostname",
-        }],
-    }}}}}})
-}
-
-/// Pods go to that node.
+/// Pods go to that node, in shorthand.
 pub(crate) fn on(node: &str) -> Value {
-    json!({"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}})
+    json!({"pod": {"nodeSelector": {"kubernetes.io/hostname": node}}})
 }
 
 /// A claim of that class.
@@ -518,8 +489,8 @@ pub(crate) fn autoscaler(fewest: u32) -> Value {
     object(json!({"kind": "HorizontalPodAutoscaler", "with": bounds}))
 }
 
-/// The object with another one merged in.
-pub(crate) fn merged(mut object: Value, further: &Value) -> Value {
-    json_patch::merge(&mut object, further);
-    object
+/// The value with another one merged in.
+pub(crate) fn merged(mut value: Value, further: &Value) -> Value {
+    merge(&mut value, further);
+    value
 }

@@ -2,29 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::harness;
 use crate::harness::fake_nodes::ZONAL_DRIVER;
+use crate::harness::shorthand::object;
 use crate::stage::{self, Stage, beside_web, deployment, merged, on, workload};
 
-/// A claim `NAME` of that class, and what makes a pod template use it.
+/// Makes a claim of that class; has the shorthand of what uses it.
 fn claim(stage: &Stage, name: &str, class: &str) -> Value {
     stage.apply(&stage::claim(name, class));
-    let volumes = [json!({"name": "data", "persistentVolumeClaim": {"claimName": name}})];
-    json!({"spec": {"template": {"spec": {"volumes": volumes}}}})
-}
-
-/// Another volume, of that class and with that handle.
-fn volume(stage: &Stage, name: &str, class: &str, handle: &str) {
-    stage.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": format!("{}-{name}", stage.namespace)},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": class,
-            "csi": {"driver": crate::harness::fake_nodes::ATTACHING_DRIVER, "volumeHandle": handle},
-        },
-    }));
+    json!({"uses": [name]})
 }
 
 /// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
@@ -77,27 +63,18 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     let pod = format!("pod/{}", case["waiting"][0]["pod"].as_str().unwrap());
     let whole = format!("{}/media", stage.namespace);
     for name in ["pvc/media", &pod, "deploy/web", &whole] {
-        crate::harness::until("the same answer", stage::PATIENCE, || {
+        harness::until("the same answer", stage::PATIENCE, || {
             let (status, output) = stage.diagnose(&[name]);
             let same = status == 1 && output.contains("(unbound-claim)");
-            same.then_some(())
-                .ok_or_else(|| format!("{name}: {output}"))
+            harness::seen(same, (name, output))
         });
     }
     stage.look(&stage::commands(&case, "check")[0]);
     // As advised: without a volume, the claim holds no data.
     stage.kubectl(&["delete", "pvc/media", "--wait=false"]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
-    volume(
-        stage,
-        "media",
-        "by-hand",
-        &format!("{}-media", stage.namespace),
-    );
-    crate::harness::until("the claim to be gone", stage::PATIENCE, || {
-        let left = stage.kubectl(&["get", "pvc/media", "--ignore-not-found", "-o", "name"]);
-        if left.is_empty() { Ok(()) } else { Err(left) }
-    });
+    stage.kubectl(&["wait", "--for=delete", "--timeout=120s", "pvc/media"]);
+    stage.volume("media", "by-hand", &json!({}));
     claim(stage, "media", "by-hand");
     stage.until_nothing_waits();
     stage.until_runs("web");
@@ -137,10 +114,7 @@ pub(crate) fn a_node_without_the_driver(stage: &Stage) {
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
     stage.world.nodes.lose_plugin(first);
     stage.kubectl(&["cordon", second]);
-    stage.apply(&deployment(
-        "web",
-        &json!({"spec": {"strategy": {"type": "Recreate"}}}),
-    ));
+    stage.apply(&stage::recreated("web"));
     let case = stage.until("driver-error");
     stage::says(&case, &format!("Node {first} does not have"));
     stage.look(&stage::commands(&case, "check")[0]);
@@ -157,10 +131,11 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let class = format!("{}-twin", stage.namespace);
-    volume(stage, "twin", &class, &stage.volume);
+    let same = json!({"spec": {"csi": {"volumeHandle": stage.volume}}});
+    stage.volume("twin", &class, &same);
     let uses = claim(stage, "twin", &class);
     let elsewhere = on(&stage.other_node(&node));
-    stage.apply(&merged(deployment("copy", &uses), &elsewhere));
+    stage.apply(&deployment("copy", &merged(uses, &elsewhere)));
     let case = stage.until("same-disk");
     stage::says(
         &case,
@@ -182,16 +157,13 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
 /// Past the scheduler, nobody has its claim bound. The new pod asks the scheduler.
 pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
     let late = format!("{}-late", stage.namespace);
-    stage.apply(&json!({
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": late},
-        "provisioner": ZONAL_DRIVER,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }));
+    let binds = json!({"provisioner": ZONAL_DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
+    stage.apply(&object(
+        json!({"kind": "StorageClass", "name": late, "with": binds}),
+    ));
     let uses = claim(stage, "late", &late);
-    let named = json!({"spec": {"template": {"spec": {"nodeName": stage.nodes[0]}}}});
-    stage.apply(&merged(deployment("web", &uses), &named));
+    let named = json!({"pod": {"nodeName": stage.nodes[0]}});
+    stage.apply(&deployment("web", &merged(uses, &named)));
     let case = stage.until("node-name-unbound");
     stage.looks(&case);
     stage.leads_out(&case);
@@ -209,22 +181,17 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
             driver["allocatable"] = json!({"count": 1});
         }
         stage.kubectl(&["delete", "csinode", node]);
-        stage.apply(
-            &json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
-            "metadata": {"name": node}, "spec": {"drivers": drivers}}),
-        );
+        let full = json!({"spec": {"drivers": drivers}});
+        stage.apply(&object(
+            json!({"kind": "CSINode", "name": node, "with": full}),
+        ));
     }
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let there = on(&node);
-    volume(
-        stage,
-        "more",
-        "by-hand",
-        &format!("{}-more", stage.namespace),
-    );
+    stage.volume("more", "by-hand", &json!({}));
     let uses = claim(stage, "more", "by-hand");
-    stage.apply(&merged(deployment("more", &uses), &there));
+    stage.apply(&deployment("more", &merged(uses, &there)));
     let case = stage.until("attach-limit");
     stage.looks(&case);
     // As advised: what has a volume on the full node is stopped.

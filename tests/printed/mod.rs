@@ -11,12 +11,6 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// The list of all commands.
-pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/printed/commands.md");
-
-/// Where the list names what no test runs.
-pub(crate) const NOT_RUN: &str = "Not run";
-
 /// Words of a command after which names follow, up to the next option.
 const BEFORE_NAMES: [&str; 20] = [
     "cordon",
@@ -279,7 +273,7 @@ pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, pri
     assert!(
         missing.is_empty(),
         "{printed_by} prints commands that tests/printed/commands.md does not list. Have a state of \
-         tests/diagnose run them, or give the reason under \"{NOT_RUN}\":\n{}",
+         tests/diagnose run them, or give the reason under \"Not run\":\n{}",
         Vec::from_iter(missing).join("\n")
     );
 }
