@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::case::{self, Case, Step, Uncertain};
 use crate::harness::shorthand::object;
-use crate::harness::{Output, wait_until};
+use crate::harness::{Output, seen, wait_until};
 use crate::install::{ALONE, AWAY};
 use crate::play::{Stage, can_be_dry};
 use crate::said::denied;
@@ -129,11 +129,7 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
         let arguments = ["get", "volumefacts", "volumes", "-n", &namespace, &path];
         wait_until("the facts", WITHIN, || {
             let output = world.plane.kubectl(&arguments, None);
-            if output.stdout.is_empty() {
-                Err(format!("{output:?}"))
-            } else {
-                Ok(())
-            }
+            seen(!output.stdout.is_empty(), output)
         })?;
     }
     Ok(())

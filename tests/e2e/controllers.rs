@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::bound_claim;
-use crate::harness::wait_until;
+use crate::harness::{Output, seen, wait_until};
 use crate::install::UNGUARDED;
 use crate::objects::{DISK, Object};
 use crate::said::Said;
@@ -33,17 +33,17 @@ pub(crate) const ROWS: [Row; 6] = rows! {
     "Deployment | create beside a ReplicaSet with the labels of a Deployment's | deny (workloads-share-volume)" => labels_hide_nobody;
 };
 
+const SCALE: [&str; 3] = ["scale", "deployment/web", "--replicas=2"];
+
+fn recreated() -> Value {
+    json!({ "kind": "Deployment", "strategy": "Recreate" })
+}
+
 /// An autoscaler from before the guard: what it asks for is refused, and its
 /// conditions say why.
 fn autoscaler_is_refused(world: &World) -> Result<(), String> {
-    let stage = Stage::new(
-        world,
-        &json!({ "kind": "Deployment", "strategy": "Recreate" }),
-    )?;
-    stage.until_refused(
-        &["scale", "deployment", "web", "--replicas=2"],
-        "autoscaler-exceeds-volume",
-    )?;
+    let stage = Stage::new(world, &recreated())?;
+    stage.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
     // Below minReplicas it scales without asking for metrics.
     let bounds = json!({ "minReplicas": 2, "maxReplicas": 2 });
     stage.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
@@ -59,9 +59,7 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
                 && message.contains("claim \"data\" is ReadWriteOnce")
                 && message.contains("multi-attach-guard rules autoscaler-exceeds-volume")
         });
-        refused
-            .then_some(())
-            .ok_or_else(|| format!("{conditions:#?}"))
+        seen(refused, conditions)
     })?;
     let described = stage.kubectl(&["describe", "hpa", "web"]).success().stdout;
     if !described.contains("autoscaler-exceeds-volume") {
@@ -81,11 +79,8 @@ fn undo_to_a_pod_that_is_there(world: &World) -> Result<(), String> {
     stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:2"]);
     stage.until_revision("2")?;
     let output = stage.kubectl(&["rollout", "undo", "deployment/web"]);
-    if Said::of(&output).denied.is_empty() && output.status == 0 {
-        Ok(())
-    } else {
-        Err(format!("{output:#?}"))
-    }
+    let passed = Said::of(&output).denied.is_empty() && output.status == 0;
+    seen(passed, output).map(drop)
 }
 
 fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
@@ -93,29 +88,16 @@ fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
     stage.until_revision("1")?;
     let no_volumes = r#"[{"op":"remove","path":"/spec/template/spec/volumes"},
         {"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]"#;
-    stage.unguarded(&[
-        "patch",
-        "deployment",
-        "web",
-        "--type=json",
-        "-p",
-        no_volumes,
-    ]);
+    stage.unguarded(&["patch", "deployment/web", "--type=json", "-p", no_volumes]);
     stage.until_revision("2")?;
     stage.undo_is_refused()
 }
 
 fn undo_with_recreate(world: &World) -> Result<(), String> {
-    let stage = Stage::new(
-        world,
-        &json!({ "kind": "Deployment", "strategy": "Recreate" }),
-    )?;
+    let stage = Stage::new(world, &recreated())?;
     stage.until_revision("1")?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:2"];
-    stage.until_refused(
-        &["scale", "deployment", "web", "--replicas=2"],
-        "autoscaler-exceeds-volume",
-    )?;
+    stage.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
     stage.is_silent(&image)?;
     stage.until_revision("2")?;
     stage.is_silent(&["rollout", "undo", "deployment/web"])?;
@@ -134,9 +116,7 @@ fn controllers_are_left_alone(world: &World) -> Result<(), String> {
     wait_until("three pods of the ReplicaSet", WITHIN, || {
         let versions = stored::versions(world.plane, &stage.namespace);
         let pods = versions.keys().filter(|it| it.starts_with("Pod/")).count();
-        (pods == 3)
-            .then_some(())
-            .ok_or_else(|| format!("{versions:?}"))
+        seen(pods == 3, versions).map(drop)
     })
 }
 
@@ -150,11 +130,15 @@ fn labels_hide_nobody(world: &World) -> Result<(), String> {
     let stage = Stage::new(world, &own)?;
     let other = json!({ "kind": "Deployment", "strategy": "Recreate" });
     let other = Object::try_from(other)?.manifest(&stage.namespace);
-    let file = world
-        .plane
-        .write_file(&format!("{}-web.json", stage.namespace), &other.to_string());
+    let name = format!("{}-web.json", stage.namespace);
+    let file = world.plane.write_file(&name, &other.to_string());
     let file = file.display().to_string();
     stage.until_refused(&["create", "-f", &file], "workloads-share-volume")
+}
+
+/// Whether a command passed, and the guard said nothing.
+pub(crate) fn is_silent(output: Output) -> Result<(), String> {
+    seen(Said::of(&output).is(&Said::default()), output).map(drop)
 }
 
 /// A namespace with a bound claim and one workload, made without the guard.
@@ -186,16 +170,14 @@ impl<'a> Stage<'a> {
         stored::read(self.world.plane, &self.namespace, object).unwrap_or_default()
     }
 
-    pub(crate) fn kubectl(&self, arguments: &[&str]) -> crate::harness::Output {
-        let mut arguments = arguments.to_vec();
-        arguments.extend(["--namespace", &self.namespace]);
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
+        let arguments = [arguments, &["--namespace", &self.namespace]].concat();
         self.world.plane.kubectl(&arguments, None)
     }
 
     pub(crate) fn unguarded(&self, arguments: &[&str]) {
-        let mut arguments = arguments.to_vec();
-        arguments.extend(["--as", UNGUARDED, "--as-group", "system:masters"]);
-        self.kubectl(&arguments).success();
+        let user = ["--as", UNGUARDED, "--as-group", "system:masters"];
+        self.kubectl(&[arguments, &user].concat()).success();
     }
 
     /// Waits until the Deployment controller has seen the latest template.
@@ -203,33 +185,21 @@ impl<'a> Stage<'a> {
         let pointer = "/metadata/annotations/deployment.kubernetes.io~1revision";
         wait_until(&format!("revision {revision}"), WITHIN, || {
             let deployment = self.read("Deployment/web");
-            match deployment.pointer(pointer).and_then(Value::as_str) {
-                Some(seen) if seen == revision => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
+            let found = deployment.pointer(pointer).and_then(Value::as_str);
+            seen(found == Some(revision), found).map(drop)
         })
     }
 
     pub(crate) fn until_refused(&self, arguments: &[&str], rule: &str) -> Result<(), String> {
-        let mut dry = arguments.to_vec();
-        dry.push("--dry-run=server");
+        let dry = [arguments, &["--dry-run=server"]].concat();
         wait_until("the guard to refuse", WITHIN, || {
             let output = self.kubectl(&dry);
-            let denied = Said::of(&output).denied;
-            denied
-                .contains(rule)
-                .then_some(())
-                .ok_or_else(|| format!("{output:#?}"))
+            seen(Said::of(&output).denied.contains(rule), output).map(drop)
         })
     }
 
     pub(crate) fn is_silent(&self, arguments: &[&str]) -> Result<(), String> {
-        let output = self.kubectl(arguments);
-        if Said::of(&output).is(&Said::default()) {
-            Ok(())
-        } else {
-            Err(format!("{output:#?}"))
-        }
+        is_silent(self.kubectl(arguments))
     }
 
     fn undo_is_refused(&self) -> Result<(), String> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, Command, Step};
 use crate::harness::shorthand::merge;
-use crate::harness::{Output, wait_until};
+use crate::harness::{Output, seen, wait_until};
 use crate::install::UNGUARDED;
 use crate::objects::{Object, claim, fill};
 use crate::said::Said;
@@ -68,8 +68,7 @@ impl<'a> Stage<'a> {
         if let Some(contrast) = &step.contrast {
             self.until("the contrast to be refused", || {
                 let output = self.run(contrast, true)?;
-                let refused = !Said::of(&output).denied.is_empty();
-                refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
+                seen(!Said::of(&output).denied.is_empty(), output)
             })?;
         }
         let before = stored::versions(self.world.plane, &self.namespace);
@@ -197,13 +196,8 @@ impl<'a> Stage<'a> {
     fn answered(&self, arguments: &[&str], input: Option<&str>) -> Result<Output, String> {
         self.until("the API server to answer in its time", || {
             let output = self.world.plane.kubectl(arguments, input);
-            if output
-                .stderr
-                .contains("did not complete within requested timeout")
-            {
-                return Err(format!("{output:#?}"));
-            }
-            Ok(output)
+            let late = "did not complete within requested timeout";
+            seen(!output.stderr.contains(late), output)
         })
     }
 

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::controllers::{Row, Stage, WITHIN};
-use crate::harness::{Lent, Needs, start_control_plane, wait_until};
+use crate::controllers::{Row, Stage, WITHIN, is_silent};
+use crate::harness::{Lent, Needs, seen, start_control_plane, wait_until};
 use crate::said::Said;
 use crate::stored;
 use crate::world::World;
@@ -31,10 +31,8 @@ fn hanging(world: &World) -> Result<Stage<'_>, String> {
     make_ready(&stage, "example.com/app:1")?;
     stage.unguarded(&SET_IMAGE);
     stage.until_revision("2")?;
-    stage.until_refused(
-        &["set", "image", "deployment/web", "main=example.com/app:3"],
-        "rolling-update-overlap",
-    )?;
+    let third = ["set", "image", "deployment/web", "main=example.com/app:3"];
+    stage.until_refused(&third, "rolling-update-overlap")?;
     Ok(stage)
 }
 
@@ -43,13 +41,9 @@ fn undo_to_what_runs(world: &World) -> Result<(), String> {
     let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
     let said = Said::of(&output);
     let passed = output.status == 0 && said.denied.is_empty() && said.warned.is_empty();
-    let noted = said
-        .noted
-        .iter()
-        .any(|it| it.starts_with("This is a rollback to ReplicaSet web-"));
-    if !passed || !noted {
-        return Err(format!("{output:#?}"));
-    }
+    let rollback = "This is a rollback to ReplicaSet web-";
+    let noted = said.noted.iter().any(|it| it.starts_with(rollback));
+    seen(passed && noted, output)?;
     until_image(&stage, "example.com/app:1")
 }
 
@@ -57,11 +51,7 @@ fn another_template_is_no_rollback(world: &World) -> Result<(), String> {
     let stage = hanging(world)?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:4"];
     let denied = Said::of(&stage.kubectl(&image)).denied;
-    if denied.contains("rolling-update-overlap") {
-        Ok(())
-    } else {
-        Err(format!("{denied:?}"))
-    }
+    seen(denied.contains("rolling-update-overlap"), denied).map(drop)
 }
 
 fn hotfix_by_the_printed_command(world: &World) -> Result<(), String> {
@@ -88,12 +78,7 @@ fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), Stri
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     let namespace = format!("--namespace={}", stage.namespace);
     let arguments = [arguments.as_slice(), &[&namespace]].concat();
-    let output = world.plane.kubectl(&arguments, Some(&kept.to_string()));
-    if Said::of(&output).is(&Said::default()) {
-        Ok(())
-    } else {
-        Err(format!("{output:#?}"))
-    }
+    is_silent(world.plane.kubectl(&arguments, Some(&kept.to_string())))
 }
 
 /// Has a hotfix refused, and runs the command that the denial prints.
@@ -108,11 +93,7 @@ fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
     let command = denial.split('`').nth(1);
     let command = command.ok_or_else(|| format!("No command in {denial}"))?;
     let ran = stage.world.plane.printed(command).output().unwrap();
-    if ran.status.success() {
-        Ok(())
-    } else {
-        Err(format!("{command}: {ran:#?}"))
-    }
+    seen(ran.status.success(), (command, ran)).map(drop)
 }
 
 fn pods(stage: &Stage<'_>) -> Vec<Value> {
@@ -143,7 +124,7 @@ fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
         .map_err(|error| format!("{name}: {error}"))?;
     wait_until("a ready replica", WITHIN, || {
         let ready = stage.read("Deployment/web")["status"]["readyReplicas"].clone();
-        (ready == 1).then_some(()).ok_or_else(|| format!("{ready}"))
+        seen(ready == 1, ready).map(drop)
     })
 }
 
@@ -151,11 +132,9 @@ fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
 fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
     wait_until(&format!("pods of {image}"), WITHIN, || {
         let pods = pods(stage);
-        let all = !pods.is_empty() && pods.iter().all(|pod| image_of(pod) == image);
-        all.then_some(()).ok_or_else(|| {
-            let images: Vec<&Value> = pods.iter().map(image_of).collect();
-            format!("{images:?}")
-        })
+        let images: Vec<&Value> = pods.iter().map(image_of).collect();
+        let all = !images.is_empty() && images.iter().all(|it| **it == image);
+        seen(all, images).map(drop)
     })
 }
 
@@ -169,9 +148,10 @@ fn back_to_a_revision_that_is_gone(world: &World) -> Result<(), String> {
     let named = runs.replace("ReplicaSet/", "replicaset/");
     stage.unguarded(&["delete", &named, "--cascade=orphan"]);
     let undo = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
-    if !undo.stderr.contains("unable to find specified revision") {
-        return Err(format!("{undo:#?}"));
-    }
+    seen(
+        undo.stderr.contains("unable to find specified revision"),
+        undo,
+    )?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:1"];
     stage.until_refused(&image, "rolling-update-overlap")
 }
@@ -224,35 +204,30 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     rules.retain(|it| it["resources"] != json!([]));
     let replace = plane.kubectl(&["replace", "-f", "-"], Some(&role.to_string()));
     replace.done()?;
-    for (object, resource, rule) in [
+    for (kind, replicas, resource, rule) in [
+        ("Deployment", 1, "replicasets", "rolling-update-overlap"),
         (
-            json!({ "kind": "Deployment" }),
-            "replicasets",
-            "rolling-update-overlap",
-        ),
-        (
-            json!({ "kind": "StatefulSet", "replicas": 2 }),
+            "StatefulSet",
+            2,
             "controllerrevisions",
             "replicas-share-volume",
         ),
     ] {
-        let stage = Stage::new(&world, &object)?;
-        let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+        let stage = Stage::new(&world, &json!({ "kind": kind, "replicas": replicas }))?;
+        let target = format!("{}/web", kind.to_lowercase());
         let image = ["set", "image", &target, SET_IMAGE[3], "--dry-run=server"];
         wait_until("the guard to say what it lacks", WITHIN, || {
             let output = stage.kubectl(&image);
-            let reported = output.status == 0
-                && output.stderr.contains(
-                    "Warning: Not denied: it may be a rollback, and the guard may not list ",
-                )
-                && output.stderr.contains(resource)
-                && output.stderr.contains(&format!("Warning: {rule}"));
-            reported.then_some(()).ok_or_else(|| format!("{output:#?}"))
+            let parts = [
+                "Warning: Not denied: it may be a rollback, and the guard may not list ",
+                resource,
+                &format!("Warning: {rule}"),
+            ];
+            let says = parts.iter().all(|it| output.stderr.contains(it));
+            seen(output.status == 0 && says, output).map(drop)
         })?;
-        stage.until_refused(
-            &["scale", &target, "--replicas=3"],
-            "autoscaler-exceeds-volume",
-        )?;
+        let scale = ["scale", &target, "--replicas=3"];
+        stage.until_refused(&scale, "autoscaler-exceeds-volume")?;
     }
     Ok(())
 }
