@@ -9,7 +9,8 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
 use webhook_certs::ClientAuthorities;
 
-use crate::harness::{Running, client_config, connect_with, options, read_to_end, start, until};
+use crate::harness::{Running, client_config, connect_with, options, read_to_end, start};
+use crate::serving::until;
 
 /// A CA that signs clients.
 struct Authority(CertifiedIssuer<'static, KeyPair>);

@@ -7,12 +7,12 @@ use futures_util::future::{join_all, try_join_all};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use tokio::io::AsyncReadExt as _;
-use tokio::time::timeout;
 
 use crate::harness::{
-    DEADLINE, Http2, Running, STRANGER, body, options, part_of, read_to_end, send, start,
-    start_limited, until, whole,
+    Http2, Running, STRANGER, body, options, part_of, read_to_end, send, start, start_limited,
+    whole,
 };
+use crate::serving::{in_time, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -206,8 +206,8 @@ async fn an_old_connection_says_which_response_is_its_last() {
         send(&mut stream, REQUEST).await;
         let mut answer = Vec::new();
         while !answer.ends_with(b"mutate 2") {
-            let read = timeout(DEADLINE, stream.read_buf(&mut answer)).await;
-            assert_ne!(read.expect("an answer comes").unwrap(), 0, "cut");
+            let read = in_time("an answer comes", stream.read_buf(&mut answer)).await;
+            assert_ne!(read.unwrap(), 0, "cut");
         }
         let text = String::from_utf8(answer).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 "), "{text}");

@@ -23,7 +23,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
@@ -32,17 +32,17 @@ use webhook::server::{
 };
 use webhook_certs::{Certificates, SelfSigned};
 
-use crate::machine::patient;
+use crate::serving::{in_time, trusting, until};
 
 /// An address on this machine that is not that of the other clients.
 pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
-/// Nothing here takes this long; a test that waits for it has failed.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// What the server does with a client that has no business with it any more.
+pub(crate) const ENDS: &str = "the server ends the connection";
 
 /// Says which webhook was called and how long the body was; panics on
 /// `"panic"`, takes `"no review"` for none, and never answers `"never"`.
-pub(crate) struct Echo;
+struct Echo;
 
 impl Reviewer for Echo {
     async fn review(
@@ -153,12 +153,7 @@ impl Running {
     }
 
     fn builder(&self) -> reqwest::ClientBuilder {
-        // Fails when an earlier test installed it, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let ca = reqwest::Certificate::from_pem(self.ca_pem.as_bytes()).unwrap();
-        reqwest::Client::builder()
-            .tls_certs_only([ca])
-            .timeout(patient(DEADLINE))
+        trusting(self.ca_pem.as_bytes())
     }
 
     pub(crate) async fn admin_get(&self, path: &str) -> (StatusCode, String) {
@@ -257,17 +252,13 @@ impl Http2 {
             .header(CONTENT_TYPE, content_type)
             .body(body)
             .unwrap();
-        async move {
-            let response = timeout(patient(DEADLINE), requests.send_request(request));
-            response.await.expect("an answer comes")
-        }
+        async move { in_time("an answer comes", requests.send_request(request)).await }
     }
 
     /// Waits for the server to end the connection; says whether it did so as
     /// the protocol has it.
     pub(crate) async fn ended(self) -> hyper::Result<()> {
-        let end = timeout(patient(DEADLINE), self.connection).await;
-        end.expect("the server ends the connection").unwrap()
+        in_time(ENDS, self.connection).await.unwrap()
     }
 }
 
@@ -347,21 +338,8 @@ pub(crate) async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) {
 pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     // A connection that was cut without a TLS close_notify has ended as well.
-    let _ = timeout(patient(DEADLINE), stream.read_to_end(&mut text))
-        .await
-        .expect("the server ends the connection");
+    let _ = in_time(ENDS, stream.read_to_end(&mut text)).await;
     String::from_utf8(text).unwrap()
-}
-
-/// Waits until something is so.
-pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    timeout(patient(DEADLINE), async {
-        while !so().await {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
 /// A JSON string of exactly this many bytes.

@@ -14,6 +14,8 @@ mod lifecycle;
 #[path = "../harness/machine.rs"]
 mod machine;
 mod reload;
+#[path = "../harness/serving.rs"]
+mod serving;
 mod stalling;
 
 use std::sync::Arc;
@@ -51,7 +53,7 @@ async fn both_protocols_reach_both_webhooks() {
 #[tokio::test]
 async fn what_is_not_a_review_is_refused_with_a_sentence() {
     let server = start(options()).await;
-    let json = Some("application/json");
+    let [json, yaml] = ["application/json", "application/yaml"].map(Some);
     let cases = [
         (Method::POST, "/", json, 404, "/mutate and /validate"),
         (Method::POST, "/mutate/", json, 404, "/mutate and /validate"),
@@ -59,13 +61,7 @@ async fn what_is_not_a_review_is_refused_with_a_sentence() {
         (Method::GET, "/mutate", json, 405, "POST"),
         (Method::PUT, "/validate", json, 405, "POST"),
         (Method::POST, "/mutate", None, 415, "application/json"),
-        (
-            Method::POST,
-            "/validate",
-            Some("application/yaml"),
-            415,
-            "application/json",
-        ),
+        (Method::POST, "/validate", yaml, 415, "application/json"),
     ];
     for client in [server.client(), server.http1_client()] {
         for (method, path, content_type, status, sentence) in &cases {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::CONTENT_TYPE;
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 use webhook_certs::{Certificates, PemFiles};
 
-use crate::harness::{Running, connect, options, start_as, until};
+use crate::harness::{Running, connect, options, start_as};
+use crate::serving::until;
 
 const SOON: Duration = Duration::from_millis(10);
 
@@ -89,11 +89,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
         handshakes
     });
     let client = server.client();
-    let review = async || {
-        let request = client.post(server.url("/mutate")).body("{}");
-        let json = request.header(CONTENT_TYPE, "application/json");
-        json.send().await.unwrap().status()
-    };
+    let review = async || server.post(&client, "/mutate", "{}").await.status();
     assert_eq!(review().await, StatusCode::OK);
 
     publish(volume.path(), "..2", &second.certificate, &second.key);
@@ -104,28 +100,18 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     assert!(!serves(&server, &first).await);
     assert_eq!(review().await, StatusCode::OK, "an open connection stays");
 
-    let bad = [
-        (
-            "..3",
-            second.certificate.as_str(),
-            first.key.as_str(),
-            "does not belong",
-        ),
-        ("..4", "", second.key.as_str(), "holds no certificate"),
-        (
-            "..5",
-            second.certificate.as_str(),
-            "",
-            "holds no private key",
-        ),
+    let Issued { certificate, key } = &second;
+    for (version, certificate, key, sentence) in [
+        ("..3", certificate.as_str(), &*first.key, "does not belong"),
+        ("..4", "", key, "holds no certificate"),
+        ("..5", certificate, "", "holds no private key"),
         (
             "..6",
             "-----BEGIN CERTIFICATE-----\nAAAA",
-            second.key.as_str(),
+            key,
             "is not valid PEM",
         ),
-    ];
-    for (version, certificate, key, sentence) in bad {
+    ] {
         publish(volume.path(), version, certificate, key);
         until(sentence, async || {
             let failure = certificates.failure();

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
 
-use crate::harness::{DEADLINE, Running, connect_as, read_to_end, send, start_limited};
-use crate::machine::patient;
+use crate::harness::{ENDS, Running, connect_as, read_to_end, send, start_limited};
+use crate::serving::in_time;
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -53,9 +52,7 @@ async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     send(&mut stream, b"PRI * HTTP/2").await;
     let mut said = Vec::new();
     // However it ends, it ends.
-    let _ = timeout(patient(DEADLINE), stream.read_to_end(&mut said))
-        .await
-        .expect("the server ends the connection");
+    let _ = in_time(ENDS, stream.read_to_end(&mut said)).await;
     server
         .until_metric("multi_attach_guard_connections", 0.0)
         .await;
@@ -69,7 +66,5 @@ async fn a_client_that_reads_no_answers_is_let_go() {
     // The answers fill every buffer on the way back; then the server reads no
     // more requests, and these fill the buffers on the way there.
     let sending = async { while deaf.write_all(&requests).await.is_ok() {} };
-    timeout(patient(DEADLINE), sending)
-        .await
-        .expect("the server ends the connection");
+    in_time(ENDS, sending).await;
 }

@@ -14,29 +14,21 @@ async fn without_a_uid_there_is_a_status_and_a_sentence() {
     let no_uid = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"operation": "CREATE"}});
     let cut = example().to_string()[..80].to_owned();
-    let large = " ".repeat(40_000_000);
-    let (json, yaml) = ("application/json", "application/yaml");
-    let cases: [(&str, &str, u16, &str); 10] = [
-        (json, "", 400, "not an AdmissionReview"),
-        (json, "kind: Pod", 400, "not an AdmissionReview"),
-        (json, &cut, 400, "not an AdmissionReview"),
-        (json, "[1]", 400, "not an AdmissionReview"),
-        (json, "{}", 400, "no request"),
-        (json, r#"{"request":null}"#, 400, "no request"),
-        (json, &no_uid.to_string(), 400, "no uid"),
-        (json, &brackets, 400, "not an AdmissionReview"),
-        (yaml, "{}", 415, "application/json"),
-        (json, &large, 413, "larger than"),
-    ];
     let server = serve(&[]).await;
-    for (content_type, body, status, sentence) in cases {
-        let case = format!("{content_type} {body:.100}");
-        let response = server
-            .post_as(content_type, "/validate", body.to_owned())
-            .await;
-        assert_eq!(response.status().as_u16(), status, "{case}");
+    for (body, sentence) in [
+        ("", "not an AdmissionReview"),
+        ("kind: Pod", "not an AdmissionReview"),
+        (&cut, "not an AdmissionReview"),
+        ("[1]", "not an AdmissionReview"),
+        (&brackets, "not an AdmissionReview"),
+        ("{}", "no request"),
+        (r#"{"request":null}"#, "no request"),
+        (&no_uid.to_string(), "no uid"),
+    ] {
+        let response = server.post("/validate", body.to_owned()).await;
+        assert_eq!(response.status(), 400, "{body:.100}");
         let text = response.text().await.unwrap();
-        assert!(text.contains(sentence), "{case}: {text}");
+        assert!(text.contains(sentence), "{body:.100}: {text}");
     }
     assert_still_at_work(&server).await;
 }

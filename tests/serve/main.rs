@@ -17,3 +17,5 @@ mod memory;
 mod refusals;
 mod rollback;
 mod running;
+#[path = "../harness/serving.rs"]
+mod serving;

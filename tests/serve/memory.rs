@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::machine::patient;
-use crate::running::{DEADLINE, Running, example, serve, serve_with_policy};
+use crate::running::{Running, example, serve, serve_with_policy};
+use crate::serving::DEADLINE;
 
 const MIB: usize = 1024 * 1024;
 

@@ -4,10 +4,8 @@
 use std::fs;
 use std::net::TcpListener;
 
-use tokio::time::timeout;
-
-use crate::machine::patient;
-use crate::running::{DEADLINE, command};
+use crate::running::command;
+use crate::serving::in_time;
 
 /// What is at fault, the arguments, and what is said of it.
 const CASES: &str = "\
@@ -24,7 +22,8 @@ no cluster to make Events in | --self-signed --events | --events needs a cluster
 no certificate named | --facts=examples/facts | --self-signed
 a folder to write to that is not there | GOOD --write-ca=no/such/ca.pem | no/such/ca.pem
 an unknown option | GOOD --no-such-option | --no-such-option
-a port in use | GOOD --listen=TAKEN | --listen
+a port in use | GOOD --listen=TAKEN | The webhook port cannot listen on TAKEN
+a port in use | GOOD --admin=TAKEN | The admin port cannot listen on TAKEN
 ";
 
 #[tokio::test]
@@ -52,19 +51,14 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             panic!("{line}")
         };
         let code = if case == "a port in use" { 1 } else { 2 };
-        let arguments: Vec<&str> = ["serve", "--admin=127.0.0.1:0"]
-            .into_iter()
-            .chain(arguments.split(' '))
-            .collect();
-        let mut command = command(&arguments);
-        if !arguments
-            .iter()
-            .any(|argument| argument.starts_with("--listen"))
-        {
-            command.arg("--listen=127.0.0.1:0");
+        let all: Vec<&str> = arguments.split(' ').collect();
+        let mut command = command(&[&["serve"], &all[..]].concat());
+        for port in ["--listen", "--admin"] {
+            if !arguments.contains(port) {
+                command.arg(format!("{port}=127.0.0.1:0"));
+            }
         }
-        let output = timeout(patient(DEADLINE), command.output()).await;
-        let output = output.expect("the process ends").unwrap();
+        let output = in_time("the process ends", command.output()).await.unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{case}: {text}");
         assert!(text.contains(expected), "{case}: {text}");

@@ -1,4 +1,5 @@
-//! Rollbacks where files stand for the cluster: its ReplicaSets count.
+//! Rollbacks where files stand for the cluster. Which revision an update rests on is decided in
+//! `src/cli/serve/rollback.rs`.
 
 use std::fs;
 
@@ -93,67 +94,6 @@ async fn serving(objects: &Value, policy: &str) -> (Running, TempDir) {
 async fn answer(objects: &Value, review: &Value) -> Value {
     let (server, _folder) = serving(objects, "{}\n").await;
     server.review("/validate", review).await
-}
-
-/// Nothing starts: the pod of the first revision is there, though it is not ready, and the second
-/// waits for its volume.
-#[tokio::test]
-async fn a_pod_that_is_there_and_not_ready_takes_its_revision_back() {
-    let mut review = undo();
-    let request = &mut review["request"];
-    for object in ["object", "oldObject"] {
-        request[object]["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("annotations");
-    }
-    let template = |object: &str| review["request"][object]["spec"]["template"].clone();
-    let set = |name: &str, object: &str, number: &str, pods: i64| {
-        let mut set = replica_set(&template(object), pods);
-        set["metadata"]["name"] = json!(name);
-        set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!(number);
-        set
-    };
-    for (wanted, other, expected) in [(1, 1, true), (0, 1, false)] {
-        let sets = json!([
-            set("web-6d4", "object", "1", wanted),
-            set("web-7f8", "oldObject", "2", other)
-        ]);
-        let answer = answer(&sets, &review).await;
-        assert_eq!(answer["allowed"], expected, "{wanted} {other}: {answer:#}");
-    }
-}
-
-#[tokio::test]
-async fn a_rollout_goes_back_to_its_stable_template() {
-    let mut review = undo();
-    let rollout = json!({"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout"});
-    let request = &mut review["request"];
-    request["kind"] = rollout;
-    request["resource"] =
-        json!({"group": "argoproj.io", "version": "v1alpha1", "resource": "rollouts"});
-    for object in ["object", "oldObject"] {
-        request[object]["apiVersion"] = json!("argoproj.io/v1alpha1");
-        request[object]["kind"] = json!("Rollout");
-        request[object]["spec"]["strategy"] = json!({"canary": {}});
-        request[object]["metadata"]["annotations"] = json!({"rollout.argoproj.io/revision": "2"});
-        request[object]["status"] = json!({"stableRS": "6d4"});
-    }
-    let mut stable = replica_set(&request["object"]["spec"]["template"], 1);
-    stable["metadata"]["annotations"] = json!({"rollout.argoproj.io/revision": "1"});
-    let owner = &mut stable["metadata"]["ownerReferences"][0];
-    owner["apiVersion"] = json!("argoproj.io/v1alpha1");
-    owner["kind"] = json!("Rollout");
-    stable["status"]["readyReplicas"] = json!(1);
-    // As the API server stores it.
-    let spec = &mut stable["spec"]["template"]["spec"];
-    spec["restartPolicy"] = json!("Always");
-    spec["containers"][0]["imagePullPolicy"] = json!("IfNotPresent");
-    let passed = answer(&json!([stable]), &review).await;
-    assert_eq!(passed["allowed"], true, "{passed:#}");
-    review["request"]["oldObject"]["status"]["stableRS"] = json!("7f8");
-    let denied = answer(&json!([stable]), &review).await;
-    assert_eq!(denied["allowed"], false, "{denied:#}");
 }
 
 /// Its status says how many pods are not of the newest revision, but not of which they are.

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -11,12 +10,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
 
-use crate::machine::patient;
-
-/// Nothing here takes this long; a test that waits for it has failed.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+use crate::serving::{in_time, trusting, until};
 
 /// The folder of the repository, from which examples are named.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -64,13 +59,8 @@ pub(crate) async fn serve_with_policy(policy: &str) -> Running {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(POLICY);
     std::fs::write(&file, policy).unwrap();
-    let config = [
-        "--facts",
-        "examples/facts",
-        "--config",
-        file.to_str().unwrap(),
-    ];
-    start(folder, &config).await
+    let config = format!("--config={}", file.display());
+    start(folder, &["--facts=examples/facts", &config]).await
 }
 
 /// Starts `serve` with these arguments only, and waits until it listens.
@@ -92,7 +82,9 @@ async fn start(folder: TempDir, arguments: &[&str]) -> Running {
         admin,
         process,
         log,
-        client: client(folder.path()),
+        client: trusting(&std::fs::read(folder.path().join(CA)).unwrap())
+            .build()
+            .unwrap(),
         folder,
     }
 }
@@ -101,34 +93,14 @@ fn on_ports(webhook: SocketAddr, admin: SocketAddr, folder: &Path, arguments: &[
     let listen = format!("--listen={webhook}");
     let admin = format!("--admin={admin}");
     let ca = format!("--write-ca={}", folder.join(CA).display());
-    let base = [
-        "serve",
-        &listen,
-        &admin,
-        "--log-format=json",
-        "--self-signed",
-        &ca,
-    ];
-    command(&[base.as_slice(), arguments].concat())
-}
-
-/// One that trusts the server with this folder.
-fn client(folder: &Path) -> Client {
-    // Fails when an earlier test installed it, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let ca = std::fs::read(folder.join(CA)).unwrap();
-    let trusted = reqwest::Certificate::from_pem(&ca).unwrap();
-    Client::builder()
-        .tls_certs_only([trusted])
-        .timeout(patient(DEADLINE))
-        .build()
-        .unwrap()
+    let base = ["serve", &listen, &admin, "--log-format=json"];
+    command(&[&base[..], &["--self-signed", &ca], arguments].concat())
 }
 
 /// The next line of the log whose message begins so.
 async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
     let mut seen = String::new();
-    timeout(patient(DEADLINE), async {
+    in_time(message, async {
         while let Some(line) = log.next_line().await.unwrap() {
             let event: Value = serde_json::from_str(&line).unwrap_or_default();
             let text = event["message"].as_str().unwrap_or_default();
@@ -141,7 +113,6 @@ async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
         panic!("the log ended without {message:?}:\n{seen}")
     })
     .await
-    .unwrap_or_else(|_| panic!("never logged: {message}"))
 }
 
 impl Running {
@@ -152,22 +123,9 @@ impl Running {
 
     /// Posts a body to `/mutate` or `/validate`.
     pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Response {
-        self.post_as("application/json", path, body).await
-    }
-
-    pub(crate) async fn post_as(
-        &self,
-        content_type: &str,
-        path: &str,
-        body: impl Into<reqwest::Body>,
-    ) -> Response {
-        self.client
-            .post(format!("https://{}{path}", self.webhook))
-            .header("content-type", content_type)
-            .body(body)
-            .send()
-            .await
-            .unwrap()
+        let request = self.client.post(format!("https://{}{path}", self.webhook));
+        let request = request.header("content-type", "application/json");
+        request.body(body).send().await.unwrap()
     }
 
     /// The `response` of the answer to a review.
@@ -257,22 +215,10 @@ impl Running {
 
     /// Waits for the process to end.
     pub(crate) async fn ended(mut self) -> ExitStatus {
-        timeout(patient(DEADLINE), self.process.wait())
+        in_time("the process ends", self.process.wait())
             .await
-            .expect("the process ends")
             .unwrap()
     }
-}
-
-/// Waits until something is so.
-pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    timeout(patient(DEADLINE), async {
-        while !so().await {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
 /// The review in `examples/`.
