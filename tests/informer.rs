@@ -12,10 +12,11 @@ use std::time::Duration;
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::{Lookup, View};
+use harness::shorthand::object;
 use harness::{ControlPlane, Needs, until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::json;
+use serde_json::{Value, json};
 use source::informer::{Fitness, Informer};
 use source::status::Link;
 use tokio::time::Instant;
@@ -24,12 +25,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 fn config(plane: &ControlPlane) -> Config {
     let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
-    plane
-        .block_on(Config::from_custom_kubeconfig(
-            kubeconfig,
-            &KubeConfigOptions::default(),
-        ))
-        .unwrap()
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options);
+    plane.block_on(config).unwrap()
 }
 
 fn start(plane: &ControlPlane, config: Config) -> Informer {
@@ -52,51 +50,34 @@ fn names(view: &Informer, namespace: &str, claim: &str) -> String {
 fn objects_of_every_kind_arrive() {
     let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let namespace = plane.namespace("live-view");
-    let pod = "spec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
-    let bare_pod = pod.replace("containers:", "restartPolicy: Never, containers:");
-    let template = format!("template: {{metadata: {{labels: {{app: a}}}}, {pod}}}");
-    let job = format!("template: {{{bare_pod}}}");
-    let selector = "selector: {matchLabels: {app: a}}";
-    plane.apply(
-        &namespace,
-        &format!(
-            "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}
----
-{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: deployment}}, spec: {{{selector}, {template}}}}}
----
-{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: replica-set}}, spec: {{{selector}, {template}}}}}
----
-{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: stateful-set}}, spec: {{{selector}, serviceName: s, {template}}}}}
----
-{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: daemon-set}}, spec: {{{selector}, {template}}}}}
----
-{{apiVersion: batch/v1, kind: Job, metadata: {{name: job}}, spec: {{{job}}}}}
----
-{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: cron-job}}, spec: {{schedule: '0 0 1 1 *', jobTemplate: {{spec: {{{job}}}}}}}}}
----
-{{apiVersion: v1, kind: Pod, metadata: {{name: pod}}, {bare_pod}}}
----
-{{apiVersion: v1, kind: Pod, metadata: {{name: labelled, labels: {{pod-template-hash: x, controller-revision-hash: x, job-name: x}}}}, {bare_pod}}}
----
-{{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {{name: autoscaler}}, spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: deployment}}}}}}
-"
+    let uses = |kind: &str, name: &str, with: Value| json!({"kind": kind, "name": name, "uses": ["data"], "with": with});
+    let claimed = json!({"metadata": {"labels":
+        {"pod-template-hash": "x", "controller-revision-hash": "x", "job-name": "x"}}});
+    let scales = json!({"spec": {"scaleTargetRef": {"name": "deployment"}}});
+    for shorthand in [
+        json!({"kind": "PersistentVolumeClaim", "with": {"spec": {"storageClassName": null}}}),
+        uses("Deployment", "deployment", json!({})),
+        uses("ReplicaSet", "replica-set", json!({})),
+        uses(
+            "StatefulSet",
+            "stateful-set",
+            json!({"spec": {"serviceName": "s"}}),
         ),
-    );
-    plane
-        .kubectl(
-            &["apply", "-f", "-"],
-            Some(
-                "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: live-view}, provisioner: example.com/live}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: live-view.example.com}, spec: {attachRequired: false}}
----
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: live-view}, spec: {accessModes: [ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: live-view, nfs: {server: s, path: /}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: live-view}}
-",
-            ),
-        )
-        .success();
+        uses("DaemonSet", "daemon-set", json!({})),
+        uses("Job", "job", json!({})),
+        uses("CronJob", "cron-job", json!({})),
+        uses("Pod", "pod", json!({})),
+        uses("Pod", "labelled", claimed),
+        json!({"kind": "HorizontalPodAutoscaler", "name": "autoscaler", "with": scales}),
+        json!({"kind": "StorageClass", "name": "live-view", "with": {"provisioner": "example.com/live"}}),
+        json!({"kind": "CSIDriver", "name": "live-view.example.com", "with": {"spec": {"attachRequired": false}}}),
+        json!({"kind": "PersistentVolume", "name": "live-view", "with": {"spec": {
+            "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"},
+            "storageClassName": "live-view", "nfs": {"server": "s", "path": "/"}}}}),
+        json!({"kind": "Node", "name": "live-view"}),
+    ] {
+        plane.apply(&namespace, &object(shorthand).to_string());
+    }
 
     let view = start(plane, config(plane));
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();

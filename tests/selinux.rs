@@ -13,12 +13,13 @@ mod harness;
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
 use harness::programs::with_kubelets;
-use harness::shorthand::Claim;
+use harness::shorthand::{Claim, object};
 use harness::{ControlPlane, Needs, NodeSpec, until, wait_until};
 use serde_json::{Value, json};
 
@@ -30,62 +31,31 @@ const WITHIN: Duration = Duration::from_secs(300);
 /// The security context of a pod, those of its containers, and whether it is certain what label
 /// its volume is mounted with: an admission plugin may add a label where there is none, and the
 /// container runtime chooses a level.
-const PODS: [(&str, &[&str], bool); 15] = [
-    ("{}", &["{}"], false),
-    (r#"{"seLinuxOptions": {}}"#, &["{}"], false),
-    (r#"{"seLinuxOptions": {"level": "s0:c1"}}"#, &["{}"], true),
-    (r#"{"seLinuxOptions": {"level": "s0:c2"}}"#, &["{}"], true),
-    (
-        r#"{"seLinuxOptions": {"type": "one_t", "level": "s0:c1"}}"#,
-        &["{}"],
-        true,
-    ),
-    (
-        r#"{"seLinuxOptions": {"type": "two_t", "level": "s0:c1"}}"#,
-        &["{}"],
-        true,
-    ),
-    (
-        r#"{"seLinuxOptions": {"user": "one_u", "role": "one_r", "level": "s0:c1"}}"#,
-        &["{}"],
-        true,
-    ),
-    (r#"{"seLinuxOptions": {"type": "one_t"}}"#, &["{}"], false),
-    (r#"{"seLinuxChangePolicy": "Recursive"}"#, &["{}"], true),
-    (
-        r#"{"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}}"#,
-        &["{}"],
-        true,
-    ),
-    (
-        r#"{"seLinuxChangePolicy": "MountOption", "seLinuxOptions": {"level": "s0:c1"}}"#,
-        &["{}"],
-        true,
-    ),
-    (
-        r#"{"seLinuxOptions": {"level": "s0:c1"}}"#,
-        &[r#"{"seLinuxOptions": {"level": "s0:c2"}}"#],
-        true,
-    ),
-    (
-        r#"{"seLinuxOptions": {"level": "s0:c2"}}"#,
-        &[r#"{"privileged": true}"#],
-        true,
-    ),
-    (
-        "{}",
-        &[r#"{"seLinuxOptions": {"level": "s0:c1"}}"#, "{}"],
-        false,
-    ),
-    (
-        "{}",
-        &[
-            r#"{"seLinuxOptions": {"level": "s0:c1"}}"#,
-            r#"{"seLinuxOptions": {"level": "s0:c2"}}"#,
-        ],
-        false,
-    ),
-];
+const PODS: &str = r#"[
+    [{}, [{}], false],
+    [{"seLinuxOptions": {}}, [{}], false],
+    [{"seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
+    [{"seLinuxOptions": {"level": "s0:c2"}}, [{}], true],
+    [{"seLinuxOptions": {"type": "one_t", "level": "s0:c1"}}, [{}], true],
+    [{"seLinuxOptions": {"type": "two_t", "level": "s0:c1"}}, [{}], true],
+    [{"seLinuxOptions": {"user": "one_u", "role": "one_r", "level": "s0:c1"}}, [{}], true],
+    [{"seLinuxOptions": {"type": "one_t"}}, [{}], false],
+    [{"seLinuxChangePolicy": "Recursive"}, [{}], true],
+    [{"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
+    [{"seLinuxChangePolicy": "MountOption", "seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
+    [{"seLinuxOptions": {"level": "s0:c1"}}, [{"seLinuxOptions": {"level": "s0:c2"}}], true],
+    [{"seLinuxOptions": {"level": "s0:c2"}}, [{"privileged": true}], true],
+    [{}, [{"seLinuxOptions": {"level": "s0:c1"}}, {}], false],
+    [{}, [{"seLinuxOptions": {"level": "s0:c1"}}, {"seLinuxOptions": {"level": "s0:c2"}}], false]
+]"#;
+
+/// A line of [`PODS`].
+type Pod = (Value, Vec<Value>, bool);
+
+fn kinds() -> &'static [Pod] {
+    static READ: LazyLock<Vec<Pod>> = LazyLock::new(|| serde_json::from_str(PODS).unwrap());
+    &READ
+}
 
 /// Of these only the type differs. It is the type of processes, and files get another one
 /// (`InitLabels` in `github.com/opencontainers/selinux`), so the kubelet mounts for both with one
@@ -94,17 +64,17 @@ const ONE_LABEL: [(usize, usize); 2] = [(4, 5), (5, 4)];
 
 /// The spec of such a pod that mounts the claim.
 fn spec(pod: usize, claim: &str) -> Value {
-    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    let containers = PODS[pod].1.iter().enumerate().map(|(at, security)| {
+    let (security, containers, _) = &kinds()[pod];
+    let containers = containers.iter().enumerate().map(|(at, security)| {
         json!({
             "name": format!("main-{at}"), "image": "example.com/app:1",
-            "securityContext": read(security),
+            "securityContext": security,
             "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         })
     });
     json!({
         "automountServiceAccountToken": false,
-        "securityContext": read(PODS[pod].0),
+        "securityContext": security,
         "containers": containers.collect::<Vec<_>>(),
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
     })
@@ -120,7 +90,7 @@ fn name(pair: (usize, usize)) -> String {
 }
 
 fn pairs() -> impl Iterator<Item = (usize, usize)> {
-    (0..PODS.len()).flat_map(|one| (0..PODS.len()).map(move |other| (one, other)))
+    (0..kinds().len()).flat_map(|one| (0..kinds().len()).map(move |other| (one, other)))
 }
 
 /// The pairs of pods that suit.
@@ -139,15 +109,9 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
         let claim = name(pair);
         items.extend(storage("selinux", &claim));
         for (pod, at) in [(pair.0, "a"), (pair.1, "b")] {
-            let labels = json!({"app": format!("{claim}-{at}")});
-            items.push(json!({
-                "apiVersion": "apps/v1", "kind": "Deployment",
-                "metadata": {"name": format!("{claim}-{at}"), "namespace": "selinux"},
-                "spec": {
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": spec(pod, &claim)},
-                },
-            }));
+            let name = format!("{claim}-{at}");
+            items.push(object(json!({"kind": "Deployment", "namespace": "selinux",
+                "name": name, "pod": spec(pod, &claim)})));
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +137,7 @@ fn pair_of(name: &str) -> String {
 /// Whether it is certain what label its volume is mounted with, and the hollow node takes no
 /// part of the label for another one than a node with SELinux does.
 fn suits_a_hollow_node(pod: usize) -> bool {
-    PODS[pod].2 && !(4..=6).contains(&pod)
+    kinds()[pod].2 && !(4..=6).contains(&pod)
 }
 
 /// The names of the pairs whose second pod does not start on the node of the first.
@@ -235,10 +199,8 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
 }
 
 fn pod(kind: usize, claim: &str, letter: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": format!("{claim}-{letter}")}, "spec": spec(kind, claim),
-    })
+    let name = format!("{claim}-{letter}");
+    object(json!({"kind": "Pod", "name": name, "pod": spec(kind, claim)}))
 }
 
 fn create(plane: &ControlPlane, namespace: &str, items: &[Value]) {
@@ -258,10 +220,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         Needs::Controllers,
         &options
     ));
-    let driver = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
-        "spec": {"attachRequired": false, "seLinuxMount": true},
-    });
+    let mounts = json!({"spec": {"attachRequired": false, "seLinuxMount": true}});
+    let driver = object(json!({"kind": "CSIDriver", "name": DRIVER, "with": mounts}));
     let namespace = plane.namespace("selinux");
     // The controller does all pods in turn, so this pair is the last; it surely conflicts.
     let last = "pair-last-last".to_owned();
@@ -269,17 +229,9 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     let claims = names().flat_map(|it| storage(&namespace, &it));
     let storage = [driver.clone()].into_iter().chain(claims);
     create(&plane, &namespace, &storage.collect::<Vec<_>>());
-    let bound = "--for=jsonpath={.status.phase}=Bound";
-    let wait = [
-        "wait",
-        "-n",
-        &namespace,
-        bound,
-        "pvc",
-        "--all",
-        "--timeout=300s",
-    ];
-    plane.kubectl(&wait, None).success();
+    let bound = ["wait", "--for=jsonpath={.status.phase}=Bound"];
+    let all = ["pvc", "--all", "--timeout=300s", "-n", &namespace];
+    plane.kubectl(&[&bound[..], &all].concat(), None).success();
     let pod = |kind: usize, claim: &str, letter: &str| {
         let mut pod = pod(kind, claim, letter);
         pod["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);
@@ -291,11 +243,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     };
     let pods: Vec<Value> = pairs().flat_map(of_pair).collect();
     create(&plane, &namespace, &pods);
-    create(
-        &plane,
-        &namespace,
-        &[pod(2, &last, "a"), pod(3, &last, "b")],
-    );
+    let surely = [pod(2, &last, "a"), pod(3, &last, "b")];
+    create(&plane, &namespace, &surely);
 
     let seen = until("the last pair to conflict", WITHIN, || {
         let events = plane.list(&namespace, "events")?;
@@ -305,14 +254,10 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         });
         let pods = conflicts.filter_map(|it| it["involvedObject"]["name"].as_str());
         let seen: BTreeSet<String> = pods.map(pair_of).collect();
-        if seen.contains(&last) {
-            Ok(seen)
-        } else {
-            Err(format!("{} pairs do", seen.len()))
-        }
+        harness::seen(seen.contains(&last), seen)
     });
     let found = found_by_check(&driver);
-    let expected: BTreeSet<String> = pairs_of(|pod| PODS[pod].2)
+    let expected: BTreeSet<String> = pairs_of(|pod| kinds()[pod].2)
         .filter(|pair| !ONE_LABEL.contains(pair))
         .map(name)
         .filter(|it| seen.contains(it))

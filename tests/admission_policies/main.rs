@@ -307,24 +307,45 @@ fn facts_say_what_is_certain() {
 fn a_policy_refuses_nothing_that_the_webhook_allows() {
     let Some(world) = world() else { return };
     let mut lot = Lot::new(7);
-    let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
+    let mut refused = Refused::default();
     for _ in 0..1200 {
         let object = draw(&mut lot);
-        let (policy, webhook) = (world.policies_say(&object), world.webhook_refuses(&object));
-        refused += usize::from(policy.is_some());
-        by_webhook += usize::from(webhook.is_some());
+        let webhook = world.webhook_refuses(&object);
+        refused.count(world.policies_say(&object), webhook, &object);
+    }
+    refused.judge(1200, 140);
+}
+
+/// What policies and the webhook have refused.
+#[derive(Default)]
+struct Refused {
+    by_policies: usize,
+    by_webhook: usize,
+    /// What a policy has refused alone.
+    wrong: Vec<String>,
+}
+
+impl Refused {
+    fn count(&mut self, policy: Option<String>, webhook: Option<String>, object: &Value) {
+        self.by_policies += usize::from(policy.is_some());
+        self.by_webhook += usize::from(webhook.is_some());
         if policy.is_some() && webhook.is_none() {
-            wrong.push(format!("{policy:?}: {object}"));
+            self.wrong.push(format!("{policy:?}: {object}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {refused}:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(5)].join("\n")
-    );
-    println!("Of 1200 objects the webhook refuses {by_webhook}, the policies {refused}.");
-    assert!(refused >= 140, "{refused} of {by_webhook}");
+
+    /// Of so many, the policies refuse at least that many, and none that the webhook allows.
+    fn judge(&self, of: usize, least: usize) {
+        let Self {
+            by_policies,
+            by_webhook,
+            wrong,
+        } = self;
+        println!("Of {of} the webhook refuses {by_webhook}, the policies {by_policies}.");
+        let first = &wrong[..wrong.len().min(5)];
+        assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), first.join("\n"));
+        assert!(*by_policies >= least, "{by_policies} of {by_webhook}");
+    }
 }
 
 /// The same for updates: what was stored before, and the object that is to take its place.
@@ -332,7 +353,7 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
 fn a_policy_refuses_no_update_that_the_webhook_allows() {
     let world = harness::or_skip!(world_of_workloads());
     let mut lot = Lot::new(23);
-    let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
+    let mut refused = Refused::default();
     for number in 0..250 {
         let [mut old, mut new] = std::array::from_fn(|_| draw(&mut lot));
         new["kind"] = old["kind"].clone();
@@ -355,24 +376,11 @@ fn a_policy_refuses_no_update_that_the_webhook_allows() {
         let Some(stored) = world.store(&old) else {
             continue;
         };
-        let (policy, webhook) = (
-            world.policies_say_of_update(&new),
-            world.webhook_refuses_update(&new, Some(&stored)),
-        );
-        refused += usize::from(policy.is_some());
-        by_webhook += usize::from(webhook.is_some());
-        if policy.is_some() && webhook.is_none() {
-            wrong.push(format!("{policy:?}: {old}\n{new}"));
-        }
+        let policy = world.policies_say_of_update(&new);
+        let webhook = world.webhook_refuses_update(&new, Some(&stored));
+        refused.count(policy, webhook, &json!([old, new]));
     }
-    println!("Of 250 updates the webhook refuses {by_webhook}, the policies {refused}.");
-    assert!(
-        wrong.is_empty(),
-        "{}:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(5)].join("\n")
-    );
-    assert!(refused >= 25, "{refused} of {by_webhook}");
+    refused.judge(250, 25);
 }
 
 /// A way back to a revision whose pods run is left to the webhook, which knows revisions.

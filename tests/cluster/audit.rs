@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::output::{begins, err, has, out};
-use crate::harness::shorthand::object;
+use crate::harness::shorthand::{Claim, object};
 use crate::world::World;
 use crate::{deployment, harness};
 
@@ -64,12 +64,8 @@ fn an_audit_says_what_the_webhook_would() {
     let [live_message, of_file] = [live, file].map(|it| it["message"].as_str().unwrap());
     let (of_file, _) = of_file.split_once(" If it is live and ").unwrap();
     assert_eq!(live_message, of_file);
-    let remedies: Vec<&Value> = live["remedies"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|remedy| &remedy["name"])
-        .collect();
+    let remedies = live["remedies"].as_array().unwrap().iter();
+    let remedies: Vec<&Value> = remedies.map(|it| &it["name"]).collect();
     assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
 
     let text = audit(&[]);
@@ -92,21 +88,21 @@ fn an_audit_says_what_the_webhook_would() {
 fn an_audit_that_cannot_be_made_says_why() {
     let world = harness::or_skip!(World::new());
     std::fs::write(world.folder.path().join("other.json"), "{}").unwrap();
-    for (arguments, sentence) in [
+    for (argument, sentence) in [
         (
-            ["-n", "no-such-namespace"],
-            "The cluster has no namespace \"no-such-namespace\".",
+            "--namespace=absent",
+            "The cluster has no namespace \"absent\".",
         ),
         (
-            ["--compare", "absent.json"],
+            "--compare=absent.json",
             "The earlier report absent.json given with --compare cannot be read",
         ),
         (
-            ["--compare", "other.json"],
+            "--compare=other.json",
             "The file other.json given with --compare is not a report",
         ),
     ] {
-        let audit = world.run(&[&["audit"], &arguments[..]].concat());
+        let audit = world.run(&["audit", argument]);
         assert_eq!(audit.status.code(), Some(2));
         assert!(err(&audit).contains(sentence), "{}", err(&audit));
     }
@@ -199,22 +195,17 @@ fn who_rides_on_an_override_is_listed() {
         assert_eq!(it["ignored"].is_string(), expected == 1, "{it}");
     }
     // The same by the clock of the machine, for files.
-    let manifest = |until: &str| {
-        let annotations = format!(
-            "namespace: NAMESPACE, annotations: {{multi-attach-guard.dev/action: ignore, multi-attach-guard.dev/reason: x, multi-attach-guard.dev/until: '{until}'}}"
-        );
-        deployment("data", "replicas: 1")
-            .replace("namespace: NAMESPACE", &annotations)
-            .replace("NAMESPACE", &namespace)
-    };
     for (until, findings) in [("2999-01-01", 0), ("2000-01-01", 1)] {
-        std::fs::write(world.folder.path().join("m.yaml"), manifest(until)).unwrap();
+        let annotations = json!({"multi-attach-guard.dev/action": "ignore",
+            "multi-attach-guard.dev/reason": "x", "multi-attach-guard.dev/until": until});
+        let with = json!({"metadata": {"annotations": annotations}});
+        let web =
+            json!({"kind": "Deployment", "namespace": namespace, "uses": ["data"], "with": with});
+        let file = world.folder.path().join("m.yaml");
+        std::fs::write(file, object(web).to_string()).unwrap();
         let checked = world.check(&["m.yaml", "--cluster"]);
-        assert_eq!(
-            checked["findings"].as_array().unwrap().len(),
-            findings,
-            "{checked:#}"
-        );
+        let found = checked["findings"].as_array().unwrap().len();
+        assert_eq!(found, findings, "{checked:#}");
     }
 }
 
@@ -243,12 +234,8 @@ fn one_namespace_is_audited_with_its_own_rights() {
         (&json!("warn"), &json!("assumed")),
         "{finding:#}"
     );
-    let open: Vec<&str> = seen["open"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it.as_str().unwrap())
-        .collect();
+    let open = seen["open"].as_array().unwrap().iter();
+    let open: Vec<&str> = open.map(|it| it.as_str().unwrap()).collect();
     for resource in [
         "persistentvolumes",
         "storageclasses",
@@ -282,45 +269,46 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         let on = json!({"nodeName": node});
         object(json!({"kind": "Pod", "name": name, "uses": ["data"], "pod": on})).to_string()
     };
+    let disk = ["disk", "disk.csi.example.com"];
+    let [volume, _] = Claim::exclusive().bound_in(&namespace, "data", disk);
+    let name = volume["metadata"]["name"].as_str().unwrap();
+    let attached = json!({"spec": {"attacher": disk[1], "nodeName": "node-a",
+        "source": {"persistentVolumeName": name}}});
+    let attachment = object(json!({"kind": "VolumeAttachment", "name": name, "with": attached}));
     let objects = [
         pod("first", "node-a"),
         pod("second", "node-b"),
-        format!(
-            "{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: {namespace}}}, spec: {{capacity: {{storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: disk, claimRef: {{namespace: {namespace}, name: data}}, csi: {{driver: disk.csi.example.com, volumeHandle: h}}}}}}"
-        ),
-        format!(
-            "{{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {{name: {namespace}}}, spec: {{attacher: disk.csi.example.com, nodeName: node-a, source: {{persistentVolumeName: {namespace}}}}}}}"
-        ),
+        volume.to_string(),
+        attachment.to_string(),
     ];
     world.plane.apply(&namespace, &objects.join("\n---\n"));
-    let patch = |object: &str, patch: &str, status: bool| {
-        let mut arguments = vec![
+    let attachment = format!("volumeattachment/{name}");
+    let bound = json!({"spec": {"volumeName": name}});
+    let container = json!({"name": "main", "image": "i", "imageID": "", "restartCount": 0,
+        "ready": true, "state": {"running": {"startedAt": null}}});
+    let runs = json!({"status": {"phase": "Running", "containerStatuses": [container]}});
+    for (object, patch, of) in [
+        ("pvc/data", bound, None),
+        (
+            &attachment,
+            json!({"status": {"attached": true}}),
+            Some("--subresource=status"),
+        ),
+        ("pod/first", runs, Some("--subresource=status")),
+    ] {
+        let patch = patch.to_string();
+        let arguments = [
             "patch",
             "-n",
             &namespace,
             object,
             "--type=merge",
             "-p",
-            patch,
+            &patch,
         ];
-        arguments.extend(status.then_some("--subresource=status"));
+        let arguments: Vec<&str> = arguments.into_iter().chain(of).collect();
         world.plane.kubectl(&arguments, None).success();
-    };
-    patch(
-        "pvc/data",
-        &format!(r#"{{"spec":{{"volumeName":"{namespace}"}}}}"#),
-        false,
-    );
-    patch(
-        &format!("volumeattachment/{namespace}"),
-        r#"{"status":{"attached":true}}"#,
-        true,
-    );
-    patch(
-        "pod/first",
-        r#"{"status":{"phase":"Running","containerStatuses":[{"name":"main","image":"i","imageID":"","restartCount":0,"ready":true,"state":{"running":{"startedAt":null}}}]}}"#,
-        true,
-    );
+    }
 
     let (audited, code) = report(&world, &["-n", &namespace]);
     assert_eq!((code, &audited["summary"]["stuck"]), (1, &json!(1)));
@@ -367,22 +355,15 @@ fn reports_are_objects_that_an_api_server_takes() {
     let kubectl =
         |arguments: &[&str], input: Option<&str>| world.plane.kubectl(arguments, input).success();
     kubectl(&["apply", "--server-side", "-f", &definition], None);
-    let established = [
-        "wait",
-        "--for=condition=Established",
-        "crd/reports.openreports.io",
-    ];
-    kubectl(&established, None);
+    let crd = "crd/reports.openreports.io";
+    kubectl(&["wait", "--for=condition=Established", crd], None);
     let namespace = audited(&world, "objects", "replicas: 2");
     let audit = world.audit(&namespace, "openreports --exit-zero");
     // Strict: a field that the definition lacks is an error.
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     kubectl(&apply, Some(out(&audit)));
-    let report = [
-        "reports.openreports.io/multi-attach-guard",
-        "-n",
-        &namespace,
-    ];
+    let report = "reports.openreports.io/multi-attach-guard";
+    let report = [report, "-n", &namespace];
     let stored = world.plane.get(&report);
     let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
     for field in ["source", "summary", "results", "configuration"] {

@@ -14,27 +14,19 @@ mod audit;
 mod harness;
 mod world;
 
-use harness::output::{begins, err, has, out};
+use harness::kubectl::kubeconfig_of;
+use harness::output::{begins, code, err, has, out};
+use harness::shorthand::object;
 use harness::{GuardOptions, WebhookOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 use world::{World, run, run_with};
 
+/// A Deployment that uses the claim and has this YAML in its specification.
 fn deployment(claim: &str, spec: &str) -> String {
-    format!(
-        "\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: web, namespace: NAMESPACE}}
-spec:
-  {spec}
-  selector: {{matchLabels: {{app: web}}}}
-  template:
-    metadata: {{labels: {{app: web}}}}
-    spec:
-      containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v}}]}}]
-      volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]
-"
-    )
+    let spec: Value = serde_saphyr::from_str(spec).unwrap();
+    let shorthand = json!({"kind": "Deployment", "namespace": "NAMESPACE", "uses": [claim],
+        "with": {"spec": spec}});
+    object(shorthand).to_string()
 }
 
 /// A case's name, the claim of a Deployment, a part of its specification, and what is found.
@@ -48,18 +40,6 @@ a volume for all nodes | shared | replicas: 3 |\x20
 Recreate | bound | strategy: {type: Recreate} |\x20
 ";
 
-/// What its class cannot do.
-const CLAIM: &str = "\
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: blocks, namespace: NAMESPACE}
-spec:
-  accessModes: [ReadWriteMany]
-  volumeMode: Block
-  storageClassName: share
-  resources: {requests: {storage: 1Gi}}
-";
-
 /// A case's name, its manifest, and what is found in it: each action with its rule.
 fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let deployments = DEPLOYMENTS.lines().map(|line| {
@@ -69,12 +49,14 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
         let found = found.split(", ").filter(|it| !it.is_empty()).collect();
         (name, deployment(claim, spec), found)
     });
-    let claim = (
-        "a claim",
-        CLAIM.to_owned(),
-        vec!["deny unsupported-access-mode"],
-    );
-    deployments.chain([claim]).collect()
+    // What its class cannot do.
+    let blocks = json!({"accessModes": ["ReadWriteMany"], "volumeMode": "Block", "storageClassName": "share"});
+    let claim = object(json!({"kind": "PersistentVolumeClaim", "name": "blocks",
+        "namespace": "NAMESPACE", "with": {"spec": blocks}}));
+    let found = vec!["deny unsupported-access-mode"];
+    deployments
+        .chain([("a claim", claim.to_string(), found)])
+        .collect()
 }
 
 #[test]
@@ -137,7 +119,7 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
     };
     let holder = deployment("holder");
     world.plane.apply(world.namespace, &holder);
-    for (name, manifest, expected) in [
+    for (what, manifest, expected) in [
         (
             "another one",
             deployment("other"),
@@ -147,13 +129,9 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
     ] {
         std::fs::write(world.folder.path().join("manifest.yaml"), manifest).unwrap();
         let live = world.check(&["manifest.yaml", "--cluster"]);
-        let found: Vec<&str> = live["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|finding| finding["rule"].as_str().unwrap())
-            .collect();
-        assert_eq!(found, expected, "{name}");
+        let findings = live["findings"].as_array().unwrap().iter();
+        let found: Vec<&Value> = findings.map(|it| &it["rule"]).collect();
+        assert_eq!(found, expected, "{what}");
     }
 }
 
@@ -218,12 +196,9 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let nobody = world.plane.kubeconfig_as("nobody", &[]);
     let old = world.folder.path().join("old.yaml");
     std::fs::write(&old, "# kept\n").unwrap();
-    let forbidden = run(
-        world.folder.path(),
-        &nobody,
-        // The name that the option had until 0.1.0.
-        &["snapshot", "--output", "old.yaml"],
-    );
+    // The name that the option had until 0.1.0.
+    let snapshot = ["snapshot", "--output", "old.yaml"];
+    let forbidden = run(world.folder.path(), &nobody, &snapshot);
     assert_eq!(forbidden.status.code(), Some(2));
     has(
         err(&forbidden),
@@ -238,15 +213,8 @@ fn kustomize_applies_the_patch() {
     let world = harness::or_skip!(World::new());
     let path = |name: &str| world.folder.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
-    let rendered = deployment(
-        "bound",
-        "strategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}",
-    )
-    .replace("NAMESPACE", world.namespace)
-    .replace(
-        "containers:",
-        "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: other}}}}]}}\n      containers:",
-    );
+    let surges = "{strategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}, template: {spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: other}}}}]}}}}}";
+    let rendered = deployment("bound", surges).replace("NAMESPACE", world.namespace);
     write("rendered.yaml", &rendered);
     write(
         "kustomization.yaml",
@@ -256,21 +224,10 @@ fn kustomize_applies_the_patch() {
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     for remedy in ["recreate", "colocate"] {
         write("policy.yaml", &format!("defaults: {{remedy: {remedy}}}\n"));
-        let common = [
-            "check",
-            "--facts",
-            "snapshot.yaml",
-            "--config",
-            "policy.yaml",
-        ];
+        let common = ["check", "--facts=snapshot.yaml", "--config=policy.yaml"];
+        let (folder, kubeconfig) = (world.folder.path(), world.plane.kubeconfig());
         let check = |arguments: &[&str], input: &str| {
-            let arguments = [&common, arguments].concat();
-            run_with(
-                world.folder.path(),
-                world.plane.kubeconfig(),
-                &arguments,
-                input,
-            )
+            run_with(folder, kubeconfig, &[&common, arguments].concat(), input)
         };
         let patch = check(&["--fix", "-"], &rendered);
         begins(out(&patch), "---\n# A patch for Deployment ");
@@ -292,16 +249,9 @@ fn without_a_cluster_every_command_says_so() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), "a: 1\n").unwrap();
     let port = harness::process::free_port();
-    let refused = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-        "users": [{"name": "u", "user": {}}],
-    });
+    let refused = kubeconfig_of(([127, 0, 0, 1], port).into());
     let kubeconfig = folder.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, refused.to_string()).unwrap();
+    std::fs::write(&kubeconfig, refused).unwrap();
     let absent = folder.path().join("absent");
     let broken = folder.path().join("broken");
     std::fs::write(&broken, "clusters: [").unwrap();
@@ -314,44 +264,18 @@ fn without_a_cluster_every_command_says_so() {
         &["check", "--cluster", "a.yaml"],
     ] {
         let with_context = [command, &["--context", "other"]].concat();
-        for (name, kubeconfig, arguments, start) in [
-            (
-                "no kubeconfig",
-                &absent,
-                command,
-                "No cluster is known: the kubeconfig names none (",
-            ),
-            (
-                "a broken kubeconfig",
-                &broken,
-                command,
-                "No cluster is known: the kubeconfig names none (",
-            ),
-            (
-                "a refused connection",
-                &kubeconfig,
-                command,
-                refusal.as_str(),
-            ),
-            (
-                "a context that is not there",
-                &kubeconfig,
-                &with_context,
-                "The context \"other\" cannot be used: ",
-            ),
+        let none = "No cluster is known: the kubeconfig names none (";
+        let no_context = "The context \"other\" cannot be used: ";
+        for (kubeconfig, arguments, start) in [
+            (&absent, command, none),
+            (&broken, command, none),
+            (&kubeconfig, command, &refusal),
+            (&kubeconfig, &with_context, no_context),
         ] {
             let output = run(folder.path(), kubeconfig, arguments);
-            let message = err(&output);
-            assert_eq!(
-                output.status.code(),
-                Some(2),
-                "{command:?}, {name}: {message:?}"
-            );
-            assert!(
-                message.starts_with(start),
-                "{command:?}, {name}: {message:?}"
-            );
-            assert_eq!(out(&output), "", "{command:?}, {name}");
+            assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");
+            begins(err(&output), start);
+            assert_eq!(out(&output), "", "{arguments:?}");
         }
     }
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::harness::fake_nodes::ENDS_AFTER;
 use crate::harness::pki::Pki;
 use crate::harness::process::free_port;
+use crate::harness::seen;
+use crate::harness::shorthand::{merge, object};
 use crate::{Stage, World, is_ready, multi_attach};
 
 fn world() -> Option<World> {
@@ -43,29 +45,22 @@ fn deployment(stage: &Stage<'_>) -> Value {
 
 /// A scaler of these fields that adds a pod for each in the queue.
 fn scaler(kind: &str, further: &Value) -> Value {
-    let mut scaler = json!({
-        "apiVersion": "keda.sh/v1alpha1", "kind": kind, "metadata": {"name": "web"},
-        "spec": {
-            "pollingInterval": 1,
-            "triggers": [{"type": "kubernetes-workload",
-                "metadata": {"podSelector": "queue=yes", "value": "1"}}],
-        },
+    let mut spec = json!({
+        "pollingInterval": 1,
+        "triggers": [{"type": "kubernetes-workload",
+            "metadata": {"podSelector": "queue=yes", "value": "1"}}],
     });
-    json_patch::merge(&mut scaler["spec"], further);
-    scaler
+    merge(&mut spec, further);
+    object(json!({"kind": kind, "with": {"spec": spec}}))
 }
 
 /// Pods that are in the queue and on no node.
 fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
     for name in names {
-        stage.apply(&json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "labels": {"queue": "yes"}},
-            "spec": {
-                "nodeSelector": {"node": "none"},
-                "containers": [{"name": "main", "image": "example.com/app:1"}],
-            },
-        }))?;
+        stage.apply(&object(
+            json!({"kind": "Pod", "name": name, "labels": {"queue": "yes"},
+            "pod": {"nodeSelector": {"node": "none"}}}),
+        ))?;
     }
     Ok(())
 }
@@ -79,32 +74,27 @@ fn limits(stage: &Stage<'_>) -> Result<Option<[i64; 2]>, String> {
 }
 
 fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
-    stage.until(
-        &format!("the autoscaler's limits {expected:?}"),
-        || match limits(stage)? {
-            found if found == expected => Ok(()),
-            found => Err(format!("{found:?}")),
-        },
-    )
+    let what = format!("the autoscaler's limits {expected:?}");
+    stage.until(&what, || {
+        let found = limits(stage)?;
+        seen(found == expected, found).map(drop)
+    })
 }
 
 /// What `audit` says about the scaler and its workload.
 fn messages(stage: &Stage<'_>) -> Result<Vec<String>, String> {
     let kinds = ["ScaledObject", "ScaledJob", "Deployment"];
     let findings = stage.audit(&kinds)?;
-    Ok(findings
-        .iter()
-        .map(|it| {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let words = [
-                &it["rule"],
-                &it["object"]["kind"],
-                &it["outcome"],
-                &it["message"],
-            ];
-            words.map(text).join(" ")
-        })
-        .collect())
+    let words = findings.iter().map(|it| {
+        let words = [
+            &it["rule"],
+            &it["object"]["kind"],
+            &it["outcome"],
+            &it["message"],
+        ];
+        words.map(|it| it.as_str().unwrap_or_default()).join(" ")
+    });
+    Ok(words.collect())
 }
 
 fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
@@ -112,11 +102,7 @@ fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String>
     let is_expected = messages.len() == starts.len()
         && (messages.iter().zip(starts))
             .all(|(message, start)| message.starts_with(start) && message.contains(names));
-    if is_expected {
-        Ok(())
-    } else {
-        Err(format!("audit says {messages:#?}"))
-    }
+    seen(is_expected, messages).map(drop)
 }
 
 /// Without a maximum, the autoscaler has 100, as `audit` says.
@@ -153,14 +139,10 @@ fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     let mut ways_out = steps.filter(|step| step["purpose"] == "way-out");
     let way_out = ways_out.find_map(|step| step["command"].as_str());
     let way_out = way_out.ok_or_else(|| format!("there is no way out: {report:#}"))?;
-    if !way_out.contains("scaledobjects.keda.sh/web") {
-        return Err(format!("{way_out} is not about the ScaledObject"));
-    }
+    seen(way_out.contains("scaledobjects.keda.sh/web"), way_out)?;
     let printed = stage.world.plane.printed(way_out).output();
     let printed = printed.map_err(|it| it.to_string())?;
-    if !printed.status.success() {
-        return Err(format!("{way_out}: {printed:?}"));
-    }
+    seen(printed.status.success(), (way_out, printed))?;
     until_limits(stage, Some([1, 1]))?;
     stage.until_pods(1, 1)?;
     expect(stage, &[], "")
@@ -183,14 +165,8 @@ fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
     let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
     stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", limit])?;
     until_100_are_found(stage)?;
-    let annotate = |annotation: &str| {
-        stage.kubectl(&[
-            "annotate",
-            "scaledobjects.keda.sh/web",
-            annotation,
-            "--overwrite",
-        ])
-    };
+    let web = "scaledobjects.keda.sh/web";
+    let annotate = |it: &str| stage.kubectl(&["annotate", web, it, "--overwrite"]);
     annotate("autoscaling.keda.sh/paused-replicas=0")?;
     until_limits(stage, None)?;
     stage.until_pods(0, 0)?;
@@ -214,11 +190,8 @@ fn jobs(stage: &Stage<'_>) -> Result<(), String> {
     expect(stage, &[], "")?;
     let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
     stage.kubectl(&["patch", "scaledjob/web", "--type=merge", "-p", limit])?;
-    expect(
-        stage,
-        &["replicas-share-volume ScaledJob delay"],
-        "100 pods",
-    )?;
+    let delay = "replicas-share-volume ScaledJob delay";
+    expect(stage, &[delay], "100 pods")?;
     stage.until_pods(2, 1)?;
     until_multi_attach(stage)?;
     stage.kubectl(&["delete", "pod", "first", "second"])?;
@@ -233,11 +206,8 @@ fn jobs(stage: &Stage<'_>) -> Result<(), String> {
 
 fn until_multi_attach(stage: &Stage<'_>) -> Result<(), String> {
     stage.until("a pod to wait for the volume", || {
-        if multi_attach(&stage.list("events")?) {
-            Ok(())
-        } else {
-            Err("none does".to_owned())
-        }
+        let events = stage.list("events")?;
+        seen(multi_attach(&events), events).map(drop)
     })
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use harness::fake_nodes::ATTACHING_DRIVER;
 use harness::process::Program;
 use harness::shorthand::{bound_claim, merge, object};
-use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, wait_until};
+use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, seen, wait_until};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes, also where the machine is busy.
@@ -117,11 +117,7 @@ impl<'w> Stage<'w> {
             pods.retain(|it| it["status"]["phase"] != "Succeeded");
             let leaves = (pods.iter()).any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
             let found = (pods.len(), pods.iter().filter(|it| is_ready(it)).count());
-            if found == (all, ready) && !leaves {
-                Ok(())
-            } else {
-                Err(format!("{found:?}"))
-            }
+            seen(found == (all, ready) && !leaves, found).map(drop)
         })
     }
 

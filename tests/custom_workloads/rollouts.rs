@@ -6,7 +6,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::GuardOptions;
+use crate::harness::shorthand::object;
+use crate::harness::{GuardOptions, seen};
 use crate::{Stage, World, multi_attach};
 
 /// A Rollout of one pod, and how its first update ends.
@@ -89,12 +90,8 @@ impl<'w> Rollout<'w> {
     }
 
     fn objects(&self, case: &Case) -> Vec<Value> {
-        let service = |name: &str| {
-            json!({
-                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-                "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
-            })
-        };
+        let to_web = json!({"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+        let service = |name: &str| object(json!({"kind": "Service", "name": name, "with": to_web}));
         vec![
             service("web"),
             service("canary"),
@@ -175,6 +172,12 @@ impl<'w> Rollout<'w> {
         })
     }
 
+    fn ship(&self, image: &str) -> Result<(), String> {
+        let path = "/spec/template/spec/containers/0/image";
+        let image = json!([{"op": "replace", "path": path, "value": image}]);
+        self.patch("json", &image)
+    }
+
     /// Ships an image. Without affinity the new pod has to go to the other node.
     fn update(&self) -> Result<bool, String> {
         let rollout = self.0.list("rollouts")?.pop().unwrap_or_default();
@@ -183,8 +186,7 @@ impl<'w> Rollout<'w> {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
             self.0.kubectl(&["cordon", node])?;
         }
-        let image = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "example.com/app:2"}]);
-        self.patch("json", &image)?;
+        self.ship("example.com/app:2")?;
         let hangs = self.ended()?;
         if rollout["spec"]["replicas"] != 0 {
             return Ok(hangs);
@@ -217,19 +219,15 @@ impl Rollout<'_> {
         };
         self.0.until("the guard to refuse a third image", || {
             let answer = said("example.com/app:3")?;
-            if answer["allowed"] == false {
-                Ok(())
-            } else {
-                Err(answer.to_string())
-            }
+            seen(answer["allowed"] == false, answer)
         })?;
         let answer = said("example.com/app:1")?;
         let warnings = answer["warnings"].to_string();
-        if !warnings.contains("This is a rollback to ReplicaSet web-") {
-            return Err(format!("the way back: {answer}"));
-        }
-        let image = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "example.com/app:1"}]);
-        self.patch("json", &image)?;
+        seen(
+            warnings.contains("This is a rollback to ReplicaSet web-"),
+            answer,
+        )?;
+        self.ship("example.com/app:1")?;
         self.until_over()
     }
 
@@ -260,11 +258,9 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
     let findings = rollout.0.audit(&["Rollout"])?;
     let hangs = rollout.update()?;
     let says = foresees_a_deadlock(&findings);
-    if (hangs, says) != (case.hangs && !case.is_scaled_to_0, case.hangs) {
-        return Err(format!(
-            "hangs: {hangs}, the engine says so: {says}: {findings:#?}"
-        ));
-    }
+    let expected = (case.hangs && !case.is_scaled_to_0, case.hangs);
+    // Whether it hangs, and whether the engine says so.
+    seen((hangs, says) == expected, (hangs, says, &findings))?;
     let mut tried = Vec::new();
     if case.is_scaled_to_0 {
         return Ok(tried);
@@ -279,12 +275,8 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
         rollout.patch("json", &remedy["patch"])?;
         rollout.until_over()?;
         let findings = rollout.0.audit(&["Rollout"])?;
-        if foresees_a_deadlock(&findings) {
-            return Err(format!("after {name}: {findings:#?}"));
-        }
-        if rollout.update()? {
-            return Err(format!("it hangs after {name}"));
-        }
+        seen(!foresees_a_deadlock(&findings), (&name, findings))?;
+        seen(!rollout.update()?, "it hangs after the remedy")?;
         tried.push(name);
     }
     Ok(tried)

@@ -31,13 +31,13 @@ mod stored;
 mod ways_out;
 mod world;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use case::{Case, Step};
 use engine::rules::{RULES, codes};
 use harness::Needs;
+use harness::table::Table;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use world::{Shared, World};
 
@@ -45,21 +45,10 @@ use world::{Shared, World};
 /// more would only make each wait longer.
 const AT_ONCE: usize = 6;
 
-/// What the table shows of a case.
-struct Row {
-    kind: String,
-    operation: String,
-    verdict: String,
-    as_expected: bool,
-}
-
-/// The table so far, by each case's place in it.
-type Results = Arc<Mutex<BTreeMap<usize, Row>>>;
-
 fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let results = Results::default();
+    let table = Table::default();
     // It waits for the guard most of the time, so it begins.
     let mut trials = vec![Trial::test(
         "every case | with policies in the API server | guard there and away",
@@ -72,12 +61,10 @@ fn main() {
         let shared = Arc::clone(&without_controllers);
         let [kind, operation] = [&case.kind, &case.operation].map(Clone::clone);
         let verdict = case.verdict();
-        trials.push(trial(
-            &results,
-            trials.len(),
-            [kind, operation, verdict],
-            move || Some(played(shared.world()?, |world| play::play(world, &case))),
-        ));
+        let name = [kind, operation, verdict];
+        trials.push(trial(&table, trials.len(), name, move || {
+            Some(played(shared.world()?, |world| play::play(world, &case)))
+        }));
     }
     drop(without_controllers);
     let with_controllers = Arc::new(Shared::on(Needs::Controllers));
@@ -85,14 +72,15 @@ fn main() {
         let parts: Vec<String> = name.split(" | ").map(str::to_owned).collect();
         let name = parts.try_into().unwrap();
         let shared = Arc::clone(&with_controllers);
-        trials.push(trial(&results, trials.len(), name, move || {
+        trials.push(trial(&table, trials.len(), name, move || {
             Some(played(shared.world()?, play))
         }));
     }
     drop(with_controllers);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    print_table(&results, started);
+    let cases = table.print(&["kind", "operation", "verdict", "result"]);
+    println!("{cases} cases in {} s\n", started.elapsed().as_secs());
     conclusion.exit();
 }
 
@@ -119,50 +107,21 @@ fn played(world: &World, play: impl FnOnce(&World) -> Result<(), String>) -> Res
 
 /// A case as a test. `play` answers `None` where there is no control plane.
 fn trial(
-    results: &Results,
+    table: &Table,
     place: usize,
-    [kind, operation, verdict]: [String; 3],
+    name: [String; 3],
     play: impl FnOnce() -> Option<Result<(), String>> + Send + 'static,
 ) -> Trial {
-    let results = Arc::clone(results);
-    let name = format!("{kind} | {operation} | {verdict}");
-    Trial::ignorable_test(name, move || {
+    let table = table.clone();
+    Trial::ignorable_test(name.join(" | "), move || {
         let Some(played) = play() else {
             return Ok(Completion::ignored_with(
                 "there is no control plane to play it on",
             ));
         };
-        let row = Row {
-            kind,
-            operation,
-            verdict,
-            as_expected: played.is_ok(),
-        };
-        results.lock().unwrap().insert(place, row);
+        let result = if played.is_ok() { "ok" } else { "FAILED" };
+        let [kind, operation, verdict] = &name;
+        table.add(place, &[kind, operation, verdict, result]);
         played.map(|()| Completion::Completed).map_err(Failed::from)
     })
-}
-
-fn print_table(results: &Results, started: Instant) {
-    let results = results.lock().unwrap();
-    if results.is_empty() {
-        return;
-    }
-    println!("| kind | operation | verdict | result |");
-    println!("|---|---|---|---|");
-    for row in results.values() {
-        let Row {
-            kind,
-            operation,
-            verdict,
-            as_expected,
-        } = row;
-        let result = if *as_expected { "ok" } else { "FAILED" };
-        println!("| {kind} | {operation} | {verdict} | {result} |");
-    }
-    println!(
-        "\n{} cases in {} s\n",
-        results.len(),
-        started.elapsed().as_secs()
-    );
 }

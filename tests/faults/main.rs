@@ -31,9 +31,7 @@ mod tenants;
 mod watches;
 mod world;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-
+use harness::table::Table;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use load::Tally;
 use world::World;
@@ -122,26 +120,21 @@ impl Played {
     }
 }
 
-/// The rows so far, by their place in the table.
-type Results = Arc<Mutex<BTreeMap<usize, String>>>;
-
 fn main() {
     let mut arguments = Arguments::from_args();
     // One fault at a time: what it does to others would be counted with them.
     arguments.test_threads = Some(1);
-    let results = Results::default();
-    let trials = FAULTS
-        .into_iter()
-        .enumerate()
-        .map(|(place, fault)| trial(&results, place, fault));
+    let table = Table::default();
+    let trials = FAULTS.into_iter().enumerate();
+    let trials = trials.map(|(place, fault)| trial(&table, place, fault));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    print_table(&results);
+    table.print(&["fault", "requests sent", "failed", "wrong", ""]);
     conclusion.exit();
 }
 
 /// A fault as a test.
-fn trial(results: &Results, place: usize, fault: Fault) -> Trial {
-    let results = Arc::clone(results);
+fn trial(table: &Table, place: usize, fault: Fault) -> Trial {
+    let table = table.clone();
     let Fault {
         name,
         can_be_played,
@@ -159,8 +152,8 @@ fn trial(results: &Results, place: usize, fault: Fault) -> Trial {
             remark,
         } = play(world)?;
         let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
-        let row = format!("| {name} | {sent} | {failed} | {wrong} | {remark} |");
-        results.lock().unwrap().insert(place, row);
+        let [all, no, lies] = [sent, failed, wrong].map(|it| it.to_string());
+        table.add(place, &[name, &all, &no, &lies, &remark]);
         if let Some(first) = tally.wrong.first() {
             return Err(Failed::from(format!(
                 "{wrong} of {sent} answers are wrong, the first: {}",
@@ -176,17 +169,4 @@ fn trial(results: &Results, place: usize, fault: Fault) -> Trial {
             _ => Ok(Completion::Completed),
         }
     })
-}
-
-fn print_table(results: &Results) {
-    let results = results.lock().unwrap();
-    if results.is_empty() {
-        return;
-    }
-    println!("| fault | requests sent | failed | wrong | |");
-    println!("|---|---|---|---|---|");
-    for row in results.values() {
-        println!("{row}");
-    }
-    println!();
 }

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::harness::kubectl::kubeconfig_of;
 use crate::harness::{ControlPlane, patient};
 use crate::load::DEADLINE;
 
@@ -52,16 +53,7 @@ struct Shared {
 impl Proxy {
     pub(crate) fn start(plane: &'static ControlPlane, name: &str) -> Self {
         let listener = plane.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "nobody" } }],
-            "clusters": [{ "name": "test", "cluster": {
-                "server": format!("http://{}", listener.local_addr().unwrap()),
-            }}],
-            "users": [{ "name": "nobody", "user": {} }],
-        });
+        let kubeconfig = kubeconfig_of(listener.local_addr().unwrap());
         let shared = Arc::new(Shared {
             client: plane.client(),
             watched: Mutex::default(),
@@ -75,7 +67,7 @@ impl Proxy {
         let serving = async { axum::serve(listener, router).await.unwrap() };
         tasks.spawn_on(serving, plane.runtime().handle());
         Self {
-            kubeconfig: plane.write_file(&format!("{name}.kubeconfig"), &kubeconfig.to_string()),
+            kubeconfig: plane.write_file(&format!("{name}.kubeconfig"), &kubeconfig),
             plane,
             shared,
             _tasks: tasks,

@@ -16,10 +16,7 @@ const TIMES: usize = 10;
 const LENGTH: usize = 40_000_000;
 
 pub(crate) fn has_curl() -> Option<()> {
-    match Command::new("curl").arg("--version").output() {
-        Ok(_) => Some(()),
-        Err(_) => harness::skip("curl is not installed."),
-    }
+    harness::require_tool("curl").map(drop)
 }
 
 pub(crate) fn early(world: &'static World) -> Result<Played, String> {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -252,6 +253,19 @@ impl ControlPlane {
         )
         .success()
     }
+}
+
+/// A kubeconfig of nobody, for a server without TLS.
+pub(crate) fn kubeconfig_of(server: SocketAddr) -> String {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "nobody"}}],
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://{server}")}}],
+        "users": [{"name": "nobody", "user": {}}],
+    })
+    .to_string()
 }
 
 /// The sum of all series of that name that have these labels.

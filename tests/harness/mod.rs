@@ -42,6 +42,7 @@ pub(crate) mod places;
 pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod shorthand;
+pub(crate) mod table;
 pub(crate) mod webhooks;
 
 use std::io::Write;
@@ -191,6 +192,17 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
         caller.line()
     );
     None
+}
+
+/// A program that this machine may lack, from the PATH or where `.ci/run` puts what it unpacks.
+#[track_caller]
+pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([cache.join("multi-attach-guard/bin")]);
+    let found = folders.map(|it| it.join(name)).find(|it| it.is_file());
+    found.or_else(|| skip(&format!("There is no {name}; `.ci/run` installs it.")))
 }
 
 /// The same as [`wait_until`] where nothing else can be done.

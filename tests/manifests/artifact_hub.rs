@@ -12,24 +12,9 @@ use crate::rendered::{documents, helm, printed};
 use crate::repository;
 
 /// <https://artifacthub.io/docs/topics/annotations/helm/>
-const CATEGORIES: [&str; 8] = [
-    "ai-machine-learning",
-    "database",
-    "integration-delivery",
-    "monitoring-logging",
-    "networking",
-    "security",
-    "storage",
-    "streaming-messaging",
-];
-const KINDS: [&str; 6] = [
-    "added",
-    "changed",
-    "deprecated",
-    "removed",
-    "fixed",
-    "security",
-];
+const CATEGORIES: &str = "ai-machine-learning database integration-delivery monitoring-logging \
+    networking security storage streaming-messaging";
+const KINDS: &str = "added changed deprecated removed fixed security";
 
 fn annotation(chart: &Value, name: &str) -> Value {
     let text = chart["annotations"][format!("artifacthub.io/{name}")]
@@ -52,7 +37,7 @@ fn artifact_hub_can_read_the_metadata() {
     let category = chart["annotations"]["artifacthub.io/category"]
         .as_str()
         .unwrap();
-    assert!(CATEGORIES.contains(&category), "{category}");
+    assert!(CATEGORIES.split(' ').any(|it| it == category), "{category}");
     for link in annotation(&chart, "links").as_array().unwrap() {
         assert!(
             link["url"].as_str().unwrap().starts_with("https://"),
@@ -64,10 +49,8 @@ fn artifact_hub_can_read_the_metadata() {
     let changes = changes.as_array().unwrap();
     assert!(!changes.is_empty());
     for change in changes {
-        assert!(
-            KINDS.contains(&change["kind"].as_str().unwrap()),
-            "{change}"
-        );
+        let mut kinds = KINDS.split(' ');
+        assert!(kinds.any(|it| change["kind"] == it), "{change}");
         assert!(!change["description"].as_str().unwrap().is_empty());
     }
 }
@@ -93,10 +76,7 @@ fn changes_are_those_of_the_changelog() {
 #[test]
 fn a_registry_keeps_the_chart_as_it_is() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
-    let Ok(registry) = which("docker-registry") else {
-        harness::skip::<()>("There is no docker-registry; it is a package of Debian's.");
-        return;
-    };
+    let registry = harness::or_skip!(harness::require_tool("docker-registry"));
     let folder = tempfile::tempdir().unwrap();
     let configuration = folder.path().join("registry.yaml");
     let stored = folder.path().join("stored");
@@ -162,12 +142,4 @@ fn a_registry_keeps_the_chart_as_it_is() {
         rendered(chart.as_ref()),
         rendered(repository("manifests/chart").as_os_str())
     );
-}
-
-fn which(program: &str) -> Result<std::path::PathBuf, std::env::VarError> {
-    let path = std::env::var("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-        .ok_or(std::env::VarError::NotPresent)
 }

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{FakeNodes, sum, until, wait_until};
+use crate::harness::output::has;
+use crate::harness::{FakeNodes, seen, sum, until, wait_until};
 use crate::installed::{DEADLINE, account};
 use crate::requests::{Snapshot, counts, workload};
 
@@ -29,13 +30,8 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeN
         for request in fencing(node, attachment) {
             let refused = cluster.run(&request, None);
             assert_ne!(refused.status, 0, "{request:?}");
-            assert!(refused.stderr.contains("fencing-live-node"), "{refused:#?}");
-            assert!(
-                refused
-                    .stderr
-                    .contains("is alive and has 1 volume attached"),
-                "{refused:#?}"
-            );
+            has(&refused.stderr, "fencing-live-node");
+            has(&refused.stderr, "is alive and has 1 volume attached");
         }
     });
     assert_eq!(asked, counts(&[("fencing validating", 3)]));
@@ -59,10 +55,9 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeN
 
 /// How many requests the entry has refused, as the API server counts them.
 fn refused(cluster: &Snapshot) -> u64 {
-    let exposition = cluster.run(&["get", "--raw=/metrics"], None).success();
     let rejections = "apiserver_admission_webhook_rejection_count";
     let entry = "name=\"fencing.multi-attach-guard.dev\"";
-    sum(&exposition.stdout, rejections, &[entry])
+    sum(&cluster.plane.exposition(), rejections, &[entry])
 }
 
 /// The three ways to take the volume from the node.
@@ -118,26 +113,18 @@ fn daily_life_asks_nothing(cluster: &Snapshot, node: &str, attachment: &str) {
         let run = |arguments: &[&str]| drop(cluster.run(arguments, None).success());
         let mut last = renewed();
         for _ in 0..2 {
-            until("a heartbeat", DEADLINE, || {
+            last = until("a heartbeat", DEADLINE, || {
                 let now = renewed();
-                (now != last).then_some(()).ok_or_else(|| now.clone())
+                seen(now != last, now)
             });
-            last = renewed();
         }
         run(&["label", "node", node, "rack=7"]);
         run(&["cordon", node]);
         run(&["taint", "node", node, "maintenance=soon:PreferNoSchedule"]);
         run(&["uncordon", node]);
-        let masters = "--as-group=system:masters";
-        let dry = "--dry-run=server";
-        run(&[
-            "delete",
-            "volumeattachment",
-            attachment,
-            CONTROLLER,
-            masters,
-            dry,
-        ]);
+        let delete = ["delete", "volumeattachment", attachment, "--dry-run=server"];
+        let controller = [CONTROLLER, "--as-group=system:masters"];
+        run(&[&delete[..], &controller].concat());
     });
     assert_eq!(asked, counts(&[]), "daily life");
 }
@@ -186,12 +173,12 @@ fn without_the_right_nothing_is_refused(cluster: &Snapshot, node: &str) {
             _ => Err(said.stderr),
         }
     });
-    assert!(warning.contains("Warning: fencing-live-node"), "{warning}");
-    assert!(warning.contains("Lease kube-node-lease/"), "{warning}");
+    has(&warning, "Warning: fencing-live-node");
+    has(&warning, "Lease kube-node-lease/");
     account(&cluster.plane);
     until("the right to be back", DEADLINE, || {
         let said = cluster.run(&taint, None);
-        (said.status != 0).then_some(()).ok_or(said.stderr)
+        seen(said.status != 0, said)
     });
 }
 
@@ -202,13 +189,10 @@ fn dead(cluster: &Snapshot, nodes: &FakeNodes<'_>, node: &str) {
         let object = cluster.plane.get(&["node", node]);
         let conditions = object["status"]["conditions"].as_array().unwrap();
         let ready = conditions.iter().find(|it| it["type"] == "Ready").unwrap();
-        let pods = cluster
-            .plane
-            .get(&["pods", "-l=app=held", "-n", &cluster.namespace]);
-        let pods = pods["items"].as_array().unwrap();
-        let leaving = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
-        (ready["status"] == "Unknown" && pods.iter().any(leaving))
-            .then_some(())
-            .ok_or_else(|| ready.to_string())
+        let held = ["pods", "-l=app=held", "-n", &cluster.namespace];
+        let pods = cluster.plane.get(&held);
+        let mut pods = pods["items"].as_array().unwrap().iter();
+        let leaves = pods.any(|pod| pod["metadata"]["deletionTimestamp"].is_string());
+        seen(ready["status"] == "Unknown" && leaves, ready.clone())
     });
 }

@@ -33,10 +33,7 @@ fn read(file: &Path) -> Value {
 
 #[test]
 fn it_holds_the_program_and_is_run_as_the_deployment_says() {
-    if Command::new("buildah").arg("--version").output().is_err() {
-        harness::skip::<()>("There is no buildah; it is a package of Debian's.");
-        return;
-    }
+    harness::or_skip!(harness::require_tool("buildah"));
     let folder = tempfile::tempdir().unwrap();
     let context = folder.path().join("context");
     let programs = context.join("target/programs/linux");

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::harness::output::has;
 use crate::harness::{self, ControlPlane, Needs};
 use crate::installed::{account, grant, options};
 use crate::rendered::{documents, printed};
@@ -37,31 +37,9 @@ fn expressions() -> Vec<String> {
     asked.map(|it| it.as_str().unwrap().to_owned()).collect()
 }
 
-/// promtool of a distribution's package, or as `.ci/run` unpacks it.
-fn promtool() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache"),
-        PathBuf::from,
-    );
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .chain([cache.join("multi-attach-guard/bin")])
-        .map(|folder| folder.join("promtool"))
-        .find(|it| it.exists());
-    if found.is_none() {
-        let reason = "there is no promtool; it is part of Debian's package prometheus";
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "With CI set nothing is left out: {reason}."
-        );
-        eprintln!("SKIPPED what asks promtool: {reason}.");
-    }
-    found
-}
-
 #[test]
 fn promtool_takes_the_rules_and_they_fire_when_they_should() {
-    let promtool = harness::or_skip!(promtool());
+    let promtool = harness::or_skip!(harness::require_tool("promtool"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules.yaml");
     fs::write(&file, rule_file().to_string()).unwrap();
@@ -75,14 +53,10 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
     let tests = folder.path().join("tests.yaml");
     fs::write(&tests, cases.to_string()).unwrap();
     printed(Command::new(&promtool).args(["test", "rules"]).arg(&tests));
-    let fired: BTreeSet<&str> = cases["tests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|it| it["alert_rule_test"].as_array().unwrap())
-        .filter(|it| !it["exp_alerts"].as_array().unwrap().is_empty())
-        .map(|it| it["alertname"].as_str().unwrap())
-        .collect();
+    let tests = cases["tests"].as_array().unwrap().iter();
+    let tests = tests.flat_map(|it| it["alert_rule_test"].as_array().unwrap());
+    let fired = tests.filter(|it| !it["exp_alerts"].as_array().unwrap().is_empty());
+    let fired: BTreeSet<&str> = fired.map(|it| it["alertname"].as_str().unwrap()).collect();
     for rule in rules() {
         let name = rule["alert"].as_str().unwrap();
         assert!(fired.contains(name), "no case makes {name} fire");
@@ -153,10 +127,6 @@ fn every_metric_that_is_asked_for_exists() {
 fn every_alert_is_explained() {
     let text = fs::read_to_string(repository("docs/operations.md")).unwrap();
     for rule in rules() {
-        let name = rule["alert"].as_str().unwrap();
-        assert!(
-            text.contains(&format!("### {name}\n")),
-            "docs/operations.md does not explain {name}"
-        );
+        has(&text, &format!("### {}\n", rule["alert"].as_str().unwrap()));
     }
 }

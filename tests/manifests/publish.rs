@@ -30,12 +30,7 @@ fn copy(folder: &Path) {
 fn the_chart_installs_the_image_that_was_pushed() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     for program in ["buildah", "docker-registry"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            harness::skip::<()>(&format!(
-                "There is no {program}; it is a package of Debian's."
-            ));
-            return;
-        }
+        harness::or_skip!(harness::require_tool(program));
     }
     let folder = tempfile::tempdir().unwrap();
     copy(folder.path());

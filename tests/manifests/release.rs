@@ -245,14 +245,7 @@ fn verify_commands() -> Vec<String> {
 
 #[test]
 fn a_signature_is_verified_as_it_is_documented() {
-    if Command::new("cosign").arg("version").output().is_err() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "With CI set nothing is left out: cosign is not installed; .ci/run does that."
-        );
-        eprintln!("SKIPPED: cosign is not installed.");
-        return;
-    }
+    harness::or_skip!(harness::require_tool("cosign"));
     let folder = tempfile::tempdir().unwrap();
     let run = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);

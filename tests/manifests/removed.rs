@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Needs, until};
+use crate::harness::{self, ControlPlane, Needs, seen, until};
 use crate::installed::{DEADLINE, define, options};
 use crate::rendered::{built, printed};
 use crate::repository;
@@ -28,11 +28,10 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     until("what the guard makes", DEADLINE, || {
         let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];
         let made = plane.kubectl(&get, None).stdout;
-        if made.contains("volumefacts") && made.contains("secret/") {
-            Ok(())
-        } else {
-            Err(made)
-        }
+        seen(
+            made.contains("volumefacts") && made.contains("secret/"),
+            made,
+        )
     });
 }
 
@@ -63,18 +62,10 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
                     .then(|| format!("{} {}", object["kind"], metadata["name"]))
             });
         let left: Vec<String> = left.collect();
-        let namespace = [
-            "get",
-            "namespace",
-            NAME,
-            "-o=jsonpath={.metadata.deletionTimestamp}",
-        ];
-        let namespace = plane.kubectl(&namespace, None);
-        if left.is_empty() && (namespace.status != 0 || !namespace.stdout.is_empty()) {
-            Ok(())
-        } else {
-            Err(format!("{left:?}, {namespace:?}"))
-        }
+        let path = "-o=jsonpath={.metadata.deletionTimestamp}";
+        let namespace = plane.kubectl(&["get", "namespace", NAME, path], None);
+        let goes = namespace.status != 0 || !namespace.stdout.is_empty();
+        seen(left.is_empty() && goes, (left, namespace))
     });
 }
 
