@@ -31,7 +31,7 @@ type Cell = (usize, &'static str, Way);
 #[test]
 fn what_the_guard_repairs_is_applied_again() {
     let Some(world) = world() else { return };
-    let ways: Vec<Way> = Way::ALL
+    let ways: Vec<Way> = Way::all()
         .into_iter()
         .filter(|it| it.is_declarative())
         .collect();

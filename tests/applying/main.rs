@@ -23,9 +23,7 @@ mod remedies;
 mod ways;
 mod world;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// Cells at once: they mostly wait for Kubernetes.
 const AT_ONCE: usize = 8;
@@ -42,30 +40,11 @@ fn play<C: Sync, R: Send>(
     static TURN: Mutex<()> = Mutex::new(());
     // One table after the other; that another failed does not matter.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let next = AtomicUsize::new(0);
-    let played = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(cell) = cells.get(at) else { break };
-                    let result = one(at, cell);
-                    played.lock().unwrap().push((at, result));
-                }
-            });
-        }
+    let played = harness::at_once(AT_ONCE, cells, |at, cell| {
+        one(at, cell).map_err(|error| format!("Cell {at}: {error}"))
     });
-    let mut played = played.into_inner().unwrap();
-    played.sort_by_key(|(at, _)| *at);
-    let mut failed = Vec::new();
-    let mut results = Vec::new();
-    for (at, result) in played {
-        match result {
-            Ok(result) => results.push(result),
-            Err(error) => failed.push(format!("Cell {at}: {error}")),
-        }
-    }
+    let (results, failed): (Vec<_>, Vec<_>) = played.into_iter().partition(Result::is_ok);
+    let failed: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    results
+    results.into_iter().filter_map(Result::ok).collect()
 }

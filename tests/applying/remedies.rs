@@ -20,7 +20,7 @@ fn every_remedy_works_in_every_way_as_printed() {
     let mut cells: Vec<Cell> = Vec::new();
     for remedy in REMEDIES {
         // Nobody keeps a leftover in a patch.
-        let ways = Way::ALL.into_iter();
+        let ways = Way::all().into_iter();
         for way in ways.filter(|way| remedy != "drop-leftover" || !way.is_by_hand()) {
             cells.extend(MODES.map(|mode| (remedy, way, mode)));
         }
@@ -102,7 +102,7 @@ fn run(applier: &Applier<'_>, command: &str) -> Result<(), String> {
 #[test]
 fn audit_offers_first_what_passes() {
     let Some(world) = world() else { return };
-    let offered = play(&Way::ALL, |_, way| {
+    let offered = play(&Way::all(), |_, way| {
         let applier = Applier::new(world, *way, Mode::Absent)?;
         let namespace = applier.namespace.as_str();
         applier.create(&deployment(namespace, None))?;
@@ -134,7 +134,7 @@ fn audit_offers_first_what_passes() {
 #[test]
 fn what_the_command_sets_is_kept_or_taken_back() {
     let Some(world) = world() else { return };
-    let ways = Way::ALL.into_iter().filter(|it| it.is_declarative());
+    let ways = Way::all().into_iter().filter(|it| it.is_declarative());
     let ways: Vec<Way> = ways.collect();
     let kept = play(&ways, |_, way| {
         let applier = Applier::new(world, *way, Mode::Absent)?;

@@ -26,37 +26,31 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Apply,
-        Self::ServerSideApply,
-        Self::Replace,
-        Self::Edit,
-        Self::Patch("strategic"),
-        Self::Patch("merge"),
-        Self::Patch("json"),
-        Self::Helm3,
-        Self::Helm4,
-        Self::Helm4ClientSide,
-        Self::Flux,
-        Self::ArgoCd,
-        Self::ArgoCdServerSide,
+    /// All of them, with their names in the document.
+    const NAMED: [(Self, &str); 13] = [
+        (Self::Apply, "`kubectl apply`"),
+        (Self::ServerSideApply, "`kubectl apply --server-side`"),
+        (Self::Replace, "`kubectl replace`"),
+        (Self::Edit, "`kubectl edit`"),
+        (Self::Patch("strategic"), "`kubectl patch --type=strategic`"),
+        (Self::Patch("merge"), "`kubectl patch --type=merge`"),
+        (Self::Patch("json"), "`kubectl patch --type=json`"),
+        (Self::Helm3, "Helm 3"),
+        (Self::Helm4, "Helm 4"),
+        (Self::Helm4ClientSide, "Helm 4 `--server-side=false`"),
+        (Self::Flux, "Flux"),
+        (Self::ArgoCd, "Argo CD"),
+        (Self::ArgoCdServerSide, "Argo CD `ServerSideApply=true`"),
     ];
 
-    /// Its name in the document.
+    pub(crate) fn all() -> [Self; 13] {
+        Self::NAMED.map(|(way, _)| way)
+    }
+
     pub(crate) fn name(self) -> String {
-        match self {
-            Self::Apply => "`kubectl apply`".to_owned(),
-            Self::ServerSideApply => "`kubectl apply --server-side`".to_owned(),
-            Self::Replace => "`kubectl replace`".to_owned(),
-            Self::Edit => "`kubectl edit`".to_owned(),
-            Self::Patch(kind) => format!("`kubectl patch --type={kind}`"),
-            Self::Helm3 => "Helm 3".to_owned(),
-            Self::Helm4 => "Helm 4".to_owned(),
-            Self::Helm4ClientSide => "Helm 4 `--server-side=false`".to_owned(),
-            Self::Flux => "Flux".to_owned(),
-            Self::ArgoCd => "Argo CD".to_owned(),
-            Self::ArgoCdServerSide => "Argo CD `ServerSideApply=true`".to_owned(),
-        }
+        let mut named = Self::NAMED.into_iter();
+        let (_, name) = named.find(|(way, _)| *way == self).unwrap();
+        name.to_owned()
     }
 
     /// Whether a whole manifest is applied again and again, by a tool that knows what it

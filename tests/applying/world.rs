@@ -8,9 +8,10 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::DeleteParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::guard::policy_of;
 use crate::harness::shorthand::bound_claim;
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, FakeNodes, Guard, Needs, NodeSpec, wait_until};
@@ -69,17 +70,6 @@ fn usual_policy() -> String {
     json!({ "namespaces": entries }).to_string()
 }
 
-/// The policy of the overlay.
-fn warn_only_policy() -> String {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/manifests/components/warn-only/policy.yaml"
-    );
-    let text = std::fs::read_to_string(file).unwrap();
-    let map: Value = serde_saphyr::from_str(&text).unwrap();
-    map["data"]["policy.yaml"].as_str().unwrap().to_owned()
-}
-
 /// What all cells share.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
@@ -114,7 +104,10 @@ impl World {
             _nodes: nodes,
             _guards: [
                 (Mode::Deny, usual_policy()),
-                (Mode::WarnOnly, warn_only_policy()),
+                (
+                    Mode::WarnOnly,
+                    policy_of("components/warn-only/policy.yaml"),
+                ),
             ]
             .map(|(mode, policy)| {
                 let selector = json!({ "matchLabels": { LABEL: mode.guard() } });
@@ -129,21 +122,15 @@ impl World {
     pub(crate) fn namespace(&self, mode: Mode) -> Result<String, String> {
         let labels = json!({ LABEL: mode.guard() });
         let namespace = self.plane.labelled_namespace(&mode.name(), &labels);
-        let storage = bound_claim(&namespace, "data", ATTACHING_DRIVER);
-        let storage = json!({ "apiVersion": "v1", "kind": "List", "items": storage });
         let unguarded = format!("--kubeconfig={}", self.unguarded.display());
-        self.plane
-            .kubectl(
-                &["create", "-f", "-", &unguarded],
-                Some(&storage.to_string()),
-            )
-            .done()?;
+        let create = ["create", "-f", "-", &unguarded];
+        for object in bound_claim(&namespace, "data", ATTACHING_DRIVER) {
+            let object = object.to_string();
+            self.plane.kubectl(&create, Some(&object)).done()?;
+        }
         let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data"];
-        let bound = [
-            bound.as_slice(),
-            &["--timeout=300s", "--namespace", &namespace],
-        ]
-        .concat();
+        let within = ["--timeout=300s", "--namespace", &namespace];
+        let bound = [&bound[..], &within].concat();
         self.plane.kubectl(&bound, None).done()?;
         Ok(namespace)
     }

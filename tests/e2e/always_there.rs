@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use crate::case::{self, Case, Step, Uncertain};
 use crate::harness::shorthand::object;
-use crate::harness::{Output, seen, wait_until};
+use crate::harness::{Output, at_once, seen, wait_until};
 use crate::install::{ALONE, AWAY};
 use crate::play::{Stage, can_be_dry};
 use crate::said::denied;
@@ -86,24 +85,13 @@ pub(crate) fn play() -> Result<(), Failed> {
     let rounds = cases.iter().map(|case| case.steps().count()).max();
     for round in 0..rounds.unwrap_or_default() {
         until_facts_are_current(world, round)?;
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE {
-                scope.spawn(|| {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let (Some(case), Some(stage)) = (cases.get(at), stages.get(at)) else {
-                            return;
-                        };
-                        if let Some(step) = case.steps().nth(round) {
-                            take(stage, case, step, (at, round), &found);
-                        }
-                    }
-                });
+        at_once(AT_ONCE, &stages, |at, stage| {
+            if let Some(step) = cases[at].steps().nth(round) {
+                take(stage, &cases[at], step, (at, round), &found);
             }
         });
     }
-    world.nothing_panicked();
+    world.guard.nothing_panicked();
     let found = found.into_inner()?;
     let table = found.table();
     println!("{table}");

@@ -101,7 +101,7 @@ fn every_rule_is_met(cases: &[Case]) {
 /// Plays a case, after which no guard may have met a bug of its own.
 fn played(world: &World, play: impl FnOnce(&World) -> Result<(), String>) -> Result<(), String> {
     let played = play(world);
-    world.nothing_panicked();
+    world.guard.nothing_panicked();
     played
 }
 

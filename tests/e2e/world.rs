@@ -121,18 +121,6 @@ impl World {
         }
     }
 
-    /// Looks whether the guard met a bug of its own: it goes on after a panic, and a client
-    /// only sees that its webhook failed.
-    ///
-    /// # Panics
-    ///
-    /// When it did, with its log.
-    pub(crate) fn nothing_panicked(&self) {
-        let log = self.guard.program.log();
-        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
-        assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
-    }
-
     /// Makes a namespace nobody else uses, called `POLICY-NUMBER`.
     pub(crate) fn namespace(&self, policy: &str) -> Result<String, String> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);

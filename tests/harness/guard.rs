@@ -46,6 +46,14 @@ impl GuardOptions {
     }
 }
 
+/// The policy in a ConfigMap of `manifests/`.
+pub(crate) fn policy_of(name: &str) -> String {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests"));
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    let map: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    map["data"]["policy.yaml"].as_str().unwrap().to_owned()
+}
+
 /// A running server. Dropping it kills it; [`Program::signal`] and
 /// [`Program::wait`] end it politely.
 pub(crate) struct Guard {
@@ -96,6 +104,18 @@ impl Guard {
                 sleep(Duration::from_millis(20)).await;
             }
         });
+    }
+
+    /// Looks whether it met a bug of its own: it goes on after a panic, and a client only sees
+    /// that its webhook failed.
+    ///
+    /// # Panics
+    ///
+    /// When it did, with what its log says of it.
+    pub(crate) fn nothing_panicked(&self) {
+        let log = self.program.log();
+        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
+        assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
     }
 
     /// All that it says of itself at `/metrics`.

@@ -50,6 +50,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -203,6 +204,34 @@ pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(&path).chain([cache.join("multi-attach-guard/bin")]);
     let found = folders.map(|it| it.join(name)).find(|it| it.is_file());
     found.or_else(|| skip(&format!("There is no {name}; `.ci/run` installs it.")))
+}
+
+/// What `one` makes of each cell, given its place; so many threads, and the results in order.
+pub(crate) fn at_once<C: Sync, R: Send>(
+    threads: usize,
+    cells: &[C],
+    one: impl Fn(usize, &C) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(cell) = cells.get(at) else {
+                break done;
+            };
+            done.push((at, one(at, cell)));
+        }
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|it| it.join().unwrap())
+            .collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The same as [`wait_until`] where nothing else can be done.
