@@ -9,12 +9,13 @@ mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use harness::kubectl::kubeconfig_of;
 use harness::output::{fed, findings, program};
 use harness::process::Program;
 use harness::programs::minors;
@@ -45,9 +46,9 @@ fn group(stat: &str) -> Option<u32> {
 
 /// Answers one request after the other as the script says, `None` by closing the connection;
 /// tells what was asked.
-fn scripted(script: Vec<Option<(u16, Value)>>) -> (String, JoinHandle<Vec<String>>) {
+fn scripted(script: Vec<Option<(u16, Value)>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
     let server = thread::spawn(move || {
         let answered = script.into_iter().map(|answer| {
             let mut stream = BufReader::new(listener.accept().unwrap().0);
@@ -80,7 +81,7 @@ fn scripted(script: Vec<Option<(u16, Value)>>) -> (String, JoinHandle<Vec<String
         });
         answered.collect()
     });
-    (url, server)
+    (address, server)
 }
 
 /// A request that a busy API server did not answer is repeated, and what an earlier one has
@@ -99,7 +100,7 @@ fn the_harness_asks_again_as_clients_of_kubernetes_do() {
     }});
     let busy = "Internal error occurred: resource quota evaluation timed out";
     let webhook = "Internal error occurred: failed calling webhook: timed out";
-    let (url, server) = scripted(vec![
+    let (address, server) = scripted(vec![
         // A create.
         status(429, "TooManyRequests", "later"),
         None,
@@ -116,13 +117,7 @@ fn the_harness_asks_again_as_clients_of_kubernetes_do() {
     ]);
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "one",
-        "contexts": [{ "name": "one", "context": { "cluster": "one", "user": "one" } }],
-        "clusters": [{ "name": "one", "cluster": { "server": url } }],
-        "users": [{ "name": "one", "user": {} }],
-    });
-    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    std::fs::write(&kubeconfig, kubeconfig_of(address)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let client = harness::asking::client(&kubeconfig, None).await.unwrap();

@@ -192,26 +192,16 @@ fn step<'a>(action: &'a Value, id: &str) -> &'a Value {
 #[test]
 fn every_input_of_the_action_is_used_and_no_other() {
     let action = action();
-    let inputs: BTreeSet<&str> = action["inputs"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let inputs = action["inputs"].as_object().unwrap().keys();
+    let inputs: BTreeSet<&str> = inputs.map(String::as_str).collect();
     let steps = action["runs"]["steps"].as_array().unwrap();
-    let used: BTreeSet<&str> = steps
-        .iter()
-        .filter_map(|step| step["env"].as_object())
-        .flat_map(|variables| variables.values())
-        .map(|value| {
-            let value = value.as_str().unwrap();
-            let input = value
-                .strip_prefix("${{ inputs.")
-                .and_then(|it| it.strip_suffix(" }}"));
-            input.unwrap_or_else(|| panic!("{value}"))
-        })
-        .collect();
-    assert_eq!(used, inputs);
+    let variables = steps.iter().filter_map(|step| step["env"].as_object());
+    let used = variables.flat_map(|it| it.values()).map(|value| {
+        let input = value.as_str().unwrap().strip_prefix("${{ inputs.");
+        let input = input.and_then(|it| it.strip_suffix(" }}"));
+        input.unwrap_or_else(|| panic!("{value}"))
+    });
+    assert_eq!(used.collect::<BTreeSet<_>>(), inputs);
     let page = text("docs/gitops.md");
     let mut seen = 0;
     for (_, block) in blocks(&page)
@@ -222,22 +212,14 @@ fn every_input_of_the_action_is_used_and_no_other() {
         let steps = document
             .pointer("/jobs/manifests/steps")
             .unwrap_or(&document);
-        for step in steps.as_array().unwrap() {
-            let ours = step["uses"]
-                .as_str()
-                .is_some_and(|it| it.starts_with("multi-attach-guard/"));
-            for input in step["with"]
-                .as_object()
-                .into_iter()
-                .flat_map(|with| with.keys())
-                .filter(|_| ours)
-            {
-                assert!(
-                    inputs.contains(input.as_str()),
-                    "the action has no input {input}"
-                );
-                seen += 1;
-            }
+        let ours = steps.as_array().unwrap().iter().filter(|step| {
+            let uses = step["uses"].as_str().unwrap_or_default();
+            uses.starts_with("multi-attach-guard/")
+        });
+        let given = ours.filter_map(|step| step["with"].as_object());
+        for input in given.flat_map(|with| with.keys()) {
+            assert!(inputs.contains(&**input), "the action has no input {input}");
+            seen += 1;
         }
     }
     assert!(seen > 0);
@@ -377,53 +359,34 @@ fn the_action_checks_the_paths_it_is_given() {
     let downloads = format!("file://{}", downloads.path().display());
     let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
     assert!(fetched.status.success(), "{fetched:?}");
-    let annotated = "::error file=my apps/web.yaml,line=";
+    let error = "::error file=my apps/web.yaml,line=";
+    let warning = "::warning file=my apps/web.yaml,line=";
     let paths = ("paths", "my apps\n");
     let facts = ("facts", "facts\n");
-    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], i32, &'c str);
+    let policy = ("config", "policy.yaml");
+    type Case<'c> = (&'c [(&'c str, &'c str)], i32, &'c str);
     let table: &[Case<'_>] = &[
-        ("the defaults", &[], 1, annotated),
+        (&[], 1, error),
+        (&[paths, facts], 1, error),
+        (&[paths], 0, warning),
+        (&[paths, ("fail-on", "warn")], 1, warning),
+        (&[paths, facts, policy], 0, warning),
         (
-            "a path with a blank, and facts",
-            &[paths, facts],
-            1,
-            annotated,
-        ),
-        (
-            "no facts",
-            &[paths],
-            0,
-            "::warning file=my apps/web.yaml,line=",
-        ),
-        (
-            "what counts",
-            &[paths, ("fail-on", "warn")],
-            1,
-            "::warning file=",
-        ),
-        (
-            "a policy",
-            &[paths, facts, ("config", "policy.yaml")],
-            0,
-            "::warning file=",
-        ),
-        (
-            "a format",
             &[paths, facts, ("format", "json")],
             1,
             "{\n  \"findings\": [",
         ),
-        ("a file", &[paths, facts, ("output", "out.txt")], 1, ""),
-        ("no such path", &[("paths", "$(touch x)")], 2, "::error"),
+        (&[paths, facts, ("output", "out.txt")], 1, ""),
+        (&[("paths", "$(touch x)")], 2, "::error"),
     ];
-    for (name, inputs, code, start) in table {
+    for (inputs, code, start) in table {
         let output = run_step("check", folder.path(), inputs);
         let out = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(*code), "{name}: {output:?}");
-        assert!(out.starts_with(start), "{name}: {out}");
-        assert!(!start.is_empty() || out.is_empty(), "{name}: {out}");
+        assert_eq!(output.status.code(), Some(*code), "{inputs:?}: {output:?}");
+        assert!(out.starts_with(start), "{inputs:?}: {out}");
+        assert!(!start.is_empty() || out.is_empty(), "{inputs:?}: {out}");
     }
     let written = fs::read_to_string(folder.path().join("out.txt")).unwrap();
-    assert!(written.starts_with(annotated), "{written}");
+    assert!(written.starts_with(error), "{written}");
     assert!(!folder.path().join("x").exists());
 }

@@ -447,25 +447,6 @@ fn every_workload_of_a_crowded_claim_is_judged() {
     assert_eq!(shared.count(), 399, "all but the first one");
 }
 
-/// The API server keeps no deletion timestamp of what it creates.
-#[test]
-fn nobody_declares_his_object_to_be_on_its_way_out() {
-    let folder = repository(&[
-        ("in/class.yaml", CLASS),
-        ("in/claim.yaml", CLAIM),
-        (
-            "in/web.yaml",
-            &DEPLOYMENT.replacen(
-                "  name: web\n",
-                "  name: web\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n",
-                1,
-            ),
-        ),
-    ]);
-    let output = run(&folder, &["check", "in"]);
-    assert_eq!(code(&output), 1, "{}", out(&output));
-}
-
 /// Where a manifest says what a program is told, with WORD for it. Whoever reads another field
 /// adds it here.
 pub(super) const NAMED: [(&str, &str); 14] = [

@@ -234,74 +234,35 @@ fn what_lies_redirects_hangs_or_does_not_end_is_named() {
     let lie = index("web-1.2.3.tgz", &"0".repeat(64));
     let elsewhere = index(&other, &digest(&chart));
     let bytes = Answer::Bytes(chart);
-    let table = [
+    let unnamed = "is on the host localhost, which the manifests do not name; allow it with --fetch-from localhost";
+    let to_itself = Answer::Redirect("/web-1.2.3.tgz".to_owned());
+    let no_index = Answer::Bytes(b"a: [".to_vec());
+    let nothing_in_it = Answer::Bytes(b"entries: {}\n".to_vec());
+    for (index, chart, expected) in [
+        (&lie, &bytes, "has the digest sha256:"),
+        (&elsewhere, &bytes, unnamed),
+        (&right, &Answer::Redirect(other), unnamed),
+        (&right, &to_itself, "redirects more than 5 times"),
+        (&right, &Answer::Endless(2 << 30), "is larger than 32 MiB"),
+        (&right, &Answer::Nothing, "did not answer within 2 s"),
+        (&no_index, &bytes, "is not an index of charts"),
         (
-            "a wrong digest",
-            lie,
-            bytes.clone(),
-            "has the digest sha256:",
-        ),
-        (
-            "another host in the index",
-            elsewhere,
-            bytes.clone(),
-            "is on the host localhost, which the manifests do not name; allow it with --fetch-from localhost",
-        ),
-        (
-            "a redirect to another host",
-            right.clone(),
-            Answer::Redirect(other),
-            "is on the host localhost, which the manifests do not name; allow it with --fetch-from localhost",
-        ),
-        (
-            "a redirect without end",
-            right.clone(),
-            Answer::Redirect("/web-1.2.3.tgz".to_owned()),
-            "redirects more than 5 times",
-        ),
-        (
-            "a large answer",
-            right.clone(),
-            Answer::Endless(2 << 30),
-            "is larger than 32 MiB",
-        ),
-        (
-            "a server that hangs",
-            right.clone(),
-            Answer::Nothing,
-            "did not answer within 2 s",
-        ),
-        (
-            "no index",
-            Answer::Bytes(b"a: [".to_vec()),
-            bytes.clone(),
-            "is not an index of charts",
-        ),
-        (
-            "no such version",
-            Answer::Bytes(b"entries: {}\n".to_vec()),
-            bytes,
+            &nothing_in_it,
+            &bytes,
             "has no version of web that fits 1.2.3",
         ),
-    ];
-    for (what, index, chart, expected) in table {
-        server.answer("/index.yaml", index);
-        server.answer("/web-1.2.3.tgz", chart);
+    ] {
+        server.answer("/index.yaml", index.clone());
+        server.answer("/web-1.2.3.tgz", chart.clone());
         let arguments = format!("shop.yaml {FETCH} --render-timeout 2");
         let auto = check(&folder, tools.path(), &arguments);
-        assert!(out(&auto).contains(expected), "{what}: {auto:?}");
-        assert_eq!(auto.status.code(), Some(0), "{what}: {auto:?}");
-        assert_eq!(
-            fs::read_dir(folder.path().join("cache")).unwrap().count(),
-            0,
-            "{what}"
-        );
+        has(out(&auto), expected);
+        assert_eq!(auto.status.code(), Some(0), "{expected}: {auto:?}");
+        let kept = fs::read_dir(folder.path().join("cache")).unwrap();
+        assert_eq!(kept.count(), 0, "{expected}");
     }
-    let required = check(
-        &folder,
-        tools.path(),
-        "shop.yaml --fetch=require --fetch-cache cache",
-    );
+    let require = "shop.yaml --fetch=require --fetch-cache cache";
+    let required = check(&folder, tools.path(), require);
     has(
         err(&required),
         "127.0.0.1 is not asked: it has the address 127.0.0.1, which is not one of the public Internet; allow it with --fetch-from 127.0.0.1",
@@ -368,35 +329,27 @@ fn charts_that_a_kustomization_inflates_are_fetched() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));
     let server = Server::start();
     let url = server.url();
-    let inflates = |name: &str, more: &str| {
-        format!(
-            "namespace: prod\nhelmCharts:\n- {{name: {name}, repo: '{url}', version: ~1.2, releaseName: shop, valuesInline: {{strategy: {{type: RollingUpdate}}}}{more}}}\n"
-        )
-    };
-    let recreate = "strategy: {type: Recreate}\n";
-    let folder = gitops(&[
-        ("inline/kustomization.yaml", &inflates("web", "")),
+    let folder = gitops(&[]);
+    for (name, chart, more) in [
+        ("inline", "web", ""),
+        ("over", "web", ", valuesFile: values.yaml"),
         (
-            "over/kustomization.yaml",
-            &inflates("web", ", valuesFile: values.yaml"),
+            "under",
+            "web",
+            ", valuesFile: values.yaml, valuesMerge: merge",
         ),
-        ("over/values.yaml", recreate),
-        (
-            "under/kustomization.yaml",
-            &inflates("web", ", valuesFile: values.yaml, valuesMerge: merge"),
-        ),
-        ("under/values.yaml", recreate),
-        (
-            "last/kustomization.yaml",
-            &inflates("web", ", additionalValuesFiles: [values.yaml]"),
-        ),
-        ("last/values.yaml", recreate),
-        (
-            "leaves/kustomization.yaml",
-            &inflates("web", ", valuesFile: /etc/hostname"),
-        ),
-        ("gone/kustomization.yaml", &inflates("gone", "")),
-    ]);
+        ("last", "web", ", additionalValuesFiles: [values.yaml]"),
+        ("leaves", "web", ", valuesFile: /etc/hostname"),
+        ("gone", "gone", ""),
+    ] {
+        let at = folder.path().join(name);
+        fs::create_dir(&at).unwrap();
+        let inflates = format!(
+            "namespace: prod\nhelmCharts:\n- {{name: {chart}, repo: '{url}', version: ~1.2, releaseName: shop, valuesInline: {{strategy: {{type: RollingUpdate}}}}{more}}}\n"
+        );
+        fs::write(at.join("kustomization.yaml"), inflates).unwrap();
+        fs::write(at.join("values.yaml"), "strategy: {type: Recreate}\n").unwrap();
+    }
     let chart = packed(tools.path(), &folder.path().join("charts/web"));
     server.offers(&chart);
     let output = check(&folder, tools.path(), &format!(". --format json {FETCH}"));
@@ -460,14 +413,11 @@ fn one_limit_of_time_holds_for_all_hosts() {
     let arguments = format!(". --format json {FETCH} --render-timeout 1");
     let output = check(&folder, tools.path(), &arguments);
     let reasons = reported(&report(&output));
-    let slow = reasons
-        .iter()
-        .filter(|it| it.contains("did not answer within 1 s"))
-        .count();
-    let stopped = reasons
-        .iter()
-        .filter(|it| it.contains("all fetching together may take 10 s"))
-        .count();
+    let [slow, stopped] = [
+        "did not answer within 1 s",
+        "all fetching together may take 10 s",
+    ]
+    .map(|part| reasons.iter().filter(|it| it.contains(part)).count());
     assert_eq!(slow + stopped, 60, "{reasons:#?}");
     assert!(slow >= 4 && stopped >= 4, "{slow} {stopped}");
 }

@@ -155,21 +155,18 @@ async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
     let ignoring = "defaults: {outcomes: {deadlock: ignore}}\n";
     let mut server = serve_with_policy(ignoring).await;
     let path = server.policy();
-    let nothing: fn(&Path) = |_| ();
+    const NOT_REGULAR: &str = "it is not a regular file";
+    const DEGRADED: &str = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
     type Place = (&'static str, fn(&Path));
     let places: [Place; 6] = [
-        ("it is not a regular file", |path| {
+        (NOT_REGULAR, |path| {
             let made = Command::new("mkfifo").arg(path).status().unwrap();
             assert!(made.success());
         }),
-        ("it is not a regular file", |path| {
-            fs::create_dir(path).unwrap();
-        }),
-        ("No such file", nothing),
+        (NOT_REGULAR, |path| fs::create_dir(path).unwrap()),
+        ("No such file", |_| ()),
         ("symbolic links", |path| symlink(path, path).unwrap()),
-        ("it is not a regular file", |path| {
-            symlink("/dev/zero", path).unwrap();
-        }),
+        (NOT_REGULAR, |path| symlink("/dev/zero", path).unwrap()),
         ("larger than", |path| {
             fs::File::create(path).unwrap().set_len(5 << 30).unwrap();
         }),
@@ -179,30 +176,16 @@ async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
         place(&path);
         let logged = server.logged("The policy in use stays.").await;
         let error = logged["error"].as_str().unwrap();
-        assert!(
-            error.contains("policy.yaml") && error.contains(fault),
-            "{error}"
-        );
-        let failures =
-            format!("multi_attach_guard_policy_reloads_total{{result=\"failure\"}} {number}");
-        for (page, line) in [
-            (
-                "/readyz",
-                "degraded policy: The policy file as it is now cannot be used",
-            ),
-            (
-                "/metrics",
-                "multi_attach_guard_condition_degraded{condition=\"policy\"} 1",
-            ),
-            ("/metrics", &failures),
-        ] {
-            server.until_admin(page, line).await;
+        let named = error.contains("policy.yaml") && error.contains(fault);
+        assert!(named, "{error}");
+        let unusable = "degraded policy: The policy file as it is now cannot be used";
+        server.until_admin("/readyz", unusable).await;
+        let failures = "multi_attach_guard_policy_reloads_total{result=\"failure\"}";
+        for line in [format!("{DEGRADED} 1"), format!("{failures} {number}")] {
+            server.until_admin("/metrics", &line).await;
         }
         assert_eq!(server.admin("/readyz").await.0, 200, "{fault}");
-        assert!(
-            allowed(&server).await,
-            "{fault}: the last good policy holds"
-        );
+        assert!(allowed(&server).await, "{fault}: the last good one holds");
 
         if path.is_dir() {
             fs::remove_dir(&path).unwrap();
@@ -213,10 +196,7 @@ async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
         write(&path, ignoring);
         server.until_admin("/readyz", "ready policy: ").await;
         server
-            .until_admin(
-                "/metrics",
-                "multi_attach_guard_condition_degraded{condition=\"policy\"} 0",
-            )
+            .until_admin("/metrics", &format!("{DEGRADED} 0"))
             .await;
     }
 }
