@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use axum::http::{HeaderValue, Method};
@@ -66,26 +66,25 @@ fn world_of_workloads() -> Option<&'static World> {
     WORLD.get_or_init(|| World::of("workloads")).as_ref()
 }
 
+/// Applies the policies, changed so that an expression that fails shows.
+fn install(plane: &ControlPlane) {
+    let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
+    let repair = has_repair().then_some("admission-policies-repair/repair.yaml");
+    let files = ["crd.yaml", "policies.yaml"].map(|it| format!("admission-policies/{it}"));
+    for file in files.into_iter().chain(repair.map(str::to_owned)) {
+        let text = fs::read_to_string(component.join(file)).unwrap();
+        let text = text.replace("failurePolicy: Ignore", "failurePolicy: Fail");
+        plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
+    }
+}
+
 impl World {
     /// A namespace whose name begins so, on the control plane that all tests share.
     fn of(name: &str) -> Option<Self> {
+        // Two that apply the definition at once would both create it.
+        static INSTALLED: Once = Once::new();
         let plane = harness::require_control_plane(Needs::ApiServer)?;
-        Some(Self::new(plane, name))
-    }
-
-    fn new(plane: &'static ControlPlane, name: &str) -> Self {
-        let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
-        let repair = has_repair().then_some("admission-policies-repair/repair.yaml");
-        let files = [
-            "admission-policies/crd.yaml",
-            "admission-policies/policies.yaml",
-        ];
-        for file in files.into_iter().chain(repair) {
-            let text = fs::read_to_string(component.join(file)).unwrap();
-            // So that an expression that fails shows.
-            let text = text.replace("failurePolicy: Ignore", "failurePolicy: Fail");
-            plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
-        }
+        INSTALLED.call_once(|| install(plane));
         let namespace = plane.namespace(name);
         plane.apply(&namespace, &cluster());
         // A busy API server may not confirm a denial in time.
@@ -97,7 +96,7 @@ impl World {
             namespace,
         };
         world.until_facts(|spec| is_of(&spec["claims"]["data"], "OneNode"));
-        world
+        Some(world)
     }
 
     /// The facts that the guard has written.
