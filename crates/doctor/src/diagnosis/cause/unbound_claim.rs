@@ -281,7 +281,7 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
             "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
         ),
         SuggestedAction::note(
-            "Do not replace the claim by one without spec.volumeName: that one would get a new and empty volume.",
+            "Do not replace the claim with one without spec.volumeName: that one would get a new and empty volume.",
         ),
     ]
 }
