@@ -77,8 +77,8 @@ impl fmt::Display for AccessMode {
 
 /// A set of access modes.
 ///
-/// Deserializes from a list of long or short names. Unknown names are ignored: the API server
-/// rejects them with its own message.
+/// Deserializes from a list of long or short names. Unknown names and `null`, which a chart
+/// leaves where it has no value, are ignored: the API server rejects them with its own message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessModes(u8);
 
@@ -188,8 +188,8 @@ impl<'de> Deserialize<'de> for AccessModes {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AccessModes, A::Error> {
                 let mut set = AccessModes::EMPTY;
-                while let Some(name) = seq.next_element::<Text>()? {
-                    if let Some(mode) = AccessMode::from_name(&name) {
+                while let Some(name) = seq.next_element::<Option<Text>>()? {
+                    if let Some(mode) = name.and_then(|name| AccessMode::from_name(&name)) {
                         set.insert(mode);
                     }
                 }
@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn a_set_reads_long_and_short_names_and_prints_long_ones() {
-        let set: AccessModes = serde_json::from_str(r#"["RWO","ReadWriteMany","Odd"]"#).unwrap();
+        let set: AccessModes =
+            serde_json::from_str(r#"["RWO",null,"ReadWriteMany","Odd"]"#).unwrap();
         assert_eq!(set.to_string(), "ReadWriteOnce, ReadWriteMany");
         assert_eq!(
             serde_json::to_string(&set).unwrap(),

@@ -108,7 +108,7 @@ impl fmt::Display for PassedOver<'_> {
             ),
             Why::UnreadableEnd { until } => write!(
                 f,
-                "{}: \"{}\" is no date or RFC 3339 time, so the keys are ignored.",
+                "{}: \"{}\" is neither a date nor an RFC 3339 time, so the keys are ignored.",
                 keys::UNTIL,
                 short(until)
             ),

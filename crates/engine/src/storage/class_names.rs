@@ -20,17 +20,14 @@ struct Group {
     #[serde(default)]
     words: Vec<Text>,
     #[serde(default)]
-    prefixes: Vec<Text>,
-    #[serde(default)]
     parameters: HashMap<Text, Text>,
 }
 
-/// What names mean: whole ones, words of any other, and beginnings of those.
+/// What names mean: whole ones, and words of any other.
 #[derive(Default)]
 struct Names {
     whole: HashMap<Text, Vec<StorageClass>>,
     words: HashMap<Text, Vec<StorageClass>>,
-    prefixes: HashMap<Text, Vec<StorageClass>>,
 }
 
 fn names() -> &'static Names {
@@ -44,35 +41,26 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
     let of_family = || {
         let families = FAMILIES.iter();
-        let family = families.copied().find(|it| {
-            let rest = name.strip_prefix(*it);
-            rest.is_some_and(|rest| rest.starts_with('-'))
-        });
-        whole(family?)
+        let is_of = |family: &&str| format!("-{name}-").contains(&format!("-{family}-"));
+        whole(families.copied().find(is_of)?)
     };
     whole(name).or_else(of_family).unwrap_or_default()
 }
 
-/// Names that installations extend by a word of their own: `local-path-keep`.
+/// Names that installations extend by words of their own: `local-path-keep`, `retain-local-path`.
 const FAMILIES: [&str; 1] = ["local-path"];
 
 /// The classes that `name` means, or, where it means nothing by itself, those that its
-/// first word with a meaning does (`team-nfs-data`), or its beginning (`local-path-keep`).
+/// first word with a meaning does (`team-nfs-data`).
 pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
         name.split(|it: char| !it.is_ascii_alphanumeric())
             .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))
             .map_or(&[][..], Vec::as_slice)
     };
-    let by_prefix = || {
-        let mut known = names().prefixes.iter();
-        known
-            .find(|(prefix, _)| name.starts_with(prefix.as_str()))
-            .map_or(&[][..], |(_, classes)| classes.as_slice())
-    };
-    match (likely_classes(name), by_word()) {
-        ([], []) => by_prefix(),
-        ([], classes) | (classes, _) => classes,
+    match likely_classes(name) {
+        [] => by_word(),
+        classes => classes,
     }
 }
 
@@ -101,7 +89,6 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
         for (table, keys) in [
             (&mut names.whole, &group.classes),
             (&mut names.words, &group.words),
-            (&mut names.prefixes, &group.prefixes),
         ] {
             for name in keys {
                 table.entry(name.clone()).or_default().push(class(name));
@@ -119,15 +106,8 @@ mod tests {
     #[test]
     fn every_class_is_of_a_provisioner_that_the_catalog_knows() {
         let catalog = Catalog::embedded().unwrap();
-        let Names {
-            whole,
-            words,
-            prefixes,
-        } = read(EMBEDDED).unwrap();
-        let all = whole
-            .values()
-            .chain(words.values())
-            .chain(prefixes.values());
+        let Names { whole, words } = read(EMBEDDED).unwrap();
+        let all = whole.values().chain(words.values());
         for class in all.flatten() {
             let known = catalog.get(class.driver()).is_some();
             assert!(known, "{}: {}", class.metadata.name, class.driver());
@@ -144,8 +124,6 @@ mod tests {
             classes: Vec<String>,
             #[serde(default)]
             words: Vec<String>,
-            #[serde(default)]
-            prefixes: Vec<String>,
             #[serde(default)]
             parameters: HashMap<String, String>,
             source: String,
@@ -165,8 +143,6 @@ mod tests {
             assert!(!empty, "{}", row.provisioner);
             let lower = row.words.iter().all(|it| *it == it.to_ascii_lowercase());
             assert!(lower, "{:?}", row.words);
-            let ended = row.prefixes.iter().all(|it| it.ends_with('-'));
-            assert!(ended, "{:?}", row.prefixes);
         }
     }
 
@@ -202,7 +178,7 @@ mod tests {
             drivers.sort_by_key(|it| nfs.iter().position(|each| each == it));
             assert_eq!(drivers, nfs, "{name}");
         }
-        for name in ["infsight", "standard", ""] {
+        for name in ["infsight", "standard", "nonlocal-path", ""] {
             assert!(drivers(name).is_empty(), "{name}");
         }
         let named = [
@@ -211,6 +187,7 @@ mod tests {
             ("nfs-csi", "nfs.csi.k8s.io"),
             ("csi-disk", "disk.csi.everest.io"),
             ("local-path-keep", "rancher.io/local-path"),
+            ("retain-local-path", "rancher.io/local-path"),
         ];
         for (name, driver) in named {
             assert_eq!(drivers(name), [driver], "{name}");
