@@ -161,7 +161,16 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
     let mut blank = Vec::new();
     loop {
         let reason = match tree.decode_seed(id, kind, &blank) {
-            Ok(object) => return Ok(object),
+            Ok(mut object) => {
+                // A count that is still to be filled in is not the 0 of a missing one.
+                if let Object::Workload(workload) = &mut object
+                    && workload.replicas == 0
+                    && template::holds_placeholder(tree, id, &["spec", "replicas"])
+                {
+                    workload.replicas = 1;
+                }
+                return Ok(object);
+            }
             Err(reason) => reason,
         };
         let at = reason.at().unwrap_or(tree.node(id).start as usize);

@@ -92,7 +92,7 @@ pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bo
             .any(|path| holds_placeholder(tree, id, path))
 }
 
-fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool {
+pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool {
     tree.at(id, path).is_some_and(|value| {
         tree.scalars(tree.target(value))
             .any(|scalar| is_placeholder(&scalar.text))
