@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
-use super::scope::{Context, Scopes};
+use super::scope::{APPLIED_TOGETHER, Context, Scopes};
 use super::unused_suppressions;
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
@@ -213,12 +213,15 @@ fn qualify(
     {
         finding.message = format!("{}: {}", finding.object, note.text);
         finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
+        finding.step = format!("{APPLIED_TOGETHER}.");
     }
     let mut notices = Vec::new();
     for assumed in context.assumed_of(number, namespace) {
         let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
         if is_about_it && finding.volumes.contains(&assumed.claim) {
-            finding.assume("likely");
+            if finding.rule != codes::UNRESOLVED_CLAIM {
+                finding.assume("likely");
+            }
             notices.push((assumed.text.clone(), document.spot("")));
         }
     }

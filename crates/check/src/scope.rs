@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::parse::Parsed;
-pub(super) use context::Context;
+pub(super) use context::{APPLIED_TOGETHER, Context};
 use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;

@@ -36,6 +36,9 @@ pub(crate) struct Context<'p> {
     classless: Vec<(Text, ClaimNote)>,
 }
 
+/// What helps where several definitions are equally near.
+pub(crate) const APPLIED_TOGETHER: &str = "Check only what is applied together";
+
 /// Something to know about a claim that a workload names.
 pub(crate) struct ClaimNote {
     pub(crate) claim: Text,
@@ -518,14 +521,14 @@ impl<'p> Walk<'_, 'p> {
 
     fn several(&self, claim: &str, definitions: &[usize]) -> String {
         format!(
-            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time, or add the claim to the facts about the cluster.",
+            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
             self.files(definitions)
         )
     }
 
     fn several_apart(&self, claim: &str, definitions: &[usize]) -> String {
         format!(
-            "claim \"{claim}\" is defined in {}, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster.",
+            "claim \"{claim}\" is defined in {}, which are checked apart from this and differ, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
             self.files(definitions)
         )
     }
