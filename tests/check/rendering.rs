@@ -145,6 +145,28 @@ fn kubectl_renders_where_there_is_no_kustomize() {
     assert_eq!(reported(&report(&output)), ["shop/web web.yaml ."]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_base_behind_a_link_of_the_repository_is_rendered() {
+    let bin = or_skip!(tools(&["kustomize"]));
+    let folder = repository(&[
+        (
+            "versions/v1/kustomization.yaml",
+            "resources: [web.yaml, claim.yaml]\n",
+        ),
+        ("versions/v1/web.yaml", WEB),
+        ("versions/v1/claim.yaml", &class_and_claim()),
+        (
+            "app/kustomization.yaml",
+            "namespace: shop\nresources: [../versions/latest]\n",
+        ),
+    ]);
+    std::os::unix::fs::symlink("v1", folder.path().join("versions/latest")).unwrap();
+    let output = check(&folder, bin.path(), ". --format json");
+    let found = reported(&report(&output));
+    assert_eq!(found, ["shop/web versions/v1/web.yaml app"]);
+}
+
 /// Where a file stands for itself it is edited; what a chart makes is not.
 #[test]
 fn files_of_a_kustomization_are_repaired_where_they_stand() {

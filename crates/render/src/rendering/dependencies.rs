@@ -41,6 +41,12 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     let top = places.repository.top_of(&root.real).to_owned();
     for Dependency { name, place } in missing(&root.real) {
         match place {
+            Place::Folder(folder) if root.real.starts_with(&folder) => {
+                let reason = format!(
+                    "it depends on {name}, the chart that it lies in; run `helm dependency build` first"
+                );
+                root.refused.get_or_insert(reason.into());
+            }
             Place::Folder(folder) if is_inside(&top, &folder) => {
                 root.top.clone_from(&top);
                 root.folders.insert(folder.clone());

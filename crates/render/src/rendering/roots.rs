@@ -373,8 +373,20 @@ impl Named {
             ..Self::default()
         };
         for name in read.resources.iter().chain(&read.components) {
-            match real(&normal(&real_folder.join(name))) {
-                Some(path) if path.is_dir() => drop(named.folders.insert(path)),
+            let written = normal(&real_folder.join(name));
+            match real(&written) {
+                Some(path) if path.is_dir() => {
+                    // Copies of folders have no links beside them.
+                    if path != written && is_inside(top, &path) {
+                        named.fetched.push(Fetched {
+                            file: file.clone(),
+                            name: name.to_owned(),
+                            base: Base::Folder(path.clone()),
+                        });
+                        named.reached.insert(path.clone());
+                    }
+                    named.folders.insert(path);
+                }
                 Some(path) => named.take(name, path, &file, top),
                 None if is_remote(name) => named.fetch(name, &file, places),
                 // The program that renders will say what is wrong.
