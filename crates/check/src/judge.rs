@@ -219,7 +219,10 @@ fn qualify(
     for assumed in context.assumed_of(number, namespace) {
         let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
         if is_about_it && finding.volumes.contains(&assumed.claim) {
-            if finding.rule != codes::UNRESOLVED_CLAIM {
+            if finding.rule == codes::UNRESOLVED_CLAIM {
+                // What is unknown is not likely either.
+                finding.action = finding.action.max(Action::Warn);
+            } else {
                 finding.assume("likely");
             }
             notices.push((assumed.text.clone(), document.spot("")));
