@@ -51,10 +51,9 @@ fn decision(view: View<'_>, number: usize) {
     let labels: Labels = [("app.kubernetes.io/instance", format!("checkout-{number}"))]
         .into_iter()
         .collect();
-    let zone = ["eu-central-1a".into()];
     let hint = NodeHint {
         key: "topology.kubernetes.io/zone",
-        values: &zone,
+        values: vec!["eu-central-1a".into()].into(),
     };
     let claim = view.claim(&namespace, &name).found().unwrap();
     black_box(view.volume(&claim.spec.volume_name));
@@ -62,15 +61,9 @@ fn decision(view: View<'_>, number: usize) {
     black_box(view.csi_driver("ebs.csi.aws.com"));
     black_box(view.workloads_using(&namespace, &name));
     black_box(view.autoscalers_of(WorkloadKind::Deployment, &namespace, &name));
-    let mut nodes = 0;
-    view.visit_nodes(Some(&hint), &mut |_| {
-        nodes += 1;
-        nodes < 2
-    });
-    view.visit_workloads(Some(&namespace), &labels, &mut |workload| {
-        black_box(workload);
-        true
-    });
+    black_box(view.nodes(Some(hint)).take(2).count());
+    let workloads = view.workloads_with(Some(&namespace), labels);
+    black_box(workloads.count());
 }
 
 /// The fastest of several runs, which is the one that was disturbed least.

@@ -107,7 +107,7 @@ async fn the_view_follows_the_cluster() {
     assert!(knows(&view, "data"));
     view.look(|view| {
         assert_eq!(view.claim("shop", "logs"), Lookup::Absent);
-        assert_eq!(view.visit_nodes(None, &mut |_| true), Lookup::Found(()));
+        assert_eq!(view.nodes_known(), Lookup::Found(()));
     });
 
     server.put(CLAIMS, claim("logs"));
@@ -247,7 +247,7 @@ async fn what_may_not_be_read_is_said_and_never_taken_for_absent() {
     })
     .await;
     view.look(|view| {
-        assert_eq!(view.visit_nodes(None, &mut |_| true), Lookup::NotSynced);
+        assert_eq!(view.nodes_known(), Lookup::NotSynced);
         let replica_set = view.workload(WorkloadKind::ReplicaSet, "shop", "web");
         assert_eq!(replica_set, Lookup::NotSynced);
     });
@@ -676,12 +676,8 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
         server.delete(DEPLOYMENTS, named(count - 1));
         server.put(DEPLOYMENTS, named(count));
         let knows = |view: View<'_>| {
-            let mut found = Vec::new();
-            view.visit_workloads(None, &Labels::default(), &mut |workload| {
-                found.push(workload.metadata.name.clone());
-                true
-            });
-            found.contains(&Text::from(format!("w{count:03}")))
+            let mut found = view.workloads_with(None, Labels::default());
+            found.any(|workload| workload.metadata.name == format!("w{count:03}"))
         };
         let confirmed = view
             .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows)
@@ -718,7 +714,7 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     // is answered.
     let claim = |view: View<'_>| view.claim("shop", "data").found().is_some();
     let list = |view: View<'_>| {
-        view.visit_workloads(Some("shop"), &Labels::default(), &mut |_| true);
+        view.workloads_with(Some("shop"), Labels::default()).count();
         true
     };
     let soon = Instant::now() + Duration::from_millis(50);

@@ -76,13 +76,11 @@ impl<'a> Additions<'a> {
 }
 
 fn is_openshift(view: View<'_>) -> bool {
-    let mut is_labelled = false;
-    view.visit_nodes(None, &mut |node| {
+    let first = view.nodes(None).next();
+    first.is_some_and(|node| {
         view.depends_on_node(node);
-        is_labelled = node.metadata.labels.get(OPENSHIFT).is_some();
-        false
-    });
-    is_labelled
+        node.metadata.labels.get(OPENSHIFT).is_some()
+    })
 }
 
 /// The pairs of `key=value,…`.

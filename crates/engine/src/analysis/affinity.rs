@@ -58,20 +58,20 @@ pub(crate) fn self_affinity(
             && matches_its_own_terms(workload, facts),
         rollouts: false,
     };
-    any_group(workload, facts, &mut |group| {
-        together.replicas = true;
-        together.rollouts = previous.is_none_or(|old| {
+    let has_old_pods = |group: Group<'_>| {
+        previous.is_none_or(|old| {
+            let terms = &workload.template.affinity;
             if same(group.anchor, workload) {
-                let terms = &workload.template.affinity;
-                terms
-                    .iter()
-                    .all(|term| selects(term, workload, &old.template.labels))
+                let mut terms = terms.iter();
+                terms.all(|term| selects(term, workload, &old.template.labels))
             } else {
-                old.template.affinity == workload.template.affinity
+                old.template.affinity == *terms
             }
-        });
-        together.rollouts
-    });
+        })
+    };
+    let mut groups = groups(workload, facts).peekable();
+    together.replicas |= groups.peek().is_some();
+    together.rollouts = groups.any(has_old_pods);
     together
 }
 
@@ -84,12 +84,14 @@ pub(crate) fn in_one_place(
 ) -> Vec<bool> {
     let mut found = vec![false; others.len()];
     if !others.is_empty() {
-        any_group(workload, facts, &mut |group| {
+        for group in groups(workload, facts) {
             for (other, found) in others.iter().zip(&mut found) {
                 *found = *found || group.has(other);
             }
-            found.iter().all(|found| *found)
-        });
+            if !found.contains(&false) {
+                break;
+            }
+        }
     }
     found
 }
@@ -113,13 +115,8 @@ pub(crate) fn strays<'a>(
     if !binds(follower, facts) || !has_leader(follower, leader, facts) {
         return None;
     }
-    let mut leaders = Vec::new();
-    all_leaders(follower, facts, &mut |other| {
-        if !same(other, leader) {
-            leaders.push(other);
-        }
-        true
-    });
+    let is_other = |other: &&Workload| !same(other, leader);
+    let mut leaders: Vec<_> = leaders(follower, facts).filter(is_other).collect();
     let mut kept = in_one_place(leader, &leaders, facts).into_iter();
     leaders.retain(|_| kept.next() != Some(true));
     Some(Strays {
@@ -148,43 +145,21 @@ pub(crate) fn follows_pod(
     };
     // Other sets have a pod of that ordinal as well.
     let is_one_set = || {
-        let mut is_one = terms.iter().all(PodAffinityTerm::own_namespace_only);
         let namespace = Some(set.metadata.namespace.as_str());
+        let mut others = facts.view.workloads_with(namespace, Labels::default());
         let is_another = |other: &Workload| {
             other.kind == WorkloadKind::StatefulSet
                 && other.has_pods()
                 && !same(other, set)
                 && selects_pod_of(other, &format!("{}-{index}", other.metadata.name))
         };
-        let labels = Labels::default();
-        facts
-            .view
-            .visit_workloads(namespace, &labels, &mut |other| {
-                is_one = is_one && !is_another(other);
-                is_one
-            });
-        is_one
+        terms.iter().all(PodAffinityTerm::own_namespace_only) && !others.any(is_another)
     };
     set.kind == WorkloadKind::StatefulSet
         && selects_pod_of(set, pod)
         && (demands(POD_NAME, pod) || (demands(POD_INDEX, index) && is_one_set()))
         && is_follower(follower, facts)
-        && all_leaders(follower, facts, &mut |_| false)
-}
-
-/// Whether the workload is a follower with leaders, and `accept` takes all of them.
-pub(crate) fn has_only_leaders(
-    workload: &Workload,
-    facts: Facts<'_>,
-    accept: &mut dyn FnMut(&Workload) -> bool,
-) -> bool {
-    let mut any = false;
-    is_follower(workload, facts)
-        && all_leaders(workload, facts, &mut |leader| {
-            any = true;
-            accept(leader)
-        })
-        && any
+        && leaders(follower, facts).next().is_none()
 }
 
 /// Whether the workload's pods wait for pods of others: its terms match none of its own.
@@ -271,37 +246,31 @@ pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> 
         && one.template.affinity == other.template.affinity
         && is_follower(one, facts)
         && is_follower(other, facts)
-        && all_leaders(one, facts, &mut |_| false)
+        && leaders(one, facts).next().is_none()
 }
 
 /// The leaders of `follower` to each of which its affinity leads it and nowhere else, as all of
 /// its leaders are in one place with that one.
 pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a Workload> {
-    let mut leaders = Vec::new();
-    if is_follower(follower, facts) {
-        all_leaders(follower, facts, &mut |leader| {
-            leaders.push(leader);
-            leaders.len() < MOST_LEADERS
-        });
+    if !is_follower(follower, facts) {
+        return Vec::new();
     }
+    let mut leaders: Vec<_> = leaders(follower, facts).take(MOST_LEADERS).collect();
     leaders.retain(|leader| {
         strays(follower, leader, facts).is_some_and(|strays| strays.leaders.is_empty())
     });
     leaders
 }
 
-/// A workload with as many leaders is not looked at.
+/// At most this many leaders are looked at.
 const MOST_LEADERS: usize = 16;
 
 /// Whether the eligible nodes are known and all carry the label: anti-affinity
 /// over a label that a node does not have forbids nothing there.
 pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
-    let mut all = false;
-    Eligibility::of(workload, None, facts).visit(facts, &mut |node| {
-        all = node.metadata.labels.get(key).is_some();
-        all
-    });
-    all
+    let eligibility = Eligibility::of(workload, None, facts);
+    let mut nodes = eligibility.nodes(facts).peekable();
+    nodes.peek().is_some() && nodes.all(|node| node.metadata.labels.get(key).is_some())
 }
 
 /// Whether the term uses labels that have a different value for each pod, so that it matches no two
@@ -359,33 +328,26 @@ fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
     terms.all(|term| matches_itself(term, workload, facts))
 }
 
-/// Whether `accept` takes one of the groups in one place to which `workload`
-/// belongs: its own, or those of its leaders where it is a follower.
-fn any_group(
-    workload: &Workload,
-    facts: Facts<'_>,
-    accept: &mut dyn FnMut(&Group<'_>) -> bool,
-) -> bool {
-    let mut takes = |anchor: &Workload| {
-        let group = Group {
-            anchor,
-            judged: workload,
-            facts,
-        };
-        group.is_in_one_place() && accept(&group)
-    };
-    if !binds(workload, facts) {
-        return false;
-    }
-    if matches_its_own_terms(workload, facts) {
-        return takes(workload);
-    }
-    any_leader(workload, facts, &mut |leader| {
+/// The groups in one place to which `workload` belongs: its own, or those of its leaders where it
+/// is a follower.
+fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = Group<'a>> {
+    let is_bound = binds(workload, facts);
+    let is_own = is_bound && matches_its_own_terms(workload, facts);
+    let is_anchor = move |leader: &&Workload| {
         binds(leader, facts)
             && matches_its_own_terms(leader, facts)
             && has_leader(leader, workload, facts)
-            && takes(leader)
-    })
+    };
+    let leads = (is_bound && !is_own).then(|| leaders(workload, facts).filter(is_anchor));
+    let anchors = is_own.then_some(workload).into_iter();
+    anchors
+        .chain(leads.into_iter().flatten())
+        .map(move |anchor| Group {
+            anchor,
+            judged: workload,
+            facts,
+        })
+        .filter(Group::is_in_one_place)
 }
 
 /// A workload that matches its own terms, and its leaders.
@@ -396,7 +358,7 @@ struct Group<'a> {
     facts: Facts<'a>,
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
     fn has(&self, workload: &Workload) -> bool {
         let workload = if same(workload, self.judged) {
             self.judged
@@ -406,17 +368,16 @@ impl Group<'_> {
         same(workload, self.anchor) || has_leader(self.anchor, workload, self.facts)
     }
 
-    /// Whether `accept` takes every member but the anchor.
-    fn all_members(&self, accept: &mut dyn FnMut(&Workload) -> bool) -> bool {
-        let is_judged_too = !same(self.judged, self.anchor) && self.has(self.judged);
-        (!is_judged_too || accept(self.judged))
-            && all_leaders(self.anchor, self.facts, &mut |leader| {
-                same(leader, self.judged) || accept(leader)
-            })
+    /// Every member but the anchor.
+    fn members(&self) -> impl Iterator<Item = &'a Workload> {
+        let judged = self.judged;
+        let is_member = !same(judged, self.anchor) && self.has(judged);
+        let others = leaders(self.anchor, self.facts).filter(move |it| !same(it, judged));
+        is_member.then_some(judged).into_iter().chain(others)
     }
 
     fn is_in_one_place(&self) -> bool {
-        self.all_members(&mut |member| {
+        self.members().all(|member| {
             binds(member, self.facts)
                 && has_leader(member, self.anchor, self.facts)
                 && (self.has_the_terms_of(member) || self.holds(member))
@@ -441,11 +402,11 @@ impl Group<'_> {
     /// Whether a member goes nowhere but to the group, and never first while
     /// anybody of the group is there.
     fn holds(&self, member: &Workload) -> bool {
-        all_leaders(member, self.facts, &mut |leader| self.has(leader))
+        leaders(member, self.facts).all(|leader| self.has(leader))
             && (is_follower(member, self.facts)
-                || self.all_members(&mut |other| {
-                    same(other, member) || has_leader(member, other, self.facts)
-                }))
+                || self
+                    .members()
+                    .all(|other| same(other, member) || has_leader(member, other, self.facts)))
     }
 }
 
@@ -540,12 +501,11 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>
     }
 }
 
-/// Whether `accept` takes one of the workload's leaders that have pods.
-fn any_leader<'a>(
+/// The workload's leaders that have pods.
+pub(super) fn leaders<'a>(
     workload: &Workload,
     facts: Facts<'a>,
-    accept: &mut dyn FnMut(&'a Workload) -> bool,
-) -> bool {
+) -> impl Iterator<Item = &'a Workload> {
     let terms = &workload.template.affinity;
     let labels: Labels = terms
         .iter()
@@ -556,25 +516,10 @@ fn any_leader<'a>(
         .iter()
         .any(PodAffinityTerm::own_namespace_only)
         .then_some(workload.metadata.namespace.as_str());
-    let mut accepted = false;
-    let mut visit = |other: &'a Workload| {
-        accepted = other.has_pods()
-            && !same(other, workload)
-            && has_leader(workload, other, facts)
-            && accept(other);
-        !accepted
-    };
-    facts.view.visit_workloads(namespace, &labels, &mut visit);
-    accepted
-}
-
-/// Whether `accept` takes all of the workload's leaders that have pods.
-fn all_leaders<'a>(
-    workload: &Workload,
-    facts: Facts<'a>,
-    accept: &mut dyn FnMut(&'a Workload) -> bool,
-) -> bool {
-    !any_leader(workload, facts, &mut |leader| !accept(leader))
+    let workloads = facts.view.workloads_with(namespace, labels);
+    workloads.filter(move |other| {
+        other.has_pods() && !same(other, workload) && has_leader(workload, other, facts)
+    })
 }
 
 /// Whether two values are facts about the same object.

@@ -5,7 +5,7 @@ use super::affinity::keeps_company_off;
 use super::eligibility::{Eligibility, is_elastic};
 use crate::model::Text;
 use crate::model::labels::Labels;
-use crate::model::node::{Node, NodeSelector, Toleration};
+use crate::model::node::{NodeSelector, Toleration};
 use crate::model::pod::{HostPort, PodTemplate};
 use crate::model::quantity::Quantity;
 use crate::model::workload::Workload;
@@ -96,18 +96,18 @@ fn common_node(
     let shared = shared_resources(&first.template, &second.template);
     let ours = Eligibility::of(first, reach, facts);
     let theirs = Eligibility::of(second, reach, facts);
-    let (mut any, mut tainted, mut common, mut room) = (false, false, false, false);
-    ours.visit(facts, &mut |node: &Node| {
+    let (mut any, mut tainted, mut common) = (false, false, false);
+    for node in ours.nodes(facts) {
         any = true;
-        if theirs.admits(node) {
-            common = true;
-            room = node.has(&shared) != Some(false);
-        } else {
+        if !theirs.admits(node) {
             tainted |= theirs.selects(node);
+        } else if node.has(&shared) == Some(false) {
+            common = true;
+        } else {
+            return None;
         }
-        !room
-    });
-    if room || !any || theirs.first(facts).is_none() {
+    }
+    if !any || theirs.first(facts).is_none() {
         return None;
     }
     if common {

@@ -5,8 +5,6 @@ use std::fmt;
 use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
 use super::{Analysis, AttachConstraint, NodeAssumption, Placement, UsedVolume};
-use crate::model::Text;
-use crate::model::node::Node;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
@@ -215,19 +213,13 @@ fn counts_own_pods(
 /// (`minMatch` in `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::of(situation.workload, None, situation.facts);
-    let mut first: Option<Text> = None;
-    let mut several = false;
-    let known = nodes.visit_counted(spread, situation.facts, &mut |node: &Node| {
-        if let Some(place) = node.metadata.labels.get(&spread.topology_key) {
-            match &first {
-                None => first = Some(place.into()),
-                Some(other) => several = other.as_str() != place,
-            }
-        }
-        !several
-    });
+    let mut places = nodes
+        .counted(spread, situation.facts)
+        .filter_map(|node| node.metadata.labels.get(&spread.topology_key));
+    let first = places.next();
+    let several = places.any(|place| Some(place) != first);
     let demanded = spread.min_domains.unwrap_or(1);
-    if known && situation.facts.nodes != NodeAssumption::Always {
+    if situation.facts.view.knows_nodes() && situation.facts.nodes != NodeAssumption::Always {
         return several || (first.is_some() && demanded > 1);
     }
     // Zones are not assumed where no node is known.

@@ -1,5 +1,9 @@
 //! The nodes to which a workload's pods can go.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::iter;
+
 use super::Facts;
 use super::admission::Additions;
 use super::volumes::UsedVolume;
@@ -8,7 +12,7 @@ use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
 use crate::model::workload::Workload;
-use crate::snapshot::{Lookup, NodeHint, View};
+use crate::snapshot::{NodeHint, View};
 
 /// Counting stops at this number.
 pub(crate) const COUNTED: usize = 20;
@@ -150,95 +154,83 @@ impl<'a> Eligibility<'a> {
         node.admits(&own.chain(self.additions.tolerations()))
     }
 
-    /// Calls `visit` for the eligible nodes until it returns `false`; `false`
-    /// where no node is known at all.
-    pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-        let near = self.pair();
-        visit_near(near.as_ref(), facts, &mut |node| {
-            facts.view.spend(self.weight)
-                && (!self.admits(node) || {
-                    self.depends_on(node, facts);
-                    visit(node)
-                })
-        })
+    /// The eligible nodes.
+    pub fn nodes(&self, facts: Facts<'a>) -> impl Iterator<Item = &'a Node> {
+        self.near(self.hint(), facts)
+            .filter(|node| self.admits(node))
+            .inspect(move |node| self.depends_on(node, facts))
     }
 
-    /// The same for the nodes over which `spread` counts. By default those are
+    /// The nodes over which `spread` counts. By default those are
     /// the nodes that the pod's own selector and affinity choose, taints aside:
     /// a place that no pod may go to still counts, as an empty one; a node that lacks the
     /// label of any of the hard spreads does not (Kubernetes
     /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`, `filtering.go`).
-    pub(crate) fn visit_counted(
+    pub(crate) fn counted(
         &self,
         spread: &TopologySpread,
-        facts: Facts<'_>,
-        visit: &mut dyn FnMut(&Node) -> bool,
-    ) -> bool {
-        let counts = |node: &Node| {
+        facts: Facts<'a>,
+    ) -> impl Iterator<Item = &'a Node> {
+        let counts = |node: &&Node| {
             has_places_of_spreads(self.template, node)
                 && (spread.ignores_affinity || self.selects(node))
                 && (spread.ignores_taints || self.tolerates_taints(node))
         };
-        let pair = if spread.ignores_affinity {
+        let hint = self.hint().filter(|_| !spread.ignores_affinity);
+        self.near(hint, facts)
+            .filter(counts)
+            .inspect(move |node| facts.view.depends_on_node(node))
+    }
+
+    /// The nodes that have one of the label pairs. At their end, the judgement depends on there
+    /// being no others.
+    fn near(&self, hint: Option<NodeHint<'a>>, facts: Facts<'a>) -> impl Iterator<Item = &'a Node> {
+        let nodes = facts.view.nodes(hint.clone());
+        let end = iter::from_fn(move || {
+            facts.view.depends_on_nodes(hint.clone());
             None
-        } else {
-            self.pair()
-        };
-        visit_near(pair.as_ref(), facts, &mut |node| {
-            facts.view.spend(self.weight) && (!counts(node) || used(facts, node, visit))
-        })
+        });
+        nodes
+            .chain(end)
+            .take_while(move |_| facts.view.spend(self.weight))
     }
 
     /// How many nodes are eligible, at most `COUNTED`; `None` where no node is known.
-    pub fn count(&self, facts: Facts<'_>) -> Option<usize> {
+    pub fn count(&self, facts: Facts<'a>) -> Option<usize> {
+        let hint = self.hint();
+        let nodes = facts.view.nodes(hint.clone());
+        let eligible = nodes
+            .take_while(|_| facts.view.spend(self.weight))
+            .filter(|node| self.admits(node));
         let mut count = 0;
-        let near = self.pair();
-        let known = near_pair(near.as_ref(), |hint| {
-            let known = facts.view.visit_nodes(hint, &mut |node| {
-                if !facts.view.spend(self.weight) {
-                    return false;
-                }
-                if self.admits(node) {
-                    count += 1;
-                    if count <= DECIDING {
-                        self.depends_on(node, facts);
-                    }
-                }
-                count < COUNTED
-            });
-            if count < DECIDING {
-                facts.view.depends_on_nodes(hint);
+        for node in eligible.take(COUNTED) {
+            count += 1;
+            if count <= DECIDING {
+                self.depends_on(node, facts);
             }
-            known
-        });
-        matches!(known, Lookup::Found(())).then_some(count)
+        }
+        if count < DECIDING {
+            facts.view.depends_on_nodes(hint);
+        }
+        facts.view.knows_nodes().then_some(count)
     }
 
     /// The name of an eligible node.
-    pub fn first(&self, facts: Facts<'_>) -> Option<Text> {
-        let mut name = None;
-        self.visit(facts, &mut |node| {
-            name = Some(node.metadata.name.clone());
-            false
-        });
-        name
+    pub fn first(&self, facts: Facts<'a>) -> Option<Text> {
+        let node = self.nodes(facts).next()?;
+        Some(node.metadata.name.clone())
     }
 
     /// Whether the eligible nodes are known, and no two of them have the same
     /// value of the label `key`, so that one value means one node.
-    pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'_>) -> bool {
-        let mut values: Vec<Text> = Vec::new();
-        let mut distinct = true;
-        let known = self.visit(facts, &mut |node| {
-            distinct = values.len() < COUNTED
-                && node.metadata.labels.get(key).is_some_and(|value| {
-                    let is_new = !values.iter().any(|other| other.as_str() == value);
-                    values.push(value.into());
-                    is_new
-                });
-            distinct
+    pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'a>) -> bool {
+        let mut values = HashSet::new();
+        let mut nodes = self.nodes(facts);
+        let are_distinct = nodes.all(|node| {
+            let value = node.metadata.labels.get(key);
+            values.len() < COUNTED && value.is_some_and(|value| values.insert(value))
         });
-        known && distinct
+        are_distinct && facts.view.knows_nodes()
     }
 
     /// The one node to which the constraints lead by its name, whatever nodes
@@ -260,26 +252,22 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Label pairs that every eligible node has one of, the narrowest known.
-    fn pair(&self) -> Option<Pair<'a>> {
+    fn hint(&self) -> Option<NodeHint<'a>> {
         let template = self.template;
         if let Some(host) = template.node_selector.get(HOSTNAME) {
-            return Some(Pair::One(HOSTNAME, host));
+            return Some(NodeHint::one(HOSTNAME, host));
         }
         if let Some(name) = template.node_name.as_deref() {
-            return Some(Pair::One("metadata.name", name));
+            return Some(NodeHint::one("metadata.name", name));
         }
         let selectors = self.reach.iter().copied().chain(&template.node_affinity);
-        selectors
+        let narrowest = selectors
             .filter_map(only_values)
-            .min_by_key(|(_, values)| values.len())
-            .map(|(key, values)| Pair::Many(key, values))
-            .or_else(|| {
-                template
-                    .node_selector
-                    .iter()
-                    .next()
-                    .map(|(key, value)| Pair::One(key, value))
-            })
+            .min_by_key(|hint| hint.values.len());
+        narrowest.or_else(|| {
+            let (key, value) = template.node_selector.iter().next()?;
+            Some(NodeHint::one(key, value))
+        })
     }
 }
 
@@ -288,66 +276,19 @@ const MADE_ON_DEMAND: &str = "karpenter.sh/nodepool";
 
 /// Whether nodes are made as pods need them, so that the known ones are not all.
 pub(crate) fn is_elastic(facts: Facts<'_>) -> bool {
-    let mut is_elastic = false;
-    facts.view.visit_nodes(None, &mut |node| {
-        is_elastic = node.metadata.labels.get(MADE_ON_DEMAND).is_some();
-        !is_elastic
-    });
-    is_elastic
+    let mut nodes = facts.view.nodes(None);
+    nodes.any(|node| node.metadata.labels.get(MADE_ON_DEMAND).is_some())
 }
 
 /// Whether several nodes are known to have the resources that the pods request.
 fn lists_devices(template: &PodTemplate, facts: Facts<'_>) -> bool {
     let requests = &template.extended_resources;
-    let mut listed = 0;
-    if !requests.is_empty() {
-        facts.view.visit_nodes(None, &mut |node| {
-            listed += usize::from(node.has(requests) == Some(true));
-            facts.view.spend(1) && listed < DECIDING
-        });
-    }
-    listed >= DECIDING
-}
-
-/// Calls `visit` for nodes that have the pair, or one of the pairs. What it does not find
-/// among them is not there.
-fn visit_near(
-    pair: Option<&Pair<'_>>,
-    facts: Facts<'_>,
-    visit: &mut dyn FnMut(&Node) -> bool,
-) -> bool {
-    let mut goes_on = true;
-    let known = near_pair(pair, |hint| {
-        let known = facts.view.visit_nodes(hint, &mut |node| {
-            goes_on = visit(node);
-            goes_on
-        });
-        if goes_on {
-            facts.view.depends_on_nodes(hint);
-        }
-        known
-    });
-    matches!(known, Lookup::Found(()))
-}
-
-fn used(facts: Facts<'_>, node: &Node, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-    facts.view.depends_on_node(node);
-    visit(node)
-}
-
-/// What `visit` makes of the pair as a hint.
-fn near_pair<T>(pair: Option<&Pair<'_>>, visit: impl FnOnce(Option<&NodeHint<'_>>) -> T) -> T {
-    match pair {
-        Some(Pair::One(key, value)) => {
-            let values = [(*value).into()];
-            visit(Some(&NodeHint {
-                key,
-                values: &values,
-            }))
-        }
-        Some(Pair::Many(key, values)) => visit(Some(&NodeHint { key, values })),
-        None => visit(None),
-    }
+    let listed = facts
+        .view
+        .nodes(None)
+        .take_while(|_| facts.view.spend(1))
+        .filter(|node| node.has(requests) == Some(true));
+    !requests.is_empty() && listed.take(DECIDING).count() == DECIDING
 }
 
 /// Whether the node has the labels of all hard spreads.
@@ -365,13 +306,8 @@ fn weight(selector: &NodeSelector) -> usize {
         .sum()
 }
 
-enum Pair<'a> {
-    One(&'a str, &'a str),
-    Many(&'a str, &'a [Text]),
-}
-
 /// The key and values of a selector whose single term demands one of them.
-fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
+fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
     let mut terms = selector.terms_that_match();
     let (Some(term), None) = (terms.next(), terms.next()) else {
         return None;
@@ -381,7 +317,10 @@ fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
         .chain(&term.match_expressions)
         .filter(|requirement| requirement.operator == Operator::In)
         .min_by_key(|requirement| requirement.values.len())
-        .map(|requirement| (requirement.key.as_str(), &*requirement.values))
+        .map(|requirement| NodeHint {
+            key: &requirement.key,
+            values: Cow::Borrowed(&requirement.values),
+        })
 }
 
 /// The host to which every term of the selector leads, those that match nothing aside.

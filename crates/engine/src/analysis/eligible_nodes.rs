@@ -125,19 +125,17 @@ impl<'a> EligibleNodes<'a> {
 /// to are bound to one and the same.
 fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     // The pods of a DaemonSet are bound to their nodes one by one.
-    if workload.kind == WorkloadKind::DaemonSet {
+    if workload.kind == WorkloadKind::DaemonSet || !affinity::is_follower(workload, facts) {
         return None;
     }
-    let mut node = None;
-    affinity::has_only_leaders(workload, facts, &mut |leader| {
+    let node_of = |leader| {
         let volumes = volumes::of(leader, facts);
-        let theirs = EligibleNodes::alone(leader, leader.ready, &volumes, facts)
-            .one_node
-            .filter(|place| matches!(place, OneNode::Named(_)));
-        let agrees = theirs.is_some() && (node.is_none() || node == theirs);
-        node = theirs;
-        agrees
-    })
-    .then_some(node)
-    .flatten()
+        let node = EligibleNodes::alone(leader, leader.ready, &volumes, facts).one_node;
+        node.filter(|node| matches!(node, OneNode::Named(_)))
+    };
+    let mut nodes = affinity::leaders(workload, facts).map(node_of);
+    let first = nodes.next()??;
+    nodes
+        .all(|node| node.as_ref() == Some(&first))
+        .then_some(first)
 }

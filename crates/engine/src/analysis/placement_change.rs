@@ -67,12 +67,9 @@ impl Places {
         match (&range.one_node, range.counted) {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
-            (_, Some(count @ ..=NAMED)) => {
-                let mut names = Vec::with_capacity(count);
-                range.eligibility.visit(facts, &mut |node| {
-                    names.push(node.metadata.name.clone());
-                    true
-                });
+            (_, Some(..=NAMED)) => {
+                let nodes = range.eligibility.nodes(facts);
+                let mut names: Vec<_> = nodes.map(|node| node.metadata.name.clone()).collect();
                 names.sort_unstable();
                 Self::Nodes(names)
             }
@@ -139,12 +136,8 @@ impl PlacementChange {
             (None, Some(_)) => false,
             // Affinity leads the new pods to the old ones, as far as they may go there.
             (_, None) => {
-                let mut within = true;
-                from.eligibility.visit(facts, &mut |node| {
-                    within = to.eligibility.admits(node);
-                    within
-                });
-                within
+                let mut nodes = from.eligibility.nodes(facts);
+                nodes.all(|node| to.eligibility.admits(node))
             }
         };
         (!stay).then(|| Self {

@@ -5,7 +5,6 @@ use crate::model::Text;
 use crate::model::node::{NodeSelector, NodeSelectorTerm};
 use crate::model::selector::{Operator, Requirement};
 use crate::model::volume::{Volume, VolumeSource};
-use crate::snapshot::Lookup;
 
 /// The nodes that can reach the volume, where that is limited: by its node
 /// affinity, and by the zone and region in its labels, which the scheduler compares
@@ -66,18 +65,16 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
 
 /// Whether the selector chooses a node, as far as nodes are known.
 pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
-    let mut found = false;
-    let known = facts.view.visit_nodes(None, &mut |node| {
-        found = reach.matches(node);
-        if found {
+    match facts.view.nodes(None).find(|node| reach.matches(node)) {
+        Some(node) => {
             facts.view.depends_on_node(node);
+            true
         }
-        !found
-    });
-    if !found {
-        facts.view.depends_on_nodes(None);
+        None => {
+            facts.view.depends_on_nodes(None);
+            !facts.view.knows_nodes()
+        }
     }
-    found || !matches!(known, Lookup::Found(()))
 }
 
 /// The labels of zones and regions, and what they were called before Kubernetes 1.17.

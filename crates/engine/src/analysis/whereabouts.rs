@@ -19,13 +19,16 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
     if nodes.is_empty()
         && let Some(name) = unique_name(bound)
     {
-        view.visit_nodes(None, &mut |node| {
-            if node.status.volumes_attached.contains(&name) {
+        for node in view.nodes(None) {
+            let attached = &node.status.volumes_attached;
+            if attached.contains(&name) {
                 view.depends_on_node(node);
                 nodes.push(node.metadata.name.clone());
             }
-            view.spend(1 + node.status.volumes_attached.len() / 16)
-        });
+            if !view.spend(1 + attached.len() / 16) {
+                break;
+            }
+        }
     }
     nodes
 }

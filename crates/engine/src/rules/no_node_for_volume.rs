@@ -59,7 +59,7 @@ use crate::analysis::volumes::claims;
 use crate::analysis::{Analysis, Facts, NodeAssumption, topology};
 use crate::model::Text;
 use crate::model::claim::Claim;
-use crate::model::node::NodeSelector;
+use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::HOSTNAME;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::StorageClass;
@@ -340,16 +340,15 @@ fn places_of<'r>(
     reach: impl Iterator<Item = &'r NodeSelector>,
     facts: Facts<'r>,
 ) -> Vec<Text> {
-    let mut places: Vec<Text> = Vec::new();
-    Eligibility::of(workload, reach, facts).visit(facts, &mut |node| {
-        if let Some(value) = node.metadata.labels.get(key)
-            && !places.iter().any(|it| it == value)
-        {
-            places.push(value.into());
-        }
-        places.len() <= MOST_COMPARED
-    });
-    places
+    let mut seen = HashSet::new();
+    let eligibility = Eligibility::of(workload, reach, facts);
+    eligibility
+        .nodes(facts)
+        .filter_map(|node| node.metadata.labels.get(key))
+        .filter(|place| seen.insert(*place))
+        .take(MOST_COMPARED + 1)
+        .map(Text::from)
+        .collect()
 }
 
 /// A pod: its ordinal, the first of its claims, and the places where it may be.
@@ -413,18 +412,15 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
         })
     };
     let refuses = |it: &&Requirement| {
-        let (mut any, mut accepts) = (false, false);
-        let nodes = Eligibility::of(analysis.workload, None, analysis.facts);
-        nodes.visit(analysis.facts, &mut |node| {
-            let value = match it.key.as_str() {
+        let eligibility = Eligibility::of(analysis.workload, None, analysis.facts);
+        let mut nodes = eligibility.nodes(analysis.facts).peekable();
+        let is_accepted = |node: &Node| {
+            it.accepts(match it.key.as_str() {
                 "metadata.name" => Some(node.metadata.name.as_str()),
                 key => node.metadata.labels.get(key),
-            };
-            any = true;
-            accepts = it.accepts(value);
-            !accepts
-        });
-        any && !accepts
+            })
+        };
+        nodes.peek().is_some() && !nodes.any(is_accepted)
     };
     let refusing = all().take(MOST_COMPARED).find(refuses);
     match refusing.or_else(|| all().next()) {

@@ -135,19 +135,19 @@ impl Snapshot {
     }
 
     /// A superset of the objects with this index key.
-    pub(super) fn with(&self, key: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with(key).iter()
+    pub(super) fn with(&self, key: IndexKey<'_>) -> &[StoredObject] {
+        self.objects.with(key)
     }
 
     /// A superset of the objects with all these index keys; every object if there are no keys.
-    pub(super) fn with_all<'k>(
-        &self,
-        keys: impl Iterator<Item = IndexKey<'k>>,
-    ) -> impl Iterator<Item = &StoredObject> {
+    pub(super) fn with_all<'s>(
+        &'s self,
+        keys: &mut dyn Iterator<Item = IndexKey<'_>>,
+    ) -> impl Iterator<Item = &'s StoredObject> + use<'s> {
         self.objects.with_all(keys)
     }
 
-    /// Whether nodes are known, for [`View::visit_nodes`](super::View::visit_nodes).
+    /// Whether nodes are known.
     pub(super) fn nodes_known(&self) -> Lookup<()> {
         if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
             Lookup::Found(())
@@ -175,6 +175,7 @@ impl Snapshot {
         }
         self.default_class = self
             .with(IndexKey::Kind(ObjectKind::StorageClass))
+            .iter()
             .filter_map(StorageClass::of)
             .filter(|class| class.is_default())
             .map(|class| &class.metadata)

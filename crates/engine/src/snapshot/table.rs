@@ -72,10 +72,10 @@ impl Table {
 
     /// A superset of the objects with all these index keys; every object where there are
     /// no keys.
-    pub(super) fn with_all<'k>(
-        &self,
-        keys: impl Iterator<Item = IndexKey<'k>>,
-    ) -> impl Iterator<Item = &StoredObject> {
+    pub(super) fn with_all<'s>(
+        &'s self,
+        keys: &mut dyn Iterator<Item = IndexKey<'_>>,
+    ) -> impl Iterator<Item = &'s StoredObject> + use<'s> {
         let shortest = keys.map(|key| self.with(key)).min_by_key(|it| it.len());
         let all = shortest.is_none().then(|| self.iter());
         let shortest = shortest.unwrap_or_default().iter();

@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::Text;
 use crate::model::labels::Labels;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
@@ -95,26 +96,17 @@ fn names<'a>(workloads: &[&'a Workload]) -> Vec<&'a str> {
     names
 }
 
-fn nodes(view: View<'_>, hint: Option<&NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
-    let mut names = Vec::new();
-    let known = view.visit_nodes(hint, &mut |node| {
-        names.push(node.metadata.name.to_string());
-        true
-    });
+fn nodes(view: View<'_>, hint: Option<NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
+    let nodes = view.nodes(hint);
+    let mut names: Vec<_> = nodes.map(|node| node.metadata.name.to_string()).collect();
     names.sort_unstable();
-    (known, names)
+    (view.nodes_known(), names)
 }
 
 fn visited(view: View<'_>, namespace: Option<&str>, labels: &[(&str, &str)]) -> Vec<String> {
-    let labels: Labels = labels.iter().copied().collect();
-    let mut names = Vec::new();
-    view.visit_workloads(namespace, &labels, &mut |workload| {
-        names.push(format!(
-            "{}/{}",
-            workload.metadata.namespace, workload.metadata.name
-        ));
-        true
-    });
+    let workloads = view.workloads_with(namespace, labels.iter().copied().collect());
+    let names = workloads.map(|it| format!("{}/{}", it.metadata.namespace, it.metadata.name));
+    let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names
 }
@@ -124,10 +116,7 @@ fn nothing_is_absent_before_its_kind_has_synced() {
     let mut cluster = Snapshot::new();
     assert_eq!(cluster.view().claim("shop", "data"), Lookup::NotSynced);
     assert_eq!(cluster.view().default_storage_class(), Lookup::NotSynced);
-    assert_eq!(
-        cluster.view().visit_nodes(None, &mut |_| true),
-        Lookup::NotSynced
-    );
+    assert_eq!(cluster.view().nodes_known(), Lookup::NotSynced);
     cluster.apply(claim("shop", "data"));
     cluster.apply(class("fast", "", true));
     cluster.apply(node("n1", "a"));
@@ -397,19 +386,19 @@ fn workloads_are_visited_by_their_pods_labels() {
 }
 
 #[test]
-fn a_visit_ends_when_the_callback_says_so() {
+fn a_search_spends_steps_only_for_what_it_looks_at() {
     let cluster = filled(
         (0..300)
             .map(|number| deployment("shop", &format!("w{number}"), &[("app", "w")], &["data"])),
     );
     let app: Labels = [("app", "w")].into_iter().collect();
-    let view = cluster.view();
-    let mut visits = 0;
-    view.visit_workloads(Some("shop"), &app, &mut |_| {
-        visits += 1;
-        visits < 200
-    });
-    assert_eq!(visits, 200);
+    let budget = WorkBudget::new(250);
+    let view = cluster.view().within(&budget);
+    let found = view.workloads_with(Some("shop"), app.clone());
+    assert_eq!(found.take(200).count(), 200);
+    assert!(!budget.is_exhausted());
+    assert!(view.workloads_with(Some("shop"), app).count() < 50);
+    assert!(budget.is_exhausted());
 }
 
 #[test]
@@ -464,12 +453,12 @@ fn a_hint_narrows_the_nodes() {
         ("none", &["x"], &[]),
     ];
     for (key, values, expected) in cases {
-        let values: Vec<_> = values.iter().map(|value| (*value).into()).collect();
+        let values: Vec<Text> = values.iter().map(|value| (*value).into()).collect();
         let hint = NodeHint {
             key,
-            values: &values,
+            values: values.clone().into(),
         };
-        let (known, found) = nodes(cluster.view(), Some(&hint));
+        let (known, found) = nodes(cluster.view(), Some(hint));
         assert_eq!(known, Lookup::Found(()), "{key} {values:?}");
         assert_eq!(found, expected, "{key} {values:?}");
     }

@@ -36,7 +36,17 @@ pub struct NodeHint<'a> {
     /// The label's key.
     pub key: &'a str,
     /// Its possible values.
-    pub values: &'a [Text],
+    pub values: Cow<'a, [Text]>,
+}
+
+impl<'a> NodeHint<'a> {
+    /// The hint of one label pair.
+    pub(crate) fn one(key: &'a str, value: &str) -> Self {
+        Self {
+            key,
+            values: Cow::Owned(vec![value.into()]),
+        }
+    }
 }
 
 /// The facts of one judgement: one version of a snapshot, and an overlay. A look-up takes a few
@@ -229,8 +239,9 @@ impl<'a> View<'a> {
     /// ones are not confirmed.
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
-        let mut classes: Vec<&StorageClass> =
-            self.with_nearer(key, self.cluster.with(key)).collect();
+        let mut classes: Vec<&StorageClass> = self
+            .with_nearer(key, self.cluster.with(key).iter())
+            .collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
     }
@@ -278,40 +289,46 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Calls `visit` for nodes until it returns `false`. `wanted` narrows the nodes to those
-    /// with one of the label pairs. `NotSynced` or `Absent` if no node is known.
+    /// Whether any node is known, and if not, why.
+    pub fn nodes_known(&self) -> Lookup<()> {
+        self.cluster.nodes_known()
+    }
+
+    /// Whether any node is known.
+    pub(crate) fn knows_nodes(&self) -> bool {
+        self.nodes_known().found().is_some()
+    }
+
+    /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
     ///
-    /// Most judgements depend on few of the nodes that they visit, so callers have to record
+    /// Most judgements depend on few of the nodes that they look at, so callers have to record
     /// which: by `depends_on_node` or `depends_on_nodes`.
-    pub fn visit_nodes(
-        &self,
-        wanted: Option<&NodeHint<'_>>,
-        visit: &mut dyn FnMut(&'a Node) -> bool,
-    ) -> Lookup<()> {
-        let known = self.cluster.nodes_known();
-        if !matches!(known, Lookup::Found(())) {
-            return known;
+    pub fn nodes<'h>(&self, wanted: Option<NodeHint<'h>>) -> Box<dyn Iterator<Item = &'a Node> + 'h>
+    where
+        'a: 'h,
+    {
+        let view = *self;
+        let Some(NodeHint { key, values }) = wanted else {
+            return Box::new(view.nodes_with(IndexKey::Kind(ObjectKind::Node)));
+        };
+        let mut seen = HashSet::new();
+        let values = values.into_owned().into_iter();
+        let values = values.filter(move |value| view.knows_nodes() && seen.insert(value.clone()));
+        if key == NODE_NAME {
+            return Box::new(values.filter_map(move |name| view.node(&name).found()));
         }
-        match wanted {
-            None => {
-                self.nodes(IndexKey::Kind(ObjectKind::Node)).all(visit);
-            }
-            Some(hint) if hint.key == NODE_NAME => {
-                distinct(hint.values)
-                    .filter_map(|name| self.find(ObjectKind::Node, "", name).found())
-                    .all(visit);
-            }
-            Some(hint) => {
-                let key = hint.key;
-                distinct(hint.values)
-                    .flat_map(|value| {
-                        self.nodes(IndexKey::NodeLabel { key, value })
-                            .filter(move |node| node.metadata.labels.get(key) == Some(value))
-                    })
-                    .all(visit);
-            }
-        }
-        known
+        Box::new(values.flat_map(move |value| {
+            let nodes = view.nodes_with(IndexKey::NodeLabel { key, value: &value });
+            nodes.filter(move |node| node.metadata.labels.get(key) == Some(&*value))
+        }))
+    }
+
+    /// The nodes with that index key, or another one with the same hash. The overlay has none.
+    fn nodes_with(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a Node> + use<'a> {
+        let is_known = self.knows_nodes();
+        self.further(key)
+            .take_while(move |_| is_known && self.spend(1))
+            .filter_map(Node::of)
     }
 
     /// Records that the judgement depends on a node.
@@ -322,7 +339,7 @@ impl<'a> View<'a> {
     }
 
     /// Records that the judgement depends on the wanted nodes, and on there being no others.
-    pub(crate) fn depends_on_nodes(&self, wanted: Option<&NodeHint<'_>>) {
+    pub(crate) fn depends_on_nodes(&self, wanted: Option<NodeHint<'_>>) {
         if let Some(lookups) = self.live()
             && lookups.confirms_cached()
         {
@@ -332,10 +349,12 @@ impl<'a> View<'a> {
                 budget: None,
                 ..*self
             };
-            view.visit_nodes(wanted, &mut |node| {
+            for node in view.nodes(wanted) {
                 self.depends_on_node(node);
-                !lookups.has_enough_nodes(ObjectKind::Node)
-            });
+                if lookups.has_enough_nodes(ObjectKind::Node) {
+                    break;
+                }
+            }
         }
     }
 
@@ -467,44 +486,41 @@ impl<'a> View<'a> {
         workload.replicas <= owner.replicas.max(1) && volumes.all(|it| has(&it.source))
     }
 
-    /// Calls `visit` for the workloads whose pods have all the `labels`, in `namespace` or, if
-    /// that is `None`, in all namespaces, until it returns `false`. Excludes workloads whose
-    /// owner is judged.
-    pub fn visit_workloads(
+    /// The workloads whose pods have all the `labels`, in `namespace` or, if that is `None`, in
+    /// all namespaces. Excludes workloads whose owner is judged.
+    pub fn workloads_with<'n>(
         &self,
-        namespace: Option<&str>,
-        labels: &Labels,
-        visit: &mut dyn FnMut(&'a Workload) -> bool,
-    ) {
+        namespace: Option<&'n str>,
+        labels: Labels,
+    ) -> impl Iterator<Item = &'a Workload> + use<'a, 'n> {
+        let view = *self;
         for kind in WorkloadKind::ALL {
             self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
-        let keys = || {
-            labels
-                .iter()
-                .map(|(key, value)| IndexKey::PodLabel { key, value })
-                .chain(namespace.map(IndexKey::Namespace))
+        let matching = |cluster: &'a Snapshot| {
+            let labels = labels.iter();
+            let keys = labels.map(|(key, value)| IndexKey::PodLabel { key, value });
+            cluster.with_all(&mut keys.chain(namespace.map(IndexKey::Namespace)))
         };
-        let lookups = self.live();
-        let received = lookups
+        let lookups = view.live();
+        let received = lookups.map(|lookups| matching(lookups.received()));
+        let is_current =
+            move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
+        let further = received
             .into_iter()
-            .flat_map(|lookups| lookups.received().with_all(keys()));
-        let cached = self
-            .cluster
-            .with_all(keys())
-            .filter(|object| lookups.is_none_or(|it| !it.supersedes(object.key())));
-        let nearer = self.nearer(|cluster| cluster.with_all(keys()));
-        let further = received.chain(cached);
-        nearer
-            .chain(further.filter(|object| !self.is_nearer(object)))
-            .take_while(|_| self.spend(1))
+            .flatten()
+            .chain(matching(view.cluster).filter(is_current))
+            .filter(move |object| !view.is_nearer(object));
+        let nearer: Vec<_> = view.overlay.nearer.iter().map(|it| matching(it)).collect();
+        view.first_of(nearer.into_iter())
+            .chain(further)
+            .take_while(move |_| view.spend(1))
             .filter_map(Workload::of)
-            .filter(|workload| {
+            .filter(move |workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
                     && labels.is_subset(&workload.template.labels)
-                    && !self.owner_is_judged(workload)
+                    && !view.owner_is_judged(workload)
             })
-            .all(visit);
     }
 
     /// The autoscalers that scale the workload.
@@ -599,19 +615,14 @@ impl<'a> View<'a> {
         self.with_nearer(key, used)
     }
 
-    fn nodes(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a Node> {
-        self.with_nearer(key, self.further(key))
-    }
-
     /// A superset of the cluster's own objects with that index key.
-    fn further(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> {
+    fn further(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
         let lookups = self.live();
-        let received = lookups
-            .into_iter()
-            .flat_map(move |lookups| lookups.received().with(key));
+        let received = lookups.map(|lookups| lookups.received().with(key));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
-        received.chain(self.cluster.with(key).filter(is_current))
+        let cached = self.cluster.with(key).iter().filter(is_current);
+        received.unwrap_or_default().iter().chain(cached)
     }
 
     /// A superset of the objects with that index key in the overlay, and the `further` ones
@@ -621,20 +632,21 @@ impl<'a> View<'a> {
         key: IndexKey<'_>,
         further: impl Iterator<Item = &'a StoredObject>,
     ) -> impl Iterator<Item = &'a T> {
-        self.nearer(move |cluster| cluster.with(key))
+        let nearer = self.overlay.nearer.iter();
+        self.first_of(nearer.map(move |cluster| cluster.with(key).iter()))
             .chain(further.filter(|object| !self.is_nearer(object)))
             .take_while(|_| self.spend(1))
             .filter_map(T::of)
     }
 
-    /// The objects that `find` finds in the overlay, each once.
-    fn nearer<I: Iterator<Item = &'a StoredObject>>(
-        &self,
-        find: impl Fn(&'a Snapshot) -> I,
+    /// The objects that were found in each snapshot of the overlay, each once.
+    fn first_of<I: Iterator<Item = &'a StoredObject>>(
+        self,
+        found: impl Iterator<Item = I>,
     ) -> impl Iterator<Item = &'a StoredObject> {
         let nearer = self.overlay.nearer;
-        nearer.iter().enumerate().flat_map(move |(level, cluster)| {
-            find(cluster).filter(move |object| first_with(&nearer[..level], object).is_none())
+        found.enumerate().flat_map(move |(level, objects)| {
+            objects.filter(move |object| first_with(&nearer[..level], object).is_none())
         })
     }
 
@@ -665,10 +677,4 @@ fn first_with<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'
 
 fn first_with_key<'c>(clusters: &[&'c Snapshot], key: ObjectKey<'_>) -> Option<&'c Snapshot> {
     clusters.iter().copied().find(|it| it.has(key))
-}
-
-/// Each value once, so that no node is visited twice.
-fn distinct(values: &[Text]) -> impl Iterator<Item = &Text> {
-    let mut seen = HashSet::new();
-    values.iter().filter(move |value| seen.insert(*value))
 }

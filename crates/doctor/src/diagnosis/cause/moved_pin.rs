@@ -7,8 +7,6 @@ use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, Steps, limit, named, sentence};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
-use engine::model::Text;
-use engine::snapshot::NodeHint;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "moved-pin",
@@ -23,9 +21,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let node = old.node.as_ref()?;
     let new = waiting.pod.node.as_ref()?;
     let workload = waiting.workload()?;
-    if new == node
-        || admits(waiting, &Eligibility::new(&workload.template, []), node) != Some(false)
-    {
+    let left = waiting.index.facts.objects.view.node(node).found()?;
+    if new == node || Eligibility::new(&workload.template, []).admits(left) {
         return None;
     }
     Some(format!(
@@ -35,19 +32,4 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         waiting.pod.meta.name,
         sentence(&limit(waiting)),
     ))
-}
-
-/// Whether pods may be on that node; `None` where it is not known.
-fn admits(waiting: &WaitingPod<'_>, eligibility: &Eligibility<'_>, name: &Text) -> Option<bool> {
-    let hint = NodeHint {
-        key: "metadata.name",
-        values: std::slice::from_ref(name),
-    };
-    let mut admitted = None;
-    let view = waiting.index.facts.objects.view;
-    view.visit_nodes(Some(&hint), &mut |node| {
-        admitted = Some(eligibility.admits(node));
-        false
-    });
-    admitted
 }

@@ -102,21 +102,16 @@ fn place(reach: &NodeSelector) -> String {
 
 /// The nodes from which the volume can be reached, by name; all where that is not limited.
 pub(super) fn nodes_of(waiting: &WaitingPod<'_>) -> Vec<String> {
-    let mut nodes = Vec::new();
-    visit(waiting, |node| nodes.push(node.metadata.name.to_string()));
+    let nodes = within_reach(waiting).map(|node| node.metadata.name.to_string());
+    let mut nodes: Vec<_> = nodes.collect();
     nodes.sort_unstable();
     nodes
 }
 
-fn visit(waiting: &WaitingPod<'_>, mut each: impl FnMut(&Node)) {
-    let view = waiting.index.facts.objects.view;
-    view.visit_nodes(None, &mut |node| {
-        let reach = waiting.used.reach.as_ref();
-        if reach.is_none_or(|reach| reach.matches(node)) {
-            each(node);
-        }
-        true
-    });
+fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
+    let nodes = waiting.index.facts.objects.view.nodes(None);
+    let reach = waiting.used.reach.as_ref();
+    nodes.filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
 /// Whether the template of the pod's workload admits none of the nodes where the volume is.
@@ -125,13 +120,8 @@ fn shut_out(waiting: &WaitingPod<'_>) -> bool {
         return false;
     };
     let eligibility = Eligibility::new(&workload.template, []);
-    let mut admitted = false;
-    let mut any = false;
-    visit(waiting, |node| {
-        any = true;
-        admitted |= eligibility.admits(node);
-    });
-    any && !admitted
+    let mut nodes = within_reach(waiting).peekable();
+    nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
 }
 
 fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
