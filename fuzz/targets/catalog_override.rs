@@ -20,13 +20,14 @@ pub fn run(bytes: &[u8]) {
         }
     };
     let embedded = Catalog::embedded().expect("the catalog can be read");
-    let catalog = match embedded.with_overrides(overrides.clone()) {
-        Ok(catalog) => catalog,
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            return;
-        }
-    };
+    let mut names = std::collections::HashSet::new();
+    if overrides
+        .iter()
+        .any(|it| it.check().is_err() || !names.insert(&it.name))
+    {
+        return;
+    }
+    let catalog = embedded.with_overrides(overrides.clone());
     // Broader patterns are overruled by what is more precise, so only names are looked up.
     for stated in overrides.iter().filter(|stated| !stated.name.contains('*')) {
         let entry = catalog.get(&stated.name).expect("who was stated is known");

@@ -165,7 +165,7 @@ impl Tree {
             for (object, document) in objects.iter_mut().zip(&documents) {
                 let Some(document) = document else { continue };
                 *object = Some(kind.deserialize(document).ok()?);
-                let metadata = object.as_mut().and_then(Object::metadata_mut);
+                let metadata = object.as_mut().map(Object::metadata_mut);
                 let Some(metadata) = metadata else { continue };
                 if !namespace.is_empty() {
                     metadata.namespace = namespace.clone();
@@ -175,7 +175,7 @@ impl Tree {
                 }
             }
         }
-        let metadata = objects.iter().flatten().next().and_then(Object::metadata);
+        let metadata = objects.iter().flatten().next().map(Object::metadata);
         let shown = metadata.map(Metadata::shown_name).unwrap_or_default();
         Some(Self {
             uid,

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 static POLICY: LazyLock<EffectivePolicy> = LazyLock::new(|| {
     let catalog = Catalog::embedded().expect("the catalog can be read");
-    EffectivePolicy::new(Policy::default(), catalog).expect("the policy fits the catalog")
+    EffectivePolicy::new(Policy::default(), catalog)
 });
 
 /// Patches that fit any Deployment, so that edits are tried where nothing is at fault.

@@ -32,7 +32,7 @@ static POLICIES: LazyLock<[EffectivePolicy; 2]> = LazyLock::new(|| {
     let catalog = Catalog::embedded().expect("the catalog can be read");
     ["", REPAIRING].map(|text| {
         let policy = Policy::parse(text, "policy.yaml").expect("the policy can be read");
-        EffectivePolicy::new(policy, catalog).expect("the policy fits the catalog")
+        EffectivePolicy::new(policy, catalog)
     })
 });
 

@@ -16,9 +16,8 @@ use serde_json::Value;
 use crate::configuration::{Configuration, Volume, Workload};
 use crate::manifests::{self, NAMESPACE, Style};
 
-static SETTINGS: LazyLock<EffectivePolicy> = LazyLock::new(|| {
-    EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap()
-});
+static SETTINGS: LazyLock<EffectivePolicy> =
+    LazyLock::new(|| EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()));
 
 /// Judges configurations one after another and keeps the clusters it has met.
 #[derive(Default)]
@@ -56,7 +55,7 @@ impl WorkloadDocument {
     }
 
     fn name(&self) -> &Text {
-        &self.facts.metadata().unwrap().name
+        &self.facts.metadata().name
     }
 }
 
@@ -149,7 +148,7 @@ fn verdict(
     cluster: &Snapshot,
     mode: Mode,
 ) -> Verdict {
-    let metadata = document.facts.metadata().unwrap();
+    let metadata = document.facts.metadata();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),
         kind: document.kind.name().into(),

@@ -133,8 +133,7 @@ impl Document for Judged<'_> {
 
 fn said(judged: &[Judged<'_>], cluster: &Snapshot) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
-    let effective =
-        EffectivePolicy::new(Policy::default(), catalog).map_err(|it| it.to_string())?;
+    let effective = EffectivePolicy::new(Policy::default(), catalog);
     let mut findings = Vec::new();
     for judged in judged {
         let object = read(judged.kind, judged.document)?;

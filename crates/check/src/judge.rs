@@ -188,12 +188,10 @@ fn unused_suppressions(
 ) -> Vec<String> {
     // What has no pods yet may need it as soon as it has, and another overlay may now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    match known.object.metadata() {
-        Some(metadata) if !asleep && !is_unrendered && !parsed.is_shared(known) => {
-            unused_suppressions::on_object(&metadata.annotations, findings)
-        }
-        _ => Vec::new(),
+    if asleep || is_unrendered || parsed.is_shared(known) {
+        return Vec::new();
     }
+    unused_suppressions::on_object(&known.object.metadata().annotations, findings)
 }
 
 /// Says in the finding, and in notices, what it rests on that is ambiguous or assumed.
@@ -205,8 +203,7 @@ fn qualify(
     document: &FileDocument<'_>,
 ) -> Vec<(String, Spot)> {
     let known = &parsed.objects[number];
-    let metadata = known.object.metadata();
-    let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+    let namespace = &known.object.metadata().namespace;
     let mut ambiguous = context.ambiguous_of(number);
     if finding.rule == codes::UNRESOLVED_CLAIM
         && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))

@@ -37,7 +37,7 @@
 //! #       containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]
 //! #       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 //! # ".to_owned();
-//! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?)?;
+//! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?);
 //! let text = Text::read_from(Source::at_hand("web.yaml", manifest));
 //! let reading = Reading::of(vec![text], None, &NoFiles, || {});
 //! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);

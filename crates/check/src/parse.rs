@@ -93,9 +93,7 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
 fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
     bind(&mut known.object, facts);
     // The API server takes it off what it creates, so it excuses nothing.
-    if let Some(metadata) = known.object.metadata_mut() {
-        metadata.deleted = None;
-    }
+    known.object.metadata_mut().deleted = None;
 }
 
 impl Parsed {

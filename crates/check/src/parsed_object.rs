@@ -30,11 +30,9 @@ impl ParsedObject {
 
     /// Its namespace, where it has to be in one and names none.
     pub(super) fn unnamed_namespace(&mut self) -> Option<&mut Text> {
-        if matches!(self.object, Object::Namespace(_)) {
-            return None;
-        }
-        let namespace = &mut self.object.metadata_mut()?.namespace;
-        namespace.is_empty().then_some(namespace)
+        let is_namespaced = self.object.kind().is_namespaced();
+        let namespace = &mut self.object.metadata_mut().namespace;
+        (is_namespaced && namespace.is_empty()).then_some(namespace)
     }
 
     /// Puts it into the namespace where it names none, and says so.

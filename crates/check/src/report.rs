@@ -101,8 +101,7 @@ pub(super) fn place(
                     excerpts::of(parsed, claims, known, &located, &text, &file.lines);
             }
             if format == Format::Html {
-                let metadata = known.object.metadata();
-                let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+                let namespace = &known.object.metadata().namespace;
                 let view = group.context.cluster.view();
                 located.users = report::users(view, namespace, &located.finding.volumes);
             }

@@ -58,7 +58,7 @@
 //!         mode: Mode::Judge,
 //!     },
 //!     cluster.view(),
-//!     &EffectivePolicy::new(Policy::default(), Catalog::embedded()?)?,
+//!     &EffectivePolicy::new(Policy::default(), Catalog::embedded()?),
 //! );
 //! for finding in &verdict.findings {
 //!     println!("{}: {}", finding.rule, finding.message);

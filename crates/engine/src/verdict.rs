@@ -40,7 +40,7 @@ use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
 use crate::rules::{Hazard, Outcome};
 use crate::snapshot::{View, WorkBudget};
-use crate::storage::{Catalog, OverrideError};
+use crate::storage::Catalog;
 
 /// Ignored annotations are reported one by one up to this number.
 const MOST_NOTICES: usize = 8;
@@ -185,12 +185,9 @@ pub struct EffectivePolicy {
 
 impl EffectivePolicy {
     /// Adds the policy's own provisioners to the catalog.
-    ///
-    /// # Errors
-    /// When the policy's provisioners contradict themselves.
-    pub fn new(policy: Policy, catalog: &Catalog) -> Result<Self, OverrideError> {
-        let catalog = catalog.with_overrides(policy.provisioners().to_vec())?;
-        Ok(Self { policy, catalog })
+    pub fn new(policy: Policy, catalog: &Catalog) -> Self {
+        let catalog = catalog.with_overrides(policy.provisioners().to_vec());
+        Self { policy, catalog }
     }
 
     /// The policy.
@@ -217,11 +214,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         policy: &effective.policy,
         facts,
     };
-    if review
-        .object
-        .metadata()
-        .is_some_and(Metadata::is_being_deleted)
-    {
+    if review.object.metadata().is_being_deleted() {
         return Verdict::default();
     }
     if review.document.is_cut() {

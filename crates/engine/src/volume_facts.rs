@@ -203,7 +203,7 @@ mod tests {
 
     fn facts(nodes: usize, policy: &str) -> VolumeFacts {
         let policy = Policy::parse(policy, "policy.yaml").unwrap();
-        let effective = EffectivePolicy::new(policy, Catalog::embedded().unwrap()).unwrap();
+        let effective = EffectivePolicy::new(policy, Catalog::embedded().unwrap());
         let cluster = cluster(nodes);
         let members = Members::of(cluster.view());
         VolumeFacts::of("shop", &members["shop"], cluster.view(), &effective)

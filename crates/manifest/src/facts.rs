@@ -99,10 +99,7 @@ fn nameless(sources: &[Source], item: &Item) -> ReadError {
 }
 
 fn place_in_default_namespace(object: &mut Object) {
-    if !matches!(object, Object::Namespace(_))
-        && let Some(metadata) = object.metadata_mut()
-        && metadata.namespace.is_empty()
-    {
-        metadata.namespace = DEFAULT_NAMESPACE.into();
+    if object.kind().is_namespaced() && object.metadata().namespace.is_empty() {
+        object.metadata_mut().namespace = DEFAULT_NAMESPACE.into();
     }
 }

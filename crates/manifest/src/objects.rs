@@ -17,7 +17,6 @@ use super::tree::Tree;
 use super::versions::{Gone, kind_of};
 use super::visit::Manifest;
 use engine::model::Text;
-use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 
 /// Placeholders that one object may hold where a number or a list should be.
@@ -189,31 +188,21 @@ fn is_placeholder(tree: &Tree<'_>, at: usize) -> bool {
 
 fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
     let metadata = object.metadata();
-    let (tree, id) = (manifest.tree, manifest.id);
-    let written = || {
-        let metadata = tree.at(id, &["metadata"])?;
-        tree.string(metadata, "name").map(Text::from)
-    };
+    let namespace = Some(metadata.namespace.clone());
     ObjectRef {
         api_version: manifest.api_version.into(),
         kind: manifest.kind.into(),
-        namespace: metadata
-            .map(|metadata| metadata.namespace.clone())
-            .filter(|namespace| !namespace.is_empty()),
-        name: metadata.map_or_else(|| written().unwrap_or_default(), Metadata::shown_name),
+        namespace: namespace.filter(|it| !it.is_empty() && object.kind().is_namespaced()),
+        name: metadata.shown_name(),
     }
 }
 
+/// Whether others cannot refer to the object. Objects of a namespace may have a prefix in place of
+/// a name.
 fn is_nameless(object: &Object) -> bool {
-    match object {
-        Object::Volume(volume) => volume.metadata.name.is_empty(),
-        Object::StorageClass(class) => class.metadata.name.is_empty(),
-        Object::CsiDriver(driver) => driver.metadata.name.is_empty(),
-        Object::Node(node) => node.metadata.name.is_empty(),
-        _ => object
-            .metadata()
-            .is_none_or(|metadata| metadata.shown_name().is_empty()),
-    }
+    let metadata = object.metadata();
+    metadata.name.is_empty()
+        && (metadata.generate_name.is_empty() || !object.kind().is_namespaced())
 }
 
 fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {

@@ -208,7 +208,7 @@ impl Checked {
     pub fn of(text: &str, facts: &str, now: f64) -> Result<Self, String> {
         static POLICY: LazyLock<Result<EffectivePolicy, String>> = LazyLock::new(|| {
             let catalog = Catalog::embedded().map_err(ToString::to_string)?;
-            EffectivePolicy::new(Policy::default(), catalog).map_err(|error| error.to_string())
+            Ok(EffectivePolicy::new(Policy::default(), catalog))
         });
         let effective = POLICY.as_ref().map_err(Clone::clone)?;
         let mut cluster = Snapshot::complete();

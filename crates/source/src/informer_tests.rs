@@ -402,7 +402,7 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
     use engine::verdict::{EffectivePolicy, Mode, Review, evaluate};
     use serde::de::DeserializeSeed;
 
-    let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
+    let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap());
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
     let object = kind.deserialize(deployment.clone()).unwrap();
     let reference = engine::model::object::ObjectRef {

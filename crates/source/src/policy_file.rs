@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use engine::policy::{Policy, PolicyError};
-use engine::storage::{Catalog, CatalogError, OverrideError};
+use engine::storage::{Catalog, CatalogError};
 use engine::verdict::EffectivePolicy;
 use files::{FilePoller, ReadError};
 
@@ -27,14 +27,6 @@ pub enum PolicyFileError {
     /// The file is not a good policy; the error has its name and the place.
     #[error(transparent)]
     Invalid(#[from] PolicyError),
-    /// The policy's provisioners do not fit into the catalog.
-    #[error("{}: {source}", path.display())]
-    Provisioners {
-        /// The file.
-        path: PathBuf,
-        /// What does not fit.
-        source: OverrideError,
-    },
     /// The catalog inside the program is damaged.
     #[error(
         "The storage catalog inside this program cannot be read: {0}. This is a bug; please report it."
@@ -52,7 +44,7 @@ pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileErr
         Some(path) => PolicyFile::open(path.to_owned()).map(|(_, effective)| effective),
         None => {
             let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-            with_catalog(Policy::default(), catalog, Path::new("the built-in policy"))
+            Ok(EffectivePolicy::new(Policy::default(), catalog))
         }
     }
 }
@@ -69,8 +61,8 @@ const WARN_ONLY: &str =
 /// The catalog inside the program is damaged.
 pub fn warn_only() -> Result<EffectivePolicy, PolicyFileError> {
     let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-    let path = Path::new("the policy that only warns");
-    with_catalog(parse(path, WARN_ONLY.as_bytes())?, catalog, path)
+    let policy = Policy::parse(WARN_ONLY, "the policy that only warns")?;
+    Ok(EffectivePolicy::new(policy, catalog))
 }
 
 /// The file named with `--config`.
@@ -109,8 +101,7 @@ impl PolicyFile {
                 Err(error.into()),
             ),
         };
-        let effective =
-            read.and_then(|content| with_catalog(parse(&path, &content)?, catalog, &path));
+        let effective = read.and_then(|content| parse(&path, &content, catalog));
         let file = Self {
             path,
             catalog,
@@ -150,7 +141,7 @@ impl PolicyFile {
         changed: Result<[Vec<u8>; 1], ReadError>,
     ) -> Result<EffectivePolicy, PolicyFileError> {
         let [content] = changed?;
-        with_catalog(parse(&self.path, &content)?, self.catalog, &self.path)
+        parse(&self.path, &content, self.catalog)
     }
 }
 
@@ -160,19 +151,13 @@ impl From<ReadError> for PolicyFileError {
     }
 }
 
-fn with_catalog(
-    policy: Policy,
-    catalog: &Catalog,
+fn parse(
     path: &Path,
+    content: &[u8],
+    catalog: &Catalog,
 ) -> Result<EffectivePolicy, PolicyFileError> {
-    EffectivePolicy::new(policy, catalog).map_err(|source| PolicyFileError::Provisioners {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn parse(path: &Path, content: &[u8]) -> Result<Policy, PolicyFileError> {
-    Ok(Policy::parse_bytes(content, &path.display().to_string())?)
+    let policy = Policy::parse_bytes(content, &path.display().to_string())?;
+    Ok(EffectivePolicy::new(policy, catalog))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //!     "uid": "u1", "operation": "CREATE", "namespace": "shop", "name": "web",
 //!     "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
 //!     "object": {"spec": {"replicas": 2}}}}"#;
-//! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?)?;
+//! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?);
 //! let cluster = Snapshot::complete();
 //!
 //! let received = Received::read(body, Timestamp::now())?;

@@ -121,7 +121,7 @@ impl Member {
             StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
             _ => return None,
         };
-        let metadata = object.metadata()?;
+        let metadata = object.metadata();
         let kind = stored.kind();
         let reference = kind.reference(&metadata.namespace, &metadata.name);
         let is_at_zero = match &mut object {

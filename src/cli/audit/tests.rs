@@ -45,7 +45,7 @@ fn deployment(namespace: &str, name: &str, strategy: &str) -> Value {
 const NOW: &str = "2026-11-25T12:00:00Z";
 
 fn report(objects: &[Value], namespace: Option<&str>) -> Report {
-    let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
+    let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap());
     let cluster = cluster(objects);
     let audited = Audited::new(&cluster, NOW.parse().unwrap(), |reference| {
         namespace.is_none() || reference.namespace.as_deref() == namespace

@@ -209,11 +209,10 @@ impl<'p> Walk<'_, 'p> {
             }
             _ => {}
         }
-        if let Some(metadata) = scopes.object(number).metadata() {
-            let namespace = global(ObjectKind::Namespace, &metadata.namespace);
-            if let Some(namespace) = scopes.one(self.from, &namespace) {
-                self.take(namespace, Depth::Fact);
-            }
+        let metadata = scopes.object(number).metadata();
+        let namespace = global(ObjectKind::Namespace, &metadata.namespace);
+        if let Some(namespace) = scopes.one(self.from, &namespace) {
+            self.take(namespace, Depth::Fact);
         }
     }
 

@@ -22,6 +22,7 @@ use super::eligibility::Eligibility;
 use super::{Facts, NodeAssumption};
 use crate::model::Text;
 use crate::model::labels::Labels;
+use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
@@ -31,9 +32,6 @@ pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
 /// The label that holds the ordinal of a StatefulSet's pod.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-
-/// The label that the API server gives every namespace: its name.
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// What a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

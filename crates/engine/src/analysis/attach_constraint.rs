@@ -6,9 +6,10 @@ use crate::model::access_mode::AccessModes;
 use crate::snapshot::Absence;
 
 /// What keeps a volume on one node or in one pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttachConstraint {
     /// Any number of nodes may use it, or nothing checks that.
+    #[default]
     Free,
     /// It attaches to one node at a time: the attach-detach controller refuses a second.
     Exclusive {

@@ -14,21 +14,9 @@ use crate::snapshot::{Lookup, View};
 /// `Unknown` when it has seen no renewal for 40 or 50 s (`--node-monitor-grace-period`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    ready: Ready,
+    /// The condition `Ready` of the Node; `None` where it is `Unknown`.
+    ready: Lookup<Option<bool>>,
     lease: LeaseAge,
-}
-
-/// The condition `Ready` of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ready {
-    True,
-    False,
-    /// Nothing has been heard of the node for a while.
-    Unknown,
-    /// There is no such Node object.
-    NoNode,
-    /// The Node object could not be read.
-    NotRead,
 }
 
 /// A node's Lease, seen by our clock.
@@ -67,13 +55,7 @@ impl Heartbeat {
     /// of the Lease.
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
-            ready: match ready {
-                Lookup::Found(Some(true)) => Ready::True,
-                Lookup::Found(Some(false)) => Ready::False,
-                Lookup::Found(None) => Ready::Unknown,
-                Lookup::Absent => Ready::NoNode,
-                Lookup::NotSynced => Ready::NotRead,
-            },
+            ready,
             lease: match lease {
                 Lookup::Found(lease) => LeaseAge::of(lease, now),
                 Lookup::Absent => LeaseAge::None,
@@ -86,8 +68,10 @@ impl Heartbeat {
     /// it is silent.
     pub const fn life(&self) -> Life {
         match (self.ready, self.lease) {
-            (Ready::True, _) | (_, LeaseAge::Renewed { holds: true, .. }) => Life::Alive,
-            (Ready::NotRead, _) | (_, LeaseAge::NotRead | LeaseAge::Ahead(_)) => Life::Unknown,
+            (Lookup::Found(Some(true)), _) | (_, LeaseAge::Renewed { holds: true, .. }) => {
+                Life::Alive
+            }
+            (Lookup::NotSynced, _) | (_, LeaseAge::NotRead | LeaseAge::Ahead(_)) => Life::Unknown,
             _ => Life::Silent,
         }
     }
@@ -125,11 +109,11 @@ impl fmt::Display for Heartbeat {
             LeaseAge::NotRead => f.write_str("its Lease could not be read")?,
         }
         f.write_str(match self.ready {
-            Ready::True => " and its Ready condition is True",
-            Ready::False => " and its Ready condition is False",
-            Ready::Unknown => " and its Ready condition is Unknown",
-            Ready::NoNode => " and there is no Node object",
-            Ready::NotRead => " and its Ready condition could not be read",
+            Lookup::Found(Some(true)) => " and its Ready condition is True",
+            Lookup::Found(Some(false)) => " and its Ready condition is False",
+            Lookup::Found(None) => " and its Ready condition is Unknown",
+            Lookup::Absent => " and there is no Node object",
+            Lookup::NotSynced => " and its Ready condition could not be read",
         })
     }
 }

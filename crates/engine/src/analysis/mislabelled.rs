@@ -67,6 +67,6 @@ fn support(
     let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
     let annotations = class.map(|it| &it.metadata.annotations);
     let stated = ClassModes::from_annotations(|key| annotations?.get(key)).unwrap_or_default();
-    let capability = facts.catalog.capability(driver, parameters, mode, None);
+    let capability = facts.catalog.capability(driver, parameters, mode);
     capability.with_stated(stated).judge(modes)
 }

@@ -80,7 +80,7 @@ impl<'a> Analysis<'a> {
         let placement = if volumes.iter().any(UsedVolume::may_hold_a_node) {
             Placement::of(workload, previous, &volumes, facts)
         } else {
-            Placement::irrelevant()
+            Placement::default()
         };
         Self {
             workload,
@@ -92,18 +92,14 @@ impl<'a> Analysis<'a> {
 
     /// The volumes that attach to one node at a time.
     pub(crate) fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
-        self.volumes
-            .iter()
-            .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }))
+        self.volumes.iter().filter(|volume| volume.is_exclusive())
     }
 
     /// The volumes that make pods share a node, or forbid it: exclusive ones, those that keep
     /// their pods on one node, and disks that the scheduler allows one pod per node.
     pub(crate) fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes.iter().filter(|volume| {
-            matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
-                || volume.one_pod_a_node
-                || volume.keeps_its_node()
+            volume.is_exclusive() || volume.one_pod_a_node || volume.keeps_its_node()
         })
     }
 

@@ -11,7 +11,9 @@ use super::{Facts, NodeAssumption};
 use crate::model::workload::Workload;
 
 /// How far apart a workload's pods can be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// The default is that of a workload for which it does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placement {
     /// Why all pods, whatever happens, are on one node; `None` if they need not be.
     pub one_node: Option<OneNode>,
@@ -29,11 +31,12 @@ pub(crate) struct Placement {
 }
 
 /// How many nodes the pods can go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Eligible {
     /// That many; `COUNTED` stands for that many or more.
     Nodes(usize),
     /// Not known: many are assumed.
+    #[default]
     ManyAssumed,
 }
 
@@ -52,17 +55,6 @@ impl fmt::Display for Eligible {
 }
 
 impl Placement {
-    /// The placement of a workload for which it does not matter.
-    pub(crate) fn irrelevant() -> Self {
-        Self {
-            one_node: None,
-            affinity: Together::default(),
-            eligible: Eligible::ManyAssumed,
-            moved: None,
-            kept_off: false,
-        }
-    }
-
     /// Where the pods of `workload` can be, given its volumes.
     pub(crate) fn of(
         workload: &Workload,

@@ -1,6 +1,6 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use std::cell::OnceCell;
+use std::cell::LazyCell;
 
 use super::affinity::{
     POD_NAME, follows_pod, in_one_place, is_follower, same, sole_leaders, strays, wait_alike,
@@ -174,26 +174,42 @@ pub(crate) fn apart_of<'a>(
     others.retain(|other| !is_on_the_node(situation, other));
     let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
     others.retain(|_| kept.next() != Some(true));
-    let own = situation.workload;
-    let ours = OnceCell::new();
-    let leaders = || {
-        ours.get_or_init(|| sole_leaders(own, situation.facts))
-            .as_slice()
-    };
-    let of_claim = OnceCell::new();
-    let users = || {
-        let find = || volume.claim.as_deref().map(|it| all_others(situation, it));
-        of_claim
-            .get_or_init(|| find().unwrap_or_default())
-            .as_slice()
-    };
-    let of_maker = OnceCell::new();
-    let makers = || {
-        let is_maker = |set: &&Workload| follows_maker(own, set, volume, situation.facts);
-        let find = || users().iter().copied().filter(is_maker).collect::<Vec<_>>();
-        of_maker.get_or_init(find).as_slice()
-    };
-    others.retain(|other| !one_follows(situation, other, volume, &leaders, &users, &makers));
+    let (own, facts) = (situation.workload, situation.facts);
+    let follows_pod_of =
+        |follower: &Workload, set: &Workload| follows_maker(follower, set, volume, facts);
+    let leaders = LazyCell::new(|| sole_leaders(own, facts));
+    let users = LazyCell::new(|| match &volume.claim {
+        Some(claim) => all_others(situation, claim),
+        None => Vec::new(),
+    });
+    // Those of the users whose pod for the claim the workload follows.
+    let makers = LazyCell::new(|| -> Vec<&Workload> {
+        let users = users.iter().copied();
+        users.filter(|set| follows_pod_of(own, set)).collect()
+    });
+    others.retain(|other| {
+        // One of the two runs to an end, and does so where the other one is: with the pod that
+        // has the volume, or with all pods, which are in one place.
+        let own_follows = own.ends()
+            && (follows_pod_of(own, other)
+                || follows(situation, own, other)
+                || are_led(situation, &leaders, other)
+                || is_placed(other) && leads_a_user(situation, &leaders, &users));
+        let other_follows = || {
+            other.ends()
+                && (follows_pod_of(other, own)
+                    || is_beside(situation, other, own)
+                    || is_placed(own)
+                        && leads_a_user(situation, &sole_leaders(other, facts), &users))
+        };
+        let both_follow = || {
+            own.ends()
+                && other.ends()
+                && (wait_alike(own, other, facts)
+                    || makers.iter().any(|set| follows_pod_of(other, set)))
+        };
+        !(own_follows || other_follows() || both_follow())
+    });
     others
 }
 
@@ -210,34 +226,6 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
         // Two volumes that stay where they are may be on two nodes.
         (ours, theirs) => theirs.as_ref() == Some(ours),
     }
-}
-
-/// Whether one of the two runs to an end, and does so where the other one is: with
-/// the pod that has the volume, or with all pods, which are in one place.
-/// `leaders` are the sole leaders of the workload itself, `users` the others that use the claim,
-/// and `makers` those of them whose pod for the claim it follows; each is looked up once.
-fn one_follows<'l>(
-    situation: &Analysis<'_>,
-    other: &Workload,
-    volume: &UsedVolume,
-    leaders: &dyn Fn() -> &'l [&'l Workload],
-    users: &dyn Fn() -> &'l [&'l Workload],
-    makers: &dyn Fn() -> &'l [&'l Workload],
-) -> bool {
-    let (own, facts) = (situation.workload, situation.facts);
-    let have_one_maker = || {
-        let mut makers = makers().iter();
-        makers.any(|set| follows_maker(other, set, volume, facts))
-    };
-    (own.ends() && follows_maker(own, other, volume, facts))
-        || (other.ends() && follows_maker(other, own, volume, facts))
-        || (own.ends() && (follows(situation, own, other) || are_led(situation, leaders(), other)))
-        || (other.ends() && is_beside(situation, other, own))
-        || (own.ends() && other.ends() && (wait_alike(own, other, facts) || have_one_maker()))
-        || (own.ends() && is_placed(other) && leads_a_user(situation, leaders(), users()))
-        || (other.ends()
-            && is_placed(own)
-            && leads_a_user(situation, &sole_leaders(other, facts), users()))
 }
 
 /// Whether it is a pod that has its node.

@@ -18,7 +18,7 @@ use crate::model::workload::Workload;
 use crate::storage::{self, Attach, AttachSource, NodeLocal, Reach, SecondUse};
 
 /// A volume of a pod template, and what is known about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsedVolume {
     /// Its place in the pod's `volumes`.
     pub index: usize,
@@ -49,6 +49,11 @@ impl UsedVolume {
         !matches!(self.attach_constraint, AttachConstraint::Free)
             || self.one_pod_a_node
             || self.keeps_its_node()
+    }
+
+    /// Whether it attaches to one node at a time.
+    pub(crate) const fn is_exclusive(&self) -> bool {
+        matches!(self.attach_constraint, AttachConstraint::Exclusive { .. })
     }
 
     /// Whether it keeps its pods on one node, exclusive or not.
@@ -98,27 +103,15 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
             own.all(|claim| claim.metadata.name != volume.name)
         })
         .map(|volume| {
-            let used = used(volume, &workload.metadata.namespace, facts);
-            if volume.mounted {
-                used
-            } else {
-                unmounted(used)
+            let mut used = used(volume, &workload.metadata.namespace, facts);
+            // The kubelet does not wait for a volume that no container mounts. The scheduler
+            // counts it all the same.
+            if !volume.mounted && used.attach_constraint != AttachConstraint::SinglePod {
+                used.attach_constraint = AttachConstraint::Free;
             }
+            used
         })
         .collect()
-}
-
-/// A volume that no container mounts: the kubelet does not wait for it. The scheduler
-/// counts it all the same.
-fn unmounted(volume: UsedVolume) -> UsedVolume {
-    let attach_constraint = match volume.attach_constraint {
-        AttachConstraint::SinglePod => AttachConstraint::SinglePod,
-        _ => AttachConstraint::Free,
-    };
-    UsedVolume {
-        attach_constraint,
-        ..volume
-    }
 }
 
 /// The claim `name`, as a pod of `namespace` uses it.
@@ -160,14 +153,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     let blank = UsedVolume {
         index: volume.index,
         name: volume.name.clone(),
-        claim: None,
-        attach_constraint: AttachConstraint::Free,
-        modes: AccessModes::EMPTY,
-        driver: Text::default(),
-        reach: None,
-        stays_on_its_node: false,
-        stays_in_its_zone: false,
-        one_pod_a_node: false,
+        ..UsedVolume::default()
     };
     match &volume.source {
         PodVolumeSource::Claim { name } => {

@@ -14,13 +14,13 @@ use super::Text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessMode {
     /// Read and write, by one node at a time.
-    ReadWriteOnce,
+    ReadWriteOnce = 1,
     /// Read only, by many nodes.
-    ReadOnlyMany,
+    ReadOnlyMany = 2,
     /// Read and write, by many nodes.
-    ReadWriteMany,
+    ReadWriteMany = 4,
     /// Read and write, by one pod in the whole cluster; the scheduler enforces it.
-    ReadWriteOncePod,
+    ReadWriteOncePod = 8,
 }
 
 impl AccessMode {
@@ -59,13 +59,9 @@ impl AccessMode {
             .find(|mode| mode.name() == name || mode.short() == name)
     }
 
+    /// Its place in a set.
     const fn bit(self) -> u8 {
-        match self {
-            Self::ReadWriteOnce => 1,
-            Self::ReadOnlyMany => 2,
-            Self::ReadWriteMany => 4,
-            Self::ReadWriteOncePod => 8,
-        }
+        self as u8
     }
 }
 

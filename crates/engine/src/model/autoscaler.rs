@@ -1,13 +1,13 @@
 //! Autoscalers and scales, which change a workload's replicas.
 
+use serde::Deserialize;
 use serde::de::Deserializer;
-use serde::{Deserialize, Serialize};
 
 use super::Text;
+use super::condition::Condition;
 use super::de::nullable;
 use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
-use super::object::ObjectKind;
-use super::ser::is_default;
+use super::object::{ObjectKind, group_of};
 
 /// The kinds of autoscaler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl AutoscalerKind {
 }
 
 /// A HorizontalPodAutoscaler, of either version, or what KEDA makes of a ScaledObject.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Autoscaler {
     /// Which kind it is.
@@ -57,23 +57,18 @@ pub struct Autoscaler {
     pub spec: AutoscalerSpec,
     /// Whether it has itself brought its workload down to 0, and will bring it up again
     /// (condition `ScaledToZero`, Kubernetes 1.37).
-    #[serde(
-        rename = "status",
-        deserialize_with = "scaled_to_zero",
-        skip_serializing
-    )]
+    #[serde(rename = "status", deserialize_with = "scaled_to_zero")]
     pub scaled_to_zero: bool,
 }
 
 /// What an autoscaler scales, and its limits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
     /// The workload it scales.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
     /// The minimum of replicas; 1 by default.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub min_replicas: Option<i64>,
     /// The maximum of replicas.
     #[serde(deserialize_with = "nullable")]
@@ -84,7 +79,7 @@ pub struct AutoscalerSpec {
 }
 
 /// How an autoscaler scales.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingBehavior {
     /// How it adds replicas.
@@ -93,7 +88,7 @@ pub struct ScalingBehavior {
 }
 
 /// How an autoscaler adds replicas.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingRules {
     /// `Disabled` if it never does.
@@ -239,22 +234,13 @@ fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D:
         conditions: Vec<Condition>,
     }
 
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Condition {
-        #[serde(deserialize_with = "nullable")]
-        r#type: Text,
-        #[serde(deserialize_with = "nullable")]
-        status: Text,
-    }
-
     let Status { conditions } = nullable(deserializer)?;
     let mut conditions = conditions.iter();
-    Ok(conditions.any(|it| it.r#type == "ScaledToZero" && it.status == "True"))
+    Ok(conditions.any(|it| it.kind == "ScaledToZero" && it.status == "True"))
 }
 
 /// A reference to the workload that an autoscaler scales.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaleTarget {
     /// `apps/v1` for example.
@@ -271,15 +257,13 @@ pub struct ScaleTarget {
 impl ScaleTarget {
     /// The API group of the kind, empty for the core one.
     pub fn group(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
+        group_of(&self.api_version)
     }
 }
 
 /// A request to set a workload's replicas, by `kubectl scale` or an autoscaler. It does not
 /// contain the workload's kind, which is in the request's resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Scale {
     /// Name and namespace of the workload.
@@ -291,7 +275,7 @@ pub struct Scale {
 }
 
 /// The requested replicas.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ScaleSpec {
     /// The replicas; the API server omits 0.

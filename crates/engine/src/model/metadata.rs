@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use serde::de::Deserializer;
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::{Borrowed, LONGEST_NAME, for_each, name, nullable};
 use super::labels::{Labels, filtered};
+use super::object::group_of;
 use super::ser::is_default;
 use super::uid::Uid;
 
@@ -23,6 +25,10 @@ pub(crate) const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-
 /// The older way to name a claim's class, which Kubernetes still honours and which takes
 /// precedence over the field (`GetPersistentVolumeClaimClass` in its source).
 pub(crate) const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The label that the API server gives every namespace: its name (Kubernetes documentation,
+/// "Well-Known Labels").
+pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// The annotation of a namespace whose labels, as `key=value,…`, every node of its pods must have
 /// in OpenShift.
@@ -84,7 +90,8 @@ pub struct Metadata {
     /// The controller, if there is one. Boxed, as few objects in a snapshot have one.
     #[serde(
         rename = "ownerReferences",
-        with = "owner_references",
+        deserialize_with = "controlling",
+        serialize_with = "only_owner",
         skip_serializing_if = "is_default"
     )]
     pub controller: Option<Box<Controller>>,
@@ -137,7 +144,8 @@ impl Metadata {
 }
 
 /// The owner that controls the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Controller {
     /// The `apiVersion` of the owner, `apps/v1` for example.
     pub api_version: Text,
@@ -146,28 +154,33 @@ pub struct Controller {
     /// The owner's name.
     pub name: Text,
     /// The owner's uid.
+    #[serde(deserialize_with = "nullable")]
     pub uid: Uid,
+    /// Whether it is the controller: other owners are not kept.
+    #[serde(deserialize_with = "nullable")]
+    pub(crate) controller: bool,
 }
 
 impl Controller {
     /// The owner's API group, `apps` for example, empty for the core one.
     pub fn group(&self) -> &str {
-        let group = self.api_version.split_once('/');
-        group.map_or("", |(group, _)| group)
+        group_of(&self.api_version)
     }
 }
 
 /// Reads the annotations that the guard reads.
 fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+    const RELEVANT: [&str; 7] = [
+        DEFAULT_CLASS,
+        DEFAULT_CLASS_BETA,
+        CLASS_BETA,
+        NODE_SELECTOR,
+        KEDA_PAUSED,
+        KEDA_PAUSED_REPLICAS,
+        KEDA_PAUSED_SCALE_OUT,
+    ];
     filtered(deserializer, |key| {
-        key.starts_with(PREFIX)
-            || key == DEFAULT_CLASS
-            || key == DEFAULT_CLASS_BETA
-            || key == CLASS_BETA
-            || key == NODE_SELECTOR
-            || key == KEDA_PAUSED
-            || key == KEDA_PAUSED_REPLICAS
-            || key == KEDA_PAUSED_SCALE_OUT
+        key.starts_with(PREFIX) || RELEVANT.contains(&key)
     })
 }
 
@@ -207,56 +220,24 @@ fn rfc_3339(text: &str) -> Option<Timestamp> {
 }
 
 /// Reads the owner whose controller writes the object.
-mod owner_references {
-    use serde::de::Deserializer;
-    use serde::ser::Serializer;
-    use serde::{Deserialize, Serialize};
+fn controlling<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Box<Controller>>, D::Error> {
+    let mut controller = None;
+    for_each(deserializer, |owner: Controller| {
+        if controller.is_none() && owner.controller {
+            controller = Some(Box::new(owner));
+        }
+    })?;
+    Ok(controller)
+}
 
-    use super::super::de::{for_each, nullable};
-    use super::{Controller, Text, Uid};
-
-    #[derive(Default, Serialize, Deserialize)]
-    #[serde(default)]
-    struct Owner {
-        #[serde(rename = "apiVersion")]
-        api_version: Text,
-        kind: Text,
-        name: Text,
-        #[serde(deserialize_with = "nullable")]
-        uid: Uid,
-        controller: Option<bool>,
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Box<Controller>>, D::Error> {
-        let mut controller = None;
-        for_each(deserializer, |owner: Owner| {
-            if controller.is_none() && owner.controller == Some(true) {
-                controller = Some(Box::new(Controller {
-                    api_version: owner.api_version,
-                    kind: owner.kind,
-                    name: owner.name,
-                    uid: owner.uid,
-                }));
-            }
-        })?;
-        Ok(controller)
-    }
-
-    #[allow(clippy::ref_option, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(
-        controller: &Option<Box<Controller>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(controller.iter().map(|controller| Owner {
-            api_version: controller.api_version.clone(),
-            kind: controller.kind.clone(),
-            name: controller.name.clone(),
-            uid: controller.uid,
-            controller: Some(true),
-        }))
-    }
+#[allow(clippy::ref_option, reason = "serde passes references")]
+fn only_owner<S: Serializer>(
+    controller: &Option<Box<Controller>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(controller)
 }
 
 #[cfg(test)]

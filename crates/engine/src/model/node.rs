@@ -7,6 +7,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use super::condition::Condition;
 use super::de::nullable;
 use super::metadata::Metadata;
 use super::quantity::Quantity;
@@ -320,17 +321,8 @@ impl From<WrittenSpec> for NodeSpec {
 
 /// Reads whether the condition `Ready` is true or false.
 fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Condition {
-        #[serde(deserialize_with = "nullable")]
-        r#type: Text,
-        #[serde(deserialize_with = "nullable")]
-        status: Text,
-    }
-
     let conditions: Vec<Condition> = nullable(deserializer)?;
-    let ready = conditions.iter().find(|it| it.r#type == "Ready");
+    let ready = conditions.iter().find(|it| it.kind == "Ready");
     Ok(ready.and_then(|it| match it.status.as_str() {
         "True" => Some(true),
         "False" => Some(false),

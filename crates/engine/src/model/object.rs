@@ -57,10 +57,14 @@ impl KindRow {
 
     /// The API group, empty for the core one.
     pub(super) fn group(&self) -> &'static str {
-        self.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
+        group_of(self.api_version)
     }
+}
+
+/// The API group of an `apiVersion`, empty for the core one.
+pub(super) fn group_of(api_version: &str) -> &str {
+    let group = api_version.split_once('/');
+    group.map_or("", |(group, _)| group)
 }
 
 /// Declares every kind that is no workload, once: its variant and type, whether its objects
@@ -118,6 +122,35 @@ macro_rules! kinds {
                 })
             }
         }
+
+        impl Object {
+            /// The metadata.
+            pub const fn metadata(&self) -> &Metadata {
+                match self {
+                    Self::Workload(workload) => &workload.metadata,
+                    $(Self::$kind(object) => &object.metadata,)*
+                }
+            }
+
+            /// The metadata, to be completed.
+            pub const fn metadata_mut(&mut self) -> &mut Metadata {
+                match self {
+                    Self::Workload(workload) => &mut workload.metadata,
+                    $(Self::$kind(object) => &mut object.metadata,)*
+                }
+            }
+
+            /// The kind.
+            pub const fn kind(&self) -> ObjectKind {
+                if let Self::Autoscaler(autoscaler) = self {
+                    return autoscaler.kind.object_kind();
+                }
+                match self {
+                    Self::Workload(workload) => ObjectKind::Workload(workload.kind),
+                    $(Self::$kind(_) => ObjectKind::$kind,)*
+                }
+            }
+        }
     };
 }
 
@@ -168,8 +201,7 @@ impl ObjectKind {
 
     /// The kind for the `apiVersion` and `kind` of a manifest.
     pub fn of_manifest(api_version: &str, kind: &str) -> Option<Self> {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Self::of(group, kind)
+        Self::of(group_of(api_version), kind)
     }
 
     /// The `apiVersion` of its manifests.
@@ -204,46 +236,6 @@ impl ObjectKind {
     /// Whether objects of this kind are in namespaces.
     pub const fn is_namespaced(self) -> bool {
         self.row().is_namespaced
-    }
-}
-
-impl Object {
-    /// The metadata; `None` for the kinds that carry no directives for the guard.
-    pub const fn metadata(&self) -> Option<&Metadata> {
-        match self {
-            Self::Workload(workload) => Some(&workload.metadata),
-            Self::Claim(claim) => Some(&claim.metadata),
-            Self::Namespace(namespace) => Some(&namespace.metadata),
-            Self::Autoscaler(autoscaler) => Some(&autoscaler.metadata),
-            Self::Scale(scale) => Some(&scale.metadata),
-            Self::Node(node) => Some(&node.metadata),
-            Self::Lease(lease) => Some(&lease.metadata),
-            Self::VolumeAttachment(attachment) => Some(&attachment.metadata),
-            Self::Volume(_)
-            | Self::StorageClass(_)
-            | Self::CsiDriver(_)
-            | Self::CsiNode(_)
-            | Self::RuntimeClass(_) => None,
-        }
-    }
-
-    /// The metadata, to be completed from a request; `None` for kinds that need no completion.
-    pub const fn metadata_mut(&mut self) -> Option<&mut Metadata> {
-        match self {
-            Self::Workload(workload) => Some(&mut workload.metadata),
-            Self::Claim(claim) => Some(&mut claim.metadata),
-            Self::Namespace(namespace) => Some(&mut namespace.metadata),
-            Self::Autoscaler(autoscaler) => Some(&mut autoscaler.metadata),
-            Self::Scale(scale) => Some(&mut scale.metadata),
-            Self::Lease(lease) => Some(&mut lease.metadata),
-            Self::Volume(_)
-            | Self::StorageClass(_)
-            | Self::CsiDriver(_)
-            | Self::CsiNode(_)
-            | Self::Node(_)
-            | Self::VolumeAttachment(_)
-            | Self::RuntimeClass(_) => None,
-        }
     }
 }
 

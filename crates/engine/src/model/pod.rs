@@ -130,7 +130,7 @@ pub struct TopologySpread {
     pub topology_key: Text,
     /// `true` for `DoNotSchedule`, which is the default.
     #[serde(
-        default = "hard",
+        default = "yes",
         rename = "whenUnsatisfiable",
         deserialize_with = "do_not_schedule"
     )]
@@ -149,7 +149,7 @@ pub struct TopologySpread {
     /// Whether nodes count whose taints the pod does not tolerate: `true` for `Ignore`, which is
     /// the default.
     #[serde(
-        default = "ignores",
+        default = "yes",
         rename = "nodeTaintsPolicy",
         deserialize_with = "not_honoured"
     )]
@@ -160,11 +160,7 @@ const fn one() -> i64 {
     1
 }
 
-const fn hard() -> bool {
-    true
-}
-
-const fn ignores() -> bool {
+const fn yes() -> bool {
     true
 }
 

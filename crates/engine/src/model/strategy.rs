@@ -1,8 +1,5 @@
 //! Update strategies, and how many pods a rolling update may add or remove.
 
-use serde::Deserialize;
-use serde::de::Deserializer;
-
 use super::Text;
 use super::amount::{Amount, Rounding};
 
@@ -48,21 +45,6 @@ pub struct Room {
 }
 
 impl Strategy {
-    /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod unavailable. A
-    /// StatefulSet's `partition` only delays the consequences.
-    pub(crate) fn one_by_one(self) -> Self {
-        match self {
-            Self::RollingUpdate {
-                max_surge,
-                max_unavailable,
-            } => Self::RollingUpdate {
-                max_surge: max_surge.or(Some(Amount::Count(0))),
-                max_unavailable: max_unavailable.or(Some(Amount::Count(1))),
-            },
-            other => other,
-        }
-    }
-
     /// Whether all old pods are stopped before a new one is started.
     pub(crate) const fn stops_first(&self) -> bool {
         matches!(self, Self::Recreate { .. })
@@ -112,59 +94,17 @@ impl Default for Strategy {
     }
 }
 
-impl<'de> Deserialize<'de> for Strategy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Option::<Written>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(written.into())
-    }
-}
-
-/// A strategy as the built-in kinds write it.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Written {
-    pub(super) r#type: Option<Text>,
-    rolling_update: Option<Rolling>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Rolling {
-    max_surge: Option<Amount>,
-    max_unavailable: Option<Amount>,
-    partition: Option<i64>,
-}
-
-impl Written {
-    /// Below which ordinal a StatefulSet's pods are not updated.
-    pub(super) fn partition(&self) -> Option<i64> {
-        self.rolling_update.as_ref()?.partition
-    }
-}
-
-impl From<Written> for Strategy {
-    fn from(written: Written) -> Self {
-        match written.r#type.as_deref() {
-            None | Some("" | "RollingUpdate") => {
-                let rolling = written.rolling_update;
-                let (max_surge, max_unavailable) =
-                    rolling.map_or((None, None), |it| (it.max_surge, it.max_unavailable));
-                Self::RollingUpdate {
-                    max_surge,
-                    max_unavailable,
-                }
-            }
-            Some("Recreate") => Self::Recreate {
-                leftover: written.rolling_update.is_some(),
-            },
-            Some(word) => Self::Other(word.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::strategy_reader::Written;
+    use super::super::workload::WorkloadKind;
     use super::*;
+
+    fn read(text: &str) -> Strategy {
+        let written: Option<Written> = serde_json::from_str(text).unwrap();
+        let kind = WorkloadKind::Deployment;
+        written.unwrap_or_default().rollouts(kind).strategy
+    }
 
     #[test]
     fn rooms_resolve_as_the_deployment_controller_resolves_them() {
@@ -191,16 +131,13 @@ mod tests {
             (r#"{"type":"Recreate"}"#, 1, None),
         ];
         for (text, replicas, expected) in cases {
-            let strategy: Strategy = serde_json::from_str(text).unwrap();
-            assert_eq!(strategy.room(replicas), expected, "{text}");
+            assert_eq!(read(text).room(replicas), expected, "{text}");
         }
     }
 
     #[test]
     fn a_leftover_is_recognized() {
-        let leftover = |text| {
-            serde_json::from_str::<Strategy>(text).unwrap() == Strategy::Recreate { leftover: true }
-        };
+        let leftover = |text| read(text) == Strategy::Recreate { leftover: true };
         assert!(leftover(r#"{"type":"Recreate","rollingUpdate":{}}"#));
         assert!(!leftover(r#"{"type":"Recreate","rollingUpdate":null}"#));
         assert!(!leftover(r#"{"type":"Recreate"}"#));

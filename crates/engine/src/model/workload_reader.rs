@@ -6,11 +6,11 @@ use serde::de::Deserializer;
 use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
-use super::custom_strategy::{OfCloneSet, OfDeploymentConfig, OfRollout, OfStatefulSet, Rollouts};
-use super::de::{nullable, present};
+use super::condition::Condition;
+use super::de::{for_each, nullable, present};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
-use super::strategy::Strategy;
+use super::strategy_reader::Written;
 use super::workload::{Workload, WorkloadKind};
 
 impl Workload {
@@ -23,60 +23,41 @@ impl Workload {
         kind: WorkloadKind,
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        Ok(match kind {
-            WorkloadKind::Pod => BarePod::deserialize(deserializer)?.workload(),
-            WorkloadKind::Job => {
-                let job = Wire::<JobStatus, Strategy>::deserialize(deserializer)?;
-                let finished = job.status.finished();
-                job.spec.workload(kind, job.metadata, finished, false)
-            }
-            WorkloadKind::Rollout => lasting::<OfRollout, D>(kind, deserializer)?,
-            WorkloadKind::DeploymentConfig => lasting::<OfDeploymentConfig, D>(kind, deserializer)?,
-            WorkloadKind::CloneSet => lasting::<OfCloneSet, D>(kind, deserializer)?,
-            WorkloadKind::StatefulSet => lasting::<OfStatefulSet, D>(kind, deserializer)?,
-            _ => lasting::<Strategy, D>(kind, deserializer)?,
+        if kind == WorkloadKind::Pod {
+            return Ok(BarePod::deserialize(deserializer)?.workload());
+        }
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = Wire::deserialize(deserializer)?;
+        Ok(Self {
+            is_behind: status.is_behind(),
+            finished: kind == WorkloadKind::Job && (status.completion_time || status.has_ended),
+            ready: status.ready_replicas > 0,
+            ..spec.workload(kind, metadata)
         })
     }
 }
 
-/// Reads a workload that does not finish, whose strategy is written as `S`.
-fn lasting<'de, S, D>(kind: WorkloadKind, deserializer: D) -> Result<Workload, D::Error>
-where
-    S: Deserialize<'de> + Default + Into<Rollouts>,
-    D: Deserializer<'de>,
-{
-    let wire = Wire::<Status, S>::deserialize(deserializer)?;
-    let ready = wire.status.ready_replicas > 0;
-    let is_behind = wire.status.is_behind();
-    Ok(Workload {
-        is_behind,
-        ..wire.spec.workload(kind, wire.metadata, false, ready)
-    })
-}
-
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "S: Deserialize<'de> + Default, T: Deserialize<'de> + Default"))]
-struct Wire<S, T> {
+struct Wire {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
-    spec: Spec<T>,
+    spec: Spec,
     #[serde(default, deserialize_with = "nullable")]
-    status: S,
+    status: Status,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(
-    default,
-    rename_all = "camelCase",
-    bound(deserialize = "S: Deserialize<'de> + Default")
-)]
-struct Spec<S> {
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
     replicas: Option<i64>,
     #[serde(deserialize_with = "nullable")]
-    strategy: S,
+    strategy: Written,
     #[serde(deserialize_with = "nullable")]
-    update_strategy: S,
+    update_strategy: Written,
     template: PodTemplate,
     workload_ref: Option<Box<ScaleTarget>>,
     max_replica_count: Option<i64>,
@@ -101,14 +82,9 @@ struct Spec<S> {
     suspend: bool,
 }
 
-impl<S: Into<Rollouts>> Spec<S> {
-    fn workload(
-        mut self,
-        kind: WorkloadKind,
-        metadata: Metadata,
-        finished: bool,
-        ready: bool,
-    ) -> Workload {
+impl Spec {
+    /// The workload, without what its status says.
+    fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
         // A controller other than the Job's own creates its pods, perhaps elsewhere.
         let is_foreign = kind == WorkloadKind::Job
             && !matches!(
@@ -161,22 +137,18 @@ impl<S: Into<Rollouts>> Spec<S> {
             WorkloadKind::CloneSet => Box::default(),
             _ => self.volume_claim_templates,
         };
-        let rollouts: Rollouts = match kind {
+        let strategy = match kind {
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet => {
-                self.update_strategy.into()
+                self.update_strategy
             }
-            _ => self.strategy.into(),
+            _ => self.strategy,
         };
+        let rollouts = strategy.rollouts(kind);
         Workload {
             kind,
             metadata,
             replicas,
-            strategy: match kind {
-                WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-                    rollouts.strategy.one_by_one()
-                }
-                _ => rollouts.strategy,
-            },
+            strategy: rollouts.strategy,
             partition: rollouts.partition,
             is_behind: None,
             keeps_revisions_apart: rollouts.keeps_revisions_apart,
@@ -188,8 +160,8 @@ impl<S: Into<Rollouts>> Spec<S> {
             paused: self.paused,
             suspended: is_job && (suspended || job.suspend),
             indexed: job.completion_mode.as_deref() == Some("Indexed"),
-            finished,
-            ready,
+            finished: false,
+            ready: false,
         }
     }
 }
@@ -241,6 +213,11 @@ struct Status {
     current_revision: Text,
     #[serde(deserialize_with = "nullable")]
     update_revision: Text,
+    /// When a Job was complete.
+    #[serde(deserialize_with = "present")]
+    completion_time: bool,
+    #[serde(rename = "conditions", deserialize_with = "has_ended")]
+    has_ended: bool,
 }
 
 impl Status {
@@ -251,32 +228,13 @@ impl Status {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct JobStatus {
-    #[serde(deserialize_with = "present")]
-    completion_time: bool,
-    #[serde(deserialize_with = "nullable")]
-    conditions: Vec<JobCondition>,
-}
-
-impl JobStatus {
-    fn finished(&self) -> bool {
-        self.completion_time
-            || self.conditions.iter().any(|condition| {
-                matches!(condition.r#type.as_str(), "Complete" | "Failed")
-                    && condition.status == "True"
-            })
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobCondition {
-    #[serde(deserialize_with = "nullable")]
-    r#type: Text,
-    #[serde(deserialize_with = "nullable")]
-    status: Text,
+/// Whether the conditions of a Job say that it is complete or has failed.
+fn has_ended<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let mut has_ended = false;
+    for_each(deserializer, |Condition { kind, status }| {
+        has_ended |= matches!(kind.as_str(), "Complete" | "Failed") && status == "True";
+    })?;
+    Ok(has_ended)
 }
 
 #[derive(Deserialize)]
@@ -298,25 +256,15 @@ struct PodStatus {
 
 impl BarePod {
     fn workload(self) -> Workload {
-        let template = self.spec.with_labels(self.metadata.labels.clone());
+        let spec = Spec {
+            template: self.spec.with_labels(self.metadata.labels.clone()),
+            ..Spec::default()
+        };
+        let phase = self.status.phase.as_str();
         Workload {
-            kind: WorkloadKind::Pod,
-            metadata: self.metadata,
-            replicas: 1,
-            strategy: Strategy::default(),
-            partition: 0,
-            is_behind: None,
-            keeps_revisions_apart: false,
-            hook_volumes: Box::default(),
-            template,
-            template_source: None,
-            claim_templates: Box::default(),
-            first_ordinal: 0,
-            paused: false,
-            suspended: false,
-            indexed: false,
-            finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
-            ready: self.status.phase == "Running",
+            finished: matches!(phase, "Succeeded" | "Failed"),
+            ready: phase == "Running",
+            ..spec.workload(WorkloadKind::Pod, self.metadata)
         }
     }
 }

@@ -2,13 +2,10 @@
 
 use wildmatch::WildMatch;
 
+use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::selector::Requirement;
 
 use super::Target;
-
-/// The label every Namespace carries with its own name as value (Kubernetes
-/// documentation, "Well-Known Labels").
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// A name with wildcards: `*` is any text, `?` any one character.
 #[derive(Clone, Debug, PartialEq)]

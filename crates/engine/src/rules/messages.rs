@@ -359,7 +359,7 @@ pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<St
         .filter(|class| {
             let capability = facts
                 .catalog
-                .capability(class.driver(), class.parameters.iter(), mode, None)
+                .capability(class.driver(), class.parameters.iter(), mode)
                 .with_stated(
                     ClassModes::from_annotations(|key| class.metadata.annotations.get(key))
                         .unwrap_or_default(),

@@ -45,7 +45,7 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
-use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
+use crate::analysis::{Analysis, UsedVolume, users};
 use crate::model::Text;
 use crate::model::pod::PodVolumeSource;
 use crate::model::workload::Workload;
@@ -76,7 +76,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         return None;
     }
     let mut others = users::others(analysis, claim);
-    if matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }) {
+    if volume.is_exclusive() {
         // What may be on two nodes is another rule's business.
         let apart = users::apart(analysis, claim, volume);
         others.retain(|other| !apart.iter().any(|it| std::ptr::eq(*it, *other)));

@@ -134,17 +134,11 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 /// into it: the pod itself may be out of view.
 fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let metadata = &analysis.workload.metadata;
-    if !matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
-        || analysis.placement.one_node.is_some()
-    {
+    if !volume.is_exclusive() || analysis.placement.one_node.is_some() {
         return None;
     }
-    let owner = analysis
-        .facts
-        .view
-        .claim(&metadata.namespace, claim)
-        .found()?;
-    let owner = owner.metadata.controller.as_ref()?;
+    let found = analysis.facts.view.claim(&metadata.namespace, claim);
+    let owner = found.found()?.metadata.controller.as_ref()?;
     let is_pod = owner.group().is_empty() && owner.kind == WorkloadKind::Pod.name();
     if !is_pod || owner.name == metadata.name || analysis.workload.ephemeral_claim(claim).is_some()
     {
@@ -168,10 +162,7 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
 
 /// Other claims whose volumes are the same disk.
 fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
-    if !matches!(
-        volume.attach_constraint,
-        AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
-    ) {
+    if !volume.is_exclusive() && volume.attach_constraint != AttachConstraint::SinglePod {
         return None;
     }
     let (workload, view) = (analysis.workload, analysis.facts.view);

@@ -1,6 +1,6 @@
 //! The order of objects that are judged together and are facts for each other.
 
-use hashbrown::{Equivalent, HashMap};
+use std::collections::HashMap;
 
 use crate::model::Text;
 use crate::model::metadata::Metadata;
@@ -25,26 +25,16 @@ pub struct BatchOrder {
 }
 
 /// The kind, namespace, name and generated name of an object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Member(ObjectKind, [Text; 3]);
+type Member = (ObjectKind, [Text; 3]);
 
-/// A [`Member`] that is borrowed; it has the same hash.
-type MemberRef<'a> = (ObjectKind, [&'a str; 3]);
-
-impl Equivalent<Member> for MemberRef<'_> {
-    fn equivalent(&self, member: &Member) -> bool {
-        self.0 == member.0 && self.1 == member.1.each_ref().map(Text::as_str)
-    }
-}
-
-fn member(kind: ObjectKind, metadata: &Metadata) -> MemberRef<'_> {
+fn member(kind: ObjectKind, metadata: &Metadata) -> Member {
     let Metadata {
         namespace,
         name,
         generate_name,
         ..
     } = metadata;
-    (kind, [namespace, name, generate_name])
+    (kind, [namespace, name, generate_name].map(Text::clone))
 }
 
 impl BatchOrder {
@@ -53,18 +43,8 @@ impl BatchOrder {
     pub fn of<'a>(objects: impl IntoIterator<Item = (usize, &'a Object)>) -> Self {
         let positions = objects
             .into_iter()
-            .filter_map(|(position, object)| {
-                let (kind, texts) = match object {
-                    Object::Workload(workload) => {
-                        member(ObjectKind::Workload(workload.kind), &workload.metadata)
-                    }
-                    Object::Autoscaler(autoscaler) => {
-                        member(autoscaler.kind.object_kind(), &autoscaler.metadata)
-                    }
-                    _ => return None,
-                };
-                Some((Member(kind, texts.map(Text::from)), position))
-            })
+            .filter(|(_, object)| matches!(object, Object::Workload(_) | Object::Autoscaler(_)))
+            .map(|(position, object)| (member(object.kind(), object.metadata()), position))
             .collect();
         Self { positions }
     }
@@ -109,7 +89,7 @@ mod tests {
         ];
         for (kind, name, expected) in cases {
             let other = workload(kind, name);
-            let turn = order.turn(ObjectKind::Workload(kind), other.metadata().unwrap(), 1);
+            let turn = order.turn(ObjectKind::Workload(kind), other.metadata(), 1);
             assert_eq!(turn, expected, "{kind} {name}");
         }
     }

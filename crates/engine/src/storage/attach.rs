@@ -127,7 +127,7 @@ impl Catalog {
         };
         let mode = VolumeMode::Filesystem;
         let files = match parameters {
-            Some(parameters) => self.capability(driver, parameters, mode, None).granted,
+            Some(parameters) => self.capability(driver, parameters, mode).granted,
             None => entry.modes(mode).possible,
         };
         let is_for_one = |modes: AccessModes| {

@@ -1,7 +1,7 @@
 //! What one class can do for one volume mode.
 
 use super::catalog::Catalog;
-use super::condition::{ClaimFacts, Claimant, Condition, ConditionState};
+use super::condition::{Claimant, Condition, ConditionState};
 use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
 use super::reach::Reach;
@@ -49,24 +49,14 @@ pub enum NodeLocal {
 }
 
 impl Catalog {
-    /// What a class with this provisioner and these parameters can do.
-    ///
-    /// `claim` is `None` where a class is looked at without any claim. An
-    /// in-tree name counts with the CSI driver that took it over: which of the
-    /// two serves a class depends on the version of Kubernetes, so what either
-    /// can do is possible.
+    /// What a class with this provisioner and these parameters can do, whatever the claim.
     pub(crate) fn capability<'p>(
         &self,
         provisioner: &str,
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
         volume_mode: VolumeMode,
-        claim: Option<ClaimFacts>,
     ) -> Capability<'_> {
-        let claimant = Claimant {
-            facts: claim,
-            ..Claimant::default()
-        };
-        self.capability_for(provisioner, parameters, volume_mode, claimant)
+        self.capability_for(provisioner, parameters, volume_mode, Claimant::default())
     }
 
     /// What such a class can do for this claim.
@@ -77,15 +67,15 @@ impl Catalog {
         claim: &Claim,
     ) -> Capability<'_> {
         let claimant = Claimant {
-            facts: Some(ClaimFacts {
-                has_data_source: claim.has_data_source(),
-            }),
+            has_data_source: Some(claim.has_data_source()),
             has_attributes_class: !claim.spec.volume_attributes_class_name.is_empty(),
         };
         self.capability_for(provisioner, parameters, claim.spec.volume_mode, claimant)
     }
 
-    fn capability_for<'p>(
+    /// An in-tree name counts with the CSI driver that took it over: which of the two serves a
+    /// class depends on the version of Kubernetes, so what either can do is possible.
+    pub(super) fn capability_for<'p>(
         &self,
         provisioner: &str,
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,

@@ -11,19 +11,12 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::words::listed;
 
-/// What a claim shows beyond the modes that it requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ClaimFacts {
-    /// It names a snapshot or another claim to start from (`spec.dataSource`
-    /// or `spec.dataSourceRef`).
-    pub has_data_source: bool,
-}
-
 /// The claim for which a condition is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Claimant {
-    /// What it shows; `None`: there is no claim.
-    pub(super) facts: Option<ClaimFacts>,
+    /// Whether it names a snapshot or another claim to start from (`spec.dataSource` or
+    /// `spec.dataSourceRef`); `None`: there is no claim.
+    pub(super) has_data_source: Option<bool>,
     /// Whether it names a VolumeAttributesClass; the class itself is not known.
     pub(super) has_attributes_class: bool,
 }
@@ -173,8 +166,8 @@ impl Condition {
                     .map(|(_, value)| value);
                 test.holds(value, *ignore_case)
             }
-            When::DataSource => match claim.facts {
-                Some(claim) => claim.has_data_source,
+            When::DataSource => match claim.has_data_source {
+                Some(has_data_source) => has_data_source,
                 None => return ConditionState::UpToClaim,
             },
             When::ClaimAsks(_) => return ConditionState::UpToClaim,
@@ -361,7 +354,7 @@ mod tests {
             [(true, ConditionState::Met), (false, ConditionState::NotMet)]
         {
             let claim = Claimant {
-                facts: Some(ClaimFacts { has_data_source }),
+                has_data_source: Some(has_data_source),
                 ..Claimant::default()
             };
             assert_eq!(condition.state(std::iter::empty(), claim), expected);
@@ -378,7 +371,7 @@ mod tests {
         ];
         for (when, has_attributes_class, expected) in cases {
             let claim = Claimant {
-                facts: Some(ClaimFacts::default()),
+                has_data_source: Some(false),
                 has_attributes_class,
             };
             let state = condition(when)

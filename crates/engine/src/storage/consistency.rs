@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::condition::{ClaimFacts, Effect, When};
+use super::condition::{Claimant, Effect, When};
 use super::entry::{Confidence, Entry, Rwop};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
@@ -361,12 +361,12 @@ fn nothing_is_refused_on_weak_evidence() {
     let all = AccessModes::of(&AccessMode::ALL);
     for (entry, _) in entries() {
         for mode in BOTH {
-            let capability = catalog().capability(
-                &entry.name,
-                std::iter::empty(),
-                mode,
-                Some(ClaimFacts::default()),
-            );
+            let claim = Claimant {
+                has_data_source: Some(false),
+                ..Claimant::default()
+            };
+            let parameters = std::iter::empty();
+            let capability = catalog().capability_for(&entry.name, parameters, mode, claim);
             if let Support::Refused { modes } = capability.judge(all) {
                 let list = entry.modes(mode);
                 assert!(list.confidence.is_firm(), "{}", entry.name);

@@ -1,7 +1,5 @@
 //! Provisioners that a policy file adds or corrects.
 
-use std::collections::HashSet;
-
 use serde::Deserialize;
 
 use super::catalog::Catalog;
@@ -95,20 +93,7 @@ impl Catalog {
     /// entry or a pattern's. A pattern corrects every entry whose name fits it,
     /// and speaks for the names that have no entry. Where several fit, the more
     /// precise one has the last word, and an exact name above all.
-    ///
-    /// # Errors
-    /// An empty name, a duplicate name, or one without properties.
-    pub fn with_overrides(
-        &self,
-        mut overrides: Vec<ProvisionerOverride>,
-    ) -> Result<Self, OverrideError> {
-        let mut names = HashSet::new();
-        for each in &overrides {
-            each.check()?;
-            if !names.insert(each.name.as_str()) {
-                return Err(OverrideError::Twice(each.name.clone()));
-            }
-        }
+    pub fn with_overrides(&self, mut overrides: Vec<ProvisionerOverride>) -> Self {
         // Broad patterns first, so that precise ones and exact names overrule them.
         overrides.sort_by_key(|each| {
             Glob::new(&each.name).map_or((true, 0), |glob| (false, glob.fixed_len()))
@@ -134,7 +119,7 @@ impl Catalog {
             each.correct(&mut entry);
             catalog.put(entry);
         }
-        Ok(catalog)
+        catalog
     }
 }
 
@@ -151,7 +136,7 @@ mod tests {
 
     fn catalog(text: &str) -> Catalog {
         let embedded = Catalog::embedded().unwrap();
-        embedded.with_overrides(overrides(text)).unwrap()
+        embedded.with_overrides(overrides(text))
     }
 
     #[test]
@@ -237,25 +222,6 @@ mod tests {
         let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", rack);
         assert_eq!(local(&catalog), NodeLocal::Pinned);
         assert_eq!(local(Catalog::embedded().unwrap()), NodeLocal::No);
-    }
-
-    #[test]
-    fn overrides_that_make_no_sense_are_refused() {
-        let cases = [
-            ("- {name: ' ', block: []}", OverrideError::NoName),
-            ("- {name: a}", OverrideError::NothingStated("a".into())),
-            (
-                "- {name: a, block: []}\n- {name: a, nodeLocal: true}",
-                OverrideError::Twice("a".into()),
-            ),
-        ];
-        for (text, expected) in cases {
-            let error = Catalog::embedded()
-                .unwrap()
-                .with_overrides(overrides(text))
-                .unwrap_err();
-            assert_eq!(error, expected, "{text}");
-        }
     }
 
     #[test]

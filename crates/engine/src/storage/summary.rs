@@ -68,7 +68,7 @@ impl ClassSummary {
     ) -> Self {
         let capability = |mode| {
             catalog
-                .capability(class.driver(), class.parameters.iter(), mode, None)
+                .capability(class.driver(), class.parameters.iter(), mode)
                 .with_stated(stated)
         };
         let filesystem = capability(VolumeMode::Filesystem);

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::model::access_mode::VolumeMode;
     use crate::model::claim::{Claim, ClaimSpec};
-    use crate::storage::condition::ClaimFacts;
+    use crate::storage::condition::Claimant;
     use crate::storage::{Catalog, ClassModes, ProvisionerOverride};
     use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
     use VolumeMode::{Block, Filesystem};
@@ -210,12 +210,12 @@ mod tests {
         parameters: &[(&str, &str)],
         mode: VolumeMode,
     ) -> Capability<'static> {
-        Catalog::embedded().unwrap().capability(
-            provisioner,
-            parameters.iter().copied(),
-            mode,
-            Some(ClaimFacts::default()),
-        )
+        let claim = Claimant {
+            has_data_source: Some(false),
+            ..Claimant::default()
+        };
+        let catalog = Catalog::embedded().unwrap();
+        catalog.capability_for(provisioner, parameters.iter().copied(), mode, claim)
     }
 
     #[test]
@@ -300,11 +300,10 @@ mod tests {
                 name: "kubernetes.io/aws-ebs".into(),
                 block: Some(AccessModes::of(&[ReadWriteOnce])),
                 ..ProvisionerOverride::default()
-            }])
-            .unwrap();
+            }]);
         let judge = |mode| {
             catalog
-                .capability("kubernetes.io/aws-ebs", std::iter::empty(), mode, None)
+                .capability("kubernetes.io/aws-ebs", std::iter::empty(), mode)
                 .judge(AccessModes::of(&[ReadWriteMany]))
         };
         let refused = Support::Refused {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::condition::{ClaimFacts, Claimant, Condition};
+use super::condition::{Claimant, Condition};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::csi_driver_of;
@@ -103,10 +103,7 @@ fn provisioners_can_do_what_is_said_of_them() {
         attach_required: Some(false),
         ..ProvisionerOverride::default()
     };
-    let catalog = Catalog::embedded()
-        .unwrap()
-        .with_overrides(vec![stated])
-        .unwrap();
+    let catalog = Catalog::embedded().unwrap().with_overrides(vec![stated]);
     let mut wrong = Vec::new();
     for case in cases().provisioners {
         let parameters = || {
@@ -114,10 +111,11 @@ fn provisioners_can_do_what_is_said_of_them() {
                 .iter()
                 .map(|(key, value)| (key.as_str(), value.as_str()))
         };
-        let claim = ClaimFacts {
-            has_data_source: case.copied,
+        let claim = Claimant {
+            has_data_source: Some(case.copied),
+            ..Claimant::default()
         };
-        let capability = catalog.capability(&case.of, parameters(), case.volume_mode, Some(claim));
+        let capability = catalog.capability_for(&case.of, parameters(), case.volume_mode, claim);
         let judge = |mode| capability.judge(AccessModes::of(&[mode]));
         let hint =
             case.asks

@@ -17,9 +17,7 @@ pub(super) const HONEST_SIZE: usize = 100;
 impl Evaluation<'_> {
     /// The verdict on an object whose judgement exceeded a limit.
     pub(super) fn too_complex(&self) -> Verdict {
-        let Some(metadata) = self.review.object.metadata() else {
-            return Verdict::default();
-        };
+        let metadata = self.review.object.metadata();
         let is_cut = self.review.document.is_cut();
         let size = size(self.review.object);
         let is_oversized = is_cut || size > HONEST_SIZE;

@@ -79,7 +79,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::model::uid::Uid;
 
     #[test]
     fn the_file_can_be_read_and_says_everything_once() {
@@ -111,7 +110,7 @@ mod tests {
                 api_version: format!("{}/v1", it.group).into(),
                 kind: it.kind.clone(),
                 name: "one".into(),
-                uid: Uid::default(),
+                ..Controller::default()
             };
             let kind = WorkloadKind::from_name(&it.makes).unwrap();
             let fields = [

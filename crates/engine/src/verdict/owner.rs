@@ -84,7 +84,7 @@ impl Evaluation<'_> {
             Some(Lookup::Absent) => false,
             // The owner reference was judged when it was written.
             Some(Lookup::NotSynced) | None => {
-                let before = self.review.old.and_then(Object::metadata);
+                let before = self.review.old.map(Object::metadata);
                 is_service_account(&account)
                     || self.review.scaled.is_some()
                     || before.is_some_and(|before| before.controller == metadata.controller)

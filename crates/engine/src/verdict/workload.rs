@@ -263,8 +263,7 @@ impl Evaluation<'_> {
 
     /// Whether the object has no uid, as the API server gives it one when it stores it.
     fn is_not_stored(&self) -> bool {
-        let metadata = self.review.object.metadata();
-        metadata.is_none_or(|metadata| metadata.uid == Uid::default())
+        self.review.object.metadata().uid == Uid::default()
     }
 
     /// The hazard with advice that the API server accepts. Where it may refuse Recreate on the

@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, Certainty, Facts};
 use crate::model::Text;
 use crate::model::autoscaler::{Scale, ScaleSpec};
 use crate::model::metadata::Metadata;
-use crate::model::object::{Object, ObjectRef};
+use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Scaling, codes, judge_scaling};
@@ -92,12 +92,7 @@ fn is_denied(workload: &Workload, facts: Facts<'_>, effective: &EffectivePolicy)
             spec: ScaleSpec { replicas },
         })
     };
-    let reference = ObjectRef {
-        api_version: "autoscaling/v1".into(),
-        kind: "Scale".into(),
-        namespace: Some(metadata.namespace.clone()),
-        name: metadata.name.clone(),
-    };
+    let reference = ObjectKind::Scale.reference(&metadata.namespace, &metadata.name);
     let review = Review {
         object: &scale(2),
         old: Some(&scale(1)),

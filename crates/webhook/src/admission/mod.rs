@@ -232,10 +232,8 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn submitted(&self) -> Option<Submitted> {
         let request = &self.request;
-        let metadata = request
-            .to_judge()
-            .filter(|_| !request.dry_run)?
-            .metadata()?;
+        let judged = request.to_judge().filter(|_| !request.dry_run)?;
+        let metadata = judged.metadata();
         if metadata.name.is_empty() {
             return None;
         }

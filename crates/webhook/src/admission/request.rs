@@ -294,7 +294,7 @@ impl<'a> Request<'a> {
             ..
         } = &self.target;
         let object = self.object.as_deref().or(self.old_object.as_deref());
-        let shown = object.and_then(Object::metadata).map_or_else(
+        let shown = object.map(Object::metadata).map_or_else(
             || self.name.clone(),
             engine::model::metadata::Metadata::shown_name,
         );
@@ -321,13 +321,12 @@ impl<'a> Request<'a> {
             .into_iter()
             .flatten()
         {
-            if let Some(metadata) = object.metadata_mut() {
-                if !self.namespace.is_empty() {
-                    metadata.namespace = self.namespace.clone();
-                }
-                if metadata.name.is_empty() {
-                    metadata.name = self.name.clone();
-                }
+            let metadata = object.metadata_mut();
+            if !self.namespace.is_empty() {
+                metadata.namespace = self.namespace.clone();
+            }
+            if metadata.name.is_empty() {
+                metadata.name = self.name.clone();
             }
         }
     }

@@ -5,7 +5,6 @@ use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::policy::{Action, Policy, RemedyChoice, Target, at_most, built_in, keys};
 use crate::rules::{Outcome, codes};
-use crate::storage::Catalog;
 
 const EXAMPLE: &str = include_str!("../../../../../examples/policy.yaml");
 const REFERENCE: &str = include_str!("../../../../../docs/policy.md");
@@ -65,9 +64,7 @@ fn every_yaml_block_of_the_reference_is_good() {
         .partition(|block| block.starts_with("metadata:"));
     assert_eq!(policies.len(), 7);
     for block in policies {
-        let provisioners = policy(block).provisioners().to_vec();
-        let catalog = Catalog::embedded().unwrap();
-        assert!(catalog.with_overrides(provisioners).is_ok(), "{block}");
+        policy(block);
     }
     assert_eq!(metadata.len(), 1);
     assert!(metadata[0].contains(keys::IGNORE) && metadata[0].contains(keys::REASON));
