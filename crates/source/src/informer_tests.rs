@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::super::fake_api_server::{CLAIMS, FakeApiServer, NODES};
 use super::super::status::Link;
 use super::*;
-use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::labels::Labels;
 use engine::model::workload::WorkloadKind;
