@@ -291,6 +291,20 @@ mod tests {
         };
         let table = [
             (deployment("replicas: 1"), "Deployment web"),
+            (
+                "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: gvisor}\n"
+                    .to_owned(),
+                "RuntimeClass gvisor",
+            ),
+            (
+                "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\n".to_owned(),
+                "CSINode n1",
+            ),
+            (
+                "apiVersion: v1\nkind: PersistentVolume\nmetadata: {generateName: pv-}\nspec: {accessModes: [ReadWriteOnce]}\n"
+                    .to_owned(),
+                "PersistentVolume pv-* without metadata.name",
+            ),
             (deployment("replicas: 1.0"), "Deployment web"),
             (deployment("replicas: '${N}'"), "Deployment web"),
             (deployment("replicas: \"{{ n }}\""), "Deployment web"),
