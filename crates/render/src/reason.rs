@@ -91,8 +91,10 @@ fn end_of_user(url: &str) -> usize {
     if let Some(at) = authority.rfind('@') {
         return behind(at);
     }
-    // What is no port is the beginning of a password, which has one of those letters in it.
-    let port = authority.split_once(':').map(|(_, port)| port);
+    // What is no port is the beginning of a password, which has one of those letters in it. A
+    // message may go on with a colon or a comma.
+    let port = authority.trim_end_matches([':', ',', '.', ')']);
+    let port = port.split_once(':').map(|(_, port)| port);
     let is_password =
         |it: &str| !authority.starts_with('[') && it.contains(|c: char| !c.is_ascii_digit());
     if port.is_some_and(is_password) {
@@ -122,6 +124,10 @@ mod tests {
             ("https://a.example/b@c", "https://a.example/b@c"),
             ("https://a.example:80/b@c", "https://a.example:80/b@c"),
             ("\"https://[::1]:80\", a@b", "\"https://[::1]:80\", a@b"),
+            (
+                "https://a.example:80: refused, a@b",
+                "https://a.example:80: refused, a@b",
+            ),
             ("https://u:hun/ter2@a.example/b", "https://a.example/b"),
             ("https://u:hun#t?er2@a.example", "https://a.example"),
             ("\"https://u:hun\"ter2@a.example\"", "\"https://a.example\""),

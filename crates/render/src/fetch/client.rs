@@ -313,7 +313,7 @@ mod tests {
             ("https://a.example/b", "HTTP:\\\\d.example", None),
         ] {
             let url = referred(&parsed(from).unwrap(), to).ok();
-            assert_eq!(url.as_ref().map(|it| it.as_str()), expected, "{to}");
+            assert_eq!(url.as_ref().map(reqwest::Url::as_str), expected, "{to}");
         }
     }
 
