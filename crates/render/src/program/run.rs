@@ -91,10 +91,6 @@ fn is_program(path: &Path) -> bool {
 pub(crate) struct Limits {
     pub(crate) time: Duration,
     /// The most bytes of a file that it writes, where the system can limit that.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only Linux limits it")
-    )]
     pub(crate) file: u64,
 }
 
