@@ -306,6 +306,9 @@ struct Resource {
     owners: &'static [WorkloadKind],
     /// The column of numbers, the largest of which is read first, and 0 never.
     column: &'static str,
+    /// Whether that number is the revision's own. The newest with the template is enough then;
+    /// of a ReplicaSet it counts the pods, and all that have pods are read.
+    is_numbered: bool,
 }
 
 static RESOURCES: [Resource; 2] = [
@@ -314,8 +317,8 @@ static RESOURCES: [Resource; 2] = [
         plural: "replicasets",
         api: "apis/apps/v1",
         owners: &[WorkloadKind::Deployment, WorkloadKind::Rollout],
-        // Its pods.
         column: "Current",
+        is_numbered: false,
     },
     Resource {
         kind: "ControllerRevision",
@@ -323,6 +326,7 @@ static RESOURCES: [Resource; 2] = [
         api: "apis/apps/v1",
         owners: &[WorkloadKind::StatefulSet, WorkloadKind::DaemonSet],
         column: "Revision",
+        is_numbered: true,
     },
 ];
 
@@ -332,6 +336,7 @@ static PODS: Resource = Resource {
     api: "api/v1",
     owners: &[],
     column: "",
+    is_numbered: false,
 };
 
 /// What is read of files.
@@ -355,7 +360,7 @@ impl Resource {
         let mut revisions: Vec<Revision> = Vec::new();
         for (read, name) in names.into_iter().enumerate() {
             let is_known = revisions.len() > 2 && revisions.iter().any(|it| it.has_template);
-            if self.is_numbered() && is_known {
+            if self.is_numbered && is_known {
                 break;
             }
             if read == MAX_READ {
@@ -368,12 +373,6 @@ impl Resource {
             revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
         }
         Ok(revisions)
-    }
-
-    /// Whether the column has the revisions' numbers. The newest one with the template is enough
-    /// then; the line of a ReplicaSet has no number of its revision, and all that have pods count.
-    fn is_numbered(&self) -> bool {
-        self.column == "Revision"
     }
 
     fn too_many(&self) -> RevisionsError {
@@ -406,7 +405,7 @@ impl Resource {
                 found.extend(name.filter(|_| count != Some(0)).map(|name| (count, name)));
             }
             match table.metadata.continue_at.filter(|token| !token.is_empty()) {
-                _ if !self.is_numbered() && found.len() > MAX_READ => break,
+                _ if !self.is_numbered && found.len() > MAX_READ => break,
                 Some(token) => parameters.continue_token = Some(token),
                 None => {
                     found.sort_by_key(|(count, _)| Reverse(*count));

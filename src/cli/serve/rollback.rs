@@ -271,7 +271,7 @@ impl<'a> TemplateUpdate<'a> {
                 Some(revision) if revisions.len() > 2 => match revision.pods {
                     Some(running) => Ok(Some(revision).filter(|_| running >= 1)),
                     None => Err(format!(
-                        "of which of its revisions its pods are, {} among them, is not known without the right to list pods",
+                        "without the right to list pods it is not known to which of its revisions, {} among them, its pods belong",
                         revision.name
                     )),
                 },

@@ -54,21 +54,21 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
 }
 
 fn reason(waiting: &WaitingPod<'_>) -> String {
+    let claim = waiting.claim;
+    if let Some(volume) = waiting.volume_of_another_claim() {
+        return format!(
+            "Kubernetes has not said yet whether claim \"{claim}\" gets PersistentVolume {}, which was bound to another claim.",
+            volume.metadata.name
+        );
+    }
     if let Some(volume) = waiting.unbound_volume() {
-        let (claim, volume) = (waiting.claim, &volume.metadata.name);
-        return if waiting.volume_of_another_claim().is_some() {
-            format!(
-                "Kubernetes has not said yet whether claim \"{claim}\" gets PersistentVolume {volume}, which was bound to another claim."
-            )
-        } else {
-            format!("Claim \"{claim}\" is about to be bound to PersistentVolume {volume}.")
-        };
+        return format!(
+            "Claim \"{claim}\" is about to be bound to PersistentVolume {}.",
+            volume.metadata.name
+        );
     }
     if waiting.has_no_volume() {
-        return format!(
-            "Claim \"{}\" has no volume yet; its provisioner is making one.",
-            waiting.claim
-        );
+        return format!("Claim \"{claim}\" has no volume yet; its provisioner is making one.");
     }
     if let Some(old) = waiting.staying().next() {
         return format!(
