@@ -31,7 +31,7 @@ fn a_programs_keeper_is_not_in_the_group_of_the_test() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["/proc/self/stat".to_owned()];
     let folder = folder.path().join("cat");
-    let cat = Program::start("cat", Path::new("cat"), &arguments, &[], &folder, None).unwrap();
+    let cat = Program::start("cat", Path::new("cat"), &arguments, &[], &folder).unwrap();
     let ended = cat.wait(Duration::from_secs(60)).unwrap();
     assert!(ended.success(), "{}", cat.log_tail());
     let (its, own) = (group(&cat.log()), group(&own));

@@ -12,12 +12,12 @@
 mod harness;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
+use harness::output::{findings, program};
 use harness::programs::with_kubelets;
 use harness::shorthand::{Claim, object};
 use harness::{ControlPlane, Needs, NodeSpec, until, wait_until};
@@ -116,13 +116,9 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("pairs.json"), list(&items)).unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(["check", "--exit-zero", "--format=json", "pairs.json"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let report: Value = serde_json::from_slice(&run.stdout).unwrap();
-    let findings = report["findings"].as_array().unwrap().iter();
+    let mut check = program(&["check", "--exit-zero", "--format=json", "pairs.json"]);
+    let checked = check.current_dir(folder.path()).output().unwrap();
+    let findings = findings(&checked).into_iter();
     let findings = findings.filter(|it| it["rule"] == "selinux-label-conflict");
     findings
         .map(|it| pair_of(it["object"]["name"].as_str().unwrap()))
@@ -229,9 +225,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     let claims = names().flat_map(|it| storage(&namespace, &it));
     let storage = [driver.clone()].into_iter().chain(claims);
     create(&plane, &namespace, &storage.collect::<Vec<_>>());
-    let bound = ["wait", "--for=jsonpath={.status.phase}=Bound"];
-    let all = ["pvc", "--all", "--timeout=300s", "-n", &namespace];
-    plane.kubectl(&[&bound[..], &all].concat(), None).success();
+    let bound = "wait --for=jsonpath={.status.phase}=Bound pvc --all --timeout=300s";
+    plane.run(&format!("{bound} -n {namespace}"));
     let pod = |kind: usize, claim: &str, letter: &str| {
         let mut pod = pod(kind, claim, letter);
         pod["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);

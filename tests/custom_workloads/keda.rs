@@ -2,15 +2,13 @@
 //! volume. What its scalers read is how many pods have the label `queue`. Its metrics server does
 //! not run, so nothing scales a workload that has pods but the limits.
 
-use std::thread;
-
 use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ENDS_AFTER;
 use crate::harness::pki::Pki;
 use crate::harness::process::free_port;
-use crate::harness::seen;
 use crate::harness::shorthand::{merge, object};
+use crate::harness::{at_once, seen};
 use crate::{Stage, World, is_ready, multi_attach};
 
 fn world() -> Option<World> {
@@ -220,16 +218,10 @@ fn scalers_bring_as_many_pods_as_the_engine_says() {
         ("none-and-back", none_and_back),
         ("jobs", jobs),
     ];
-    let failed: Vec<String> = thread::scope(|scope| {
-        let threads = cases.map(|(name, play)| {
-            let world = &world;
-            scope.spawn(move || {
-                let played = Stage::build(world, name).and_then(|stage| play(&stage));
-                played.map_err(|error| format!("{name}: {error}"))
-            })
-        });
-        let ended = threads.into_iter().map(|it| it.join().unwrap());
-        ended.filter_map(Result::err).collect()
+    let played = at_once(cases.len(), &cases, |_, (name, play)| {
+        let played = Stage::build(&world, name).and_then(|stage| play(&stage));
+        played.map_err(|error| format!("{name}: {error}"))
     });
+    let failed: Vec<String> = played.into_iter().filter_map(Result::err).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

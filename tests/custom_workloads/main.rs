@@ -13,11 +13,11 @@ mod harness;
 mod keda;
 mod rollouts;
 
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use harness::fake_nodes::ATTACHING_DRIVER;
+use harness::output::{err, fed, out, program};
 use harness::process::Program;
 use harness::shorthand::{bound_claim, merge, object};
 use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, seen, wait_until};
@@ -50,7 +50,7 @@ impl World {
         let flags = [&[kubeconfig], flags].concat();
         let own = plane.write_file(name, "").with_extension("d");
         let program = folder.join("controller");
-        let controller = Program::start(name, &program, &flags, environment, &own, None);
+        let controller = Program::start(name, &program, &flags, environment, &own);
         Some(Self {
             plane,
             nodes: NODES.get_or_init(|| plane.fake_nodes()),
@@ -138,17 +138,13 @@ impl<'w> Stage<'w> {
 
     /// What the guard's program prints for a command on the namespace.
     fn guard(&self, arguments: &[&str]) -> Result<String, String> {
-        let run = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(arguments)
-            .args(["--namespace", &self.namespace])
-            .env("KUBECONFIG", self.world.plane.kubeconfig())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|it| it.to_string())?;
+        let mut guard = program(arguments);
+        guard.args(["--namespace", &self.namespace]);
+        let run = fed(guard.env("KUBECONFIG", self.world.plane.kubeconfig()), "");
         if run.stdout.is_empty() {
-            Err(String::from_utf8_lossy(&run.stderr).into_owned())
+            Err(err(&run).to_owned())
         } else {
-            Ok(String::from_utf8_lossy(&run.stdout).into_owned())
+            Ok(out(&run).to_owned())
         }
     }
 

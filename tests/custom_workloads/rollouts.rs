@@ -2,12 +2,11 @@
 //! what the engine says before it begins, and every remedy that `audit` proposes for one that
 //! hangs lets it end.
 
-use std::thread;
-
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{GuardOptions, seen};
+use crate::harness::webhooks::review;
+use crate::harness::{GuardOptions, at_once, seen};
 use crate::{Stage, World, multi_attach};
 
 /// A Rollout of one pod, and how its first update ends.
@@ -207,7 +206,10 @@ impl Rollout<'_> {
         let plane = self.0.world.plane;
         let guard = plane.guard(&self.0.namespace, &options);
         let said = |image: &str| -> Result<Value, String> {
-            let review = self.review(image)?;
+            let old = self.0.list("rollouts")?.pop().unwrap_or_default();
+            let mut new = old.clone();
+            new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+            let review = review(&new, Some(&old));
             let request = plane.http().post(format!("{}/validate", guard.url));
             let answer = plane.block_on(async {
                 let answer = request.json(&review).send().await?;
@@ -229,23 +231,6 @@ impl Rollout<'_> {
         )?;
         self.ship("example.com/app:1")?;
         self.until_over()
-    }
-
-    /// An update of the Rollout as it is to that image.
-    fn review(&self, image: &str) -> Result<Value, String> {
-        let old = self.0.list("rollouts")?.pop().unwrap_or_default();
-        let mut new = old.clone();
-        new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
-        let (group, version) = ("argoproj.io", "v1alpha1");
-        Ok(json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "7d6a3f0e", "operation": "UPDATE", "object": new, "oldObject": old,
-                "kind": {"group": group, "version": version, "kind": "Rollout"},
-                "resource": {"group": group, "version": version, "resource": "rollouts"},
-                "name": "web", "namespace": self.0.namespace, "userInfo": {"username": "alice"},
-            },
-        }))
     }
 }
 
@@ -288,12 +273,7 @@ fn rollouts_end_as_the_engine_says() {
     let flags = ["--leader-elect=false", "--healthzPort=0", "--metricsPort=0"].map(str::to_owned);
     let world = crate::harness::or_skip!(World::new("rollouts", &flags, &[]));
     let cases = cases();
-    let played: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (cases.iter())
-            .map(|case| scope.spawn(|| play(&world, case)))
-            .collect();
-        threads.into_iter().map(|it| it.join().unwrap()).collect()
-    });
+    let played = at_once(cases.len(), &cases, |_, case| play(&world, case));
     let tried = |name: &str| {
         let at = cases.iter().position(|case| case.name == name).unwrap();
         played[at].clone().unwrap_or_default()

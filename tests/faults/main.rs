@@ -16,17 +16,13 @@
 )]
 
 mod api_server;
-mod certificate;
 mod clock;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod load;
-mod log;
 mod proxy;
-mod refusals;
 mod replicas;
 mod service;
-mod strangers;
 mod tenants;
 mod watches;
 mod world;
@@ -46,7 +42,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 16] = [
+const FAULTS: [Fault; 10] = [
     fault("SIGTERM of one of two replicas", |world| {
         replicas::one_of_two(world, "TERM", "Fail")
     }),
@@ -65,30 +61,15 @@ const FAULTS: [Fault; 16] = [
     ),
     fault("API server hangs and goes on", api_server::it_hangs),
     fault("each watch in turn frozen", watches::each_is_frozen),
-    fault("each watch in turn gone (410)", watches::each_is_gone),
-    fault(
-        "certificate swapped, half-written, expired",
-        certificate::it_changes,
-    ),
     Fault {
         can_be_played: clock::can_be_set,
         ..fault("clock set forward and back", clock::it_is_set)
     },
-    fault("disk full under the log", log::disk_is_full),
-    fault("10,000 connections", strangers::they_hold_connections),
-    fault(
-        "stalled handshakes, headers and bodies",
-        strangers::they_stall,
-    ),
     fault("a tenant of 4,000 ReplicaSets", tenants::one_has_many),
     fault(
         "4,000 ReplicaSets named by two strangers",
         tenants::strangers_name_them,
     ),
-    Fault {
-        can_be_played: refusals::has_curl,
-        ..fault("refused while the body is coming", refusals::early)
-    },
 ];
 
 const fn fault(name: &'static str, play: fn(&'static World) -> Result<Played, String>) -> Fault {

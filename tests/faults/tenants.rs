@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::Played;
-use crate::harness::{GuardOptions, WebhookOptions, asking};
-use crate::load::{Came, Load};
+use crate::harness::{GuardOptions, WebhookOptions, asking, webhooks};
+use crate::load::Load;
 use crate::world::{self, STRAIGHT, Said, World};
 
 /// Small ReplicaSets of one Deployment, none of which Kubernetes would keep.
@@ -21,79 +21,51 @@ const REPLICA_SETS: usize = 4_000;
 /// Reviews of the tenant's under way at once, each of which says that it waits half a minute.
 const AT_ONCE: usize = 16;
 
-/// Denied updates of another namespace.
-const SOME: usize = 200;
-
-/// The same by way of the API server, which sends two reviews of each.
-const SOME_STORED: usize = 50;
+/// Denied updates of another namespace, by way of the API server, which sends two reviews of each.
+const SOME: usize = 50;
 
 /// Loopback addresses of two clients that are not the API server.
 const STRANGERS: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)];
 
-/// Denials of another namespace stand, also with `--stale warn`.
+/// He asks about his own by the address of the API server.
 pub(crate) fn one_has_many(world: &'static World) -> Result<Played, String> {
-    let plane = world.plane;
-    let own = tenants(world)?;
-    let guard = plane.guard("tenant", &GuardOptions::default());
-    let other = Arc::new(stored(world, &world.namespace));
-    let taken = [Latencies::default(), Latencies::default()];
-    let [of_the_tenant, of_the_other] = taken.clone();
-    let mut asking = JoinSet::new();
-    for _ in 0..AT_ONCE {
-        let ask = asking_forever(world, plane.http(), &guard.url, &[&own], &of_the_tenant);
-        asking.spawn_on(ask, plane.runtime().handle());
-    }
-    let url = guard.url.clone();
-    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
-        let (url, other) = (url.clone(), Arc::clone(&other));
-        let taken = of_the_other.clone();
-        async move {
-            let began = Instant::now();
-            match update(world, plane.http(), &url, &other, number, 10).await {
-                Ok(Said::No) => {
-                    taken.add(began);
-                    Came::Right
-                }
-                Ok(said) => Came::Wrong(format!("{said:?} to an update of another namespace.")),
-                Err(error) => Came::Failed(error),
-            }
-        }
-    });
-    load.until_more(SOME)?;
-    let tally = load.end();
-    asking.abort_all();
-    let [tenant, other] = taken;
-    Ok(Played::answered(
-        tally,
-        format!(
-            "{REPLICA_SETS} ReplicaSets, {AT_ONCE} updates of theirs at once; a denial of another \
-             namespace took {other}, one of the tenant's {tenant}"
-        ),
-    ))
+    beside(world, "tenant", &[world.plane.http().clone()], false)
 }
 
-/// Two addresses name the tenant's objects, and those of the other namespace, in reviews that may
-/// take half a minute; the API server sends the denied updates.
+/// Two addresses name the tenant's objects, and those of the other namespace.
 pub(crate) fn strangers_name_them(world: &'static World) -> Result<Played, String> {
+    let clients = STRANGERS.map(|address| {
+        let builder = world.plane.pki.http_client_builder();
+        builder.local_address(Some(address.into())).build().unwrap()
+    });
+    beside(world, "named", &clients, true)
+}
+
+/// Denials of another namespace stand, also with `--stale warn`, while each client asks about the
+/// tenant's objects, and perhaps that namespace's, all the time.
+fn beside(
+    world: &'static World,
+    name: &str,
+    clients: &[Client],
+    names_other: bool,
+) -> Result<Played, String> {
     let plane = world.plane;
-    let own = tenants(world)?;
-    let namespace = plane.namespace("other");
-    plane.apply(&namespace, &world::claim("data", "disk").to_string());
-    let object = world::deployment("kept", "data", "RollingUpdate");
-    plane.apply(&namespace, &object.to_string());
-    let other = Arc::new(stored(world, &namespace));
-    let guard = plane.guard("named", &GuardOptions::default());
+    let mut named = vec![tenants(world)?];
+    let namespace = plane.namespace(name);
+    let other = kept(world, &namespace, "RollingUpdate");
+    if names_other {
+        named.push(other);
+    }
+    let guard = plane.guard(name, &GuardOptions::default());
     let mut webhooks = WebhookOptions::new(&guard.url, &[&namespace]);
     webhooks.timeout_seconds = 10;
-    let _registration = plane.register_webhooks("named", &webhooks);
+    let _registration = plane.register_webhooks(name, &webhooks);
 
     let answered = Latencies::default();
     let mut asking = JoinSet::new();
-    for address in STRANGERS {
-        let builder = plane.pki.http_client_builder();
-        let client = builder.local_address(Some(address.into())).build().unwrap();
+    for client in clients {
         for _ in 0..AT_ONCE {
-            let ask = asking_forever(world, &client, &guard.url, &[&own, &other], &answered);
+            let ask = asking_forever(world, client, &guard.url, &named, &answered);
             asking.spawn_on(ask, plane.runtime().handle());
         }
     }
@@ -108,15 +80,15 @@ pub(crate) fn strangers_name_them(world: &'static World) -> Result<Played, Strin
             came
         }
     });
-    load.until_more(SOME_STORED)?;
+    load.until_more(SOME)?;
     let tally = load.end();
     asking.abort_all();
     Ok(Played::answered(
         tally,
         format!(
-            "{} addresses with {AT_ONCE} reviews each at once, `timeout=30s`; a denied update took \
-             {taken}, a stranger's review {answered}",
-            STRANGERS.len()
+            "addresses that ask: {}, each with {AT_ONCE} reviews at once, `timeout=30s`; a denied \
+             update took {taken}, a review of theirs {answered}",
+            clients.len()
         ),
     ))
 }
@@ -149,10 +121,7 @@ fn tenants(world: &'static World) -> Result<Arc<Value>, String> {
     let make = || {
         let plane = world.plane;
         let tenant = plane.namespace("tenant");
-        plane.apply(&tenant, &world::claim("data", "disk").to_string());
-        let object = world::deployment("kept", "data", "Recreate");
-        plane.apply(&tenant, &object.to_string());
-        let own = Arc::new(stored(world, &tenant));
+        let own = kept(world, &tenant, "Recreate");
         plane.block_on(make_replica_sets(world, &tenant, &own))?;
         Ok(own)
     };
@@ -164,28 +133,29 @@ fn asking_forever(
     world: &'static World,
     client: &Client,
     guard: &str,
-    objects: &[&Arc<Value>],
+    objects: &[Arc<Value>],
     answered: &Latencies,
 ) -> impl Future<Output = ()> + Send + use<> {
     let (client, guard, answered) = (client.clone(), guard.to_owned(), answered.clone());
-    let objects: Vec<Arc<Value>> = objects.iter().map(|it| Arc::clone(it)).collect();
+    let objects = objects.to_vec();
     async move {
         for (number, object) in objects.iter().cycle().enumerate() {
             let began = Instant::now();
             // What is said is no question here.
-            if update(world, &client, &guard, object, number, 30)
-                .await
-                .is_ok()
-            {
+            if update(world, &client, &guard, object, number).await.is_ok() {
                 answered.add(began);
             }
         }
     }
 }
 
-/// The Deployment `kept` of a namespace.
-fn stored(world: &World, namespace: &str) -> Value {
-    world.plane.get(&["deployment", "kept", "-n", namespace])
+/// Makes the Deployment `kept` with a claim, as it is stored.
+fn kept(world: &World, namespace: &str, strategy: &str) -> Arc<Value> {
+    let claim = world::claim("data", "disk");
+    for object in [claim, world::deployment("kept", "data", strategy)] {
+        world.plane.apply(namespace, &object.to_string());
+    }
+    Arc::new(world.plane.get(&["deployment", "kept", "-n", namespace]))
 }
 
 async fn make_replica_sets(
@@ -220,21 +190,20 @@ async fn make_replica_sets(
     made.join_all().await.into_iter().collect()
 }
 
-/// A review of the update to a template that `old` never had, which rolls a new pod out beside
-/// the old one.
+/// A review, which may take half a minute, of the update to a template that `old` never had, which
+/// rolls a new pod out beside the old one.
 async fn update(
     world: &World,
     client: &Client,
     guard: &str,
     old: &Value,
     number: usize,
-    seconds: u64,
 ) -> Result<Said, String> {
     let mut old = old.clone();
     old["spec"]["strategy"] = json!({"type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
     let mut new = old.clone();
     new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("new:{number}"));
-    let request = json!({"operation": "UPDATE", "object": new, "oldObject": old});
-    world.said(client, guard, request, seconds).await
+    let review = webhooks::review(&new, Some(&old));
+    world.said(client, guard, &review, 30).await
 }

@@ -1,4 +1,5 @@
-//! The watch of each resource in turn says nothing any more, or cannot be taken up.
+//! The watch of each resource in turn says nothing any more: the connection stays open, and
+//! nothing comes.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,27 +9,16 @@ use serde_json::json;
 use crate::Played;
 use crate::harness::shorthand::object;
 use crate::load::Load;
-use crate::proxy::{Fault, Proxy};
+use crate::proxy::Proxy;
 use crate::world::{self, STRAIGHT, World};
 
 /// Requests for each resource.
 const SOME: usize = 30;
 
-/// The connections stay open, and nothing comes.
 pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
-    each(world, Fault::Frozen)
-}
-
-/// The connections end, and the API server has forgotten what happened since.
-pub(crate) fn each_is_gone(world: &'static World) -> Result<Played, String> {
-    each(world, Fault::Gone)
-}
-
-fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     let plane = world.plane;
-    let name = format!("{fault:?}").to_lowercase();
-    let proxy = Proxy::start(plane, &name);
-    let guard = plane.guard(&name, &world::sure().kubeconfig(&proxy.kubeconfig));
+    let proxy = Proxy::start(plane);
+    let guard = plane.guard("frozen", &world::sure().kubeconfig(&proxy.kubeconfig));
 
     let claim = Arc::new(Mutex::new("data".to_owned()));
     let (url, newest) = (guard.url.clone(), Arc::clone(&claim));
@@ -43,14 +33,11 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     load.until_more(SOME)?;
     let watched = proxy.watched();
     for (number, path) in watched.iter().enumerate() {
-        proxy.strike(fault, path);
+        proxy.freeze(Some(path.as_str()));
         // A claim and a class that the guard has no watch event about.
-        *claim.lock().unwrap() = late_claim(world, &format!("{name}-{number}"));
+        *claim.lock().unwrap() = late_claim(world, &format!("late-{number}"));
         load.until_more(SOME)?;
-        if fault == Fault::Gone {
-            proxy.until_gone()?;
-        }
-        proxy.heal();
+        proxy.freeze(None);
     }
     load.until_more(SOME)?;
     Ok(Played::answered(

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, asking};
+use crate::harness::shorthand::{list, object};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, asking, webhooks};
 use crate::load::{Came, Load, Pace};
 
 /// Reviews that go straight to a guard.
@@ -33,8 +33,17 @@ pub(crate) struct World {
     pub(crate) namespace: String,
 }
 
-/// The claim that is in nobody's use, and the one that the Deployment `kept` uses.
-const CLAIMS: [&str; 2] = ["data", "kept"];
+/// A class of volumes that attach to one of two nodes, a claim that is in nobody's use, and one
+/// that a Deployment uses.
+const CLUSTER: &str = "
+- {kind: Node, name: node-a, labels: {kubernetes.io/hostname: node-a}}
+- {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
+- {kind: CSIDriver, name: disk.csi.example.com, with: {spec: {attachRequired: true}}}
+- {kind: StorageClass, name: disk, with: {provisioner: disk.csi.example.com}}
+- {kind: PersistentVolumeClaim, name: data}
+- {kind: PersistentVolumeClaim, name: kept}
+- {kind: Deployment, name: kept, uses: [kept], strategy: Recreate}
+";
 
 /// Made when the first row asks; `None` where there is no control plane.
 pub(crate) fn shared() -> Option<&'static World> {
@@ -46,25 +55,7 @@ pub(crate) fn shared() -> Option<&'static World> {
 impl World {
     fn new(plane: &'static ControlPlane) -> Self {
         let namespace = plane.namespace("faults");
-        plane.apply(
-            &namespace,
-            "
-{apiVersion: v1, kind: Node, metadata: {name: node-a, labels: {kubernetes.io/hostname: node-a}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: node-b, labels: {kubernetes.io/hostname: node-b}}}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: disk.csi.example.com}, spec: {attachRequired: true}}
----
-{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: disk}, provisioner: disk.csi.example.com}
-",
-        );
-        for claim in CLAIMS {
-            plane.apply(&namespace, &self::claim(claim, "disk").to_string());
-        }
-        plane.apply(
-            &namespace,
-            &deployment("kept", "kept", "Recreate").to_string(),
-        );
+        plane.apply(&namespace, &list(CLUSTER));
         Self { plane, namespace }
     }
 
@@ -132,37 +123,22 @@ impl World {
     ) -> Result<Said, String> {
         let mut object = deployment("web", claim, strategy);
         object["metadata"]["namespace"] = json!(self.namespace);
-        let request = json!({"operation": "CREATE", "object": object});
-        self.said(client, guard, request, TIMEOUT.as_secs()).await
+        let review = webhooks::review(&object, None);
+        self.said(client, guard, &review, TIMEOUT.as_secs()).await
     }
 
-    /// What a guard says to the review of a Deployment, given its operation and objects.
+    /// What a guard says to a review.
     pub(crate) async fn said(
         &self,
         client: &reqwest::Client,
         guard: &str,
-        mut request: Value,
+        review: &Value,
         seconds: u64,
     ) -> Result<Said, String> {
-        let rest = json!({
-            "uid": "7d6a3f0e",
-            "kind": { "group": "apps", "version": "v1", "kind": "Deployment" },
-            "resource": { "group": "apps", "version": "v1", "resource": "deployments" },
-            "name": request["object"]["metadata"]["name"],
-            "namespace": request["object"]["metadata"]["namespace"],
-            "userInfo": { "username": "alice" },
-            "dryRun": true,
-        });
-        json_patch::merge(&mut request, &rest);
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1",
-            "kind": "AdmissionReview",
-            "request": request,
-        });
         let answer = client
             .post(format!("{guard}/validate?timeout={seconds}s"))
             .timeout(Duration::from_secs(seconds))
-            .json(&review)
+            .json(review)
             .send()
             .await
             .map_err(|error| format!("{error:?}"))?;
@@ -201,32 +177,17 @@ impl World {
 }
 
 impl World {
-    /// Begins to send reviews straight to a guard, on connections that stay.
+    /// Begins to send reviews straight to a guard, every second pair of requests on connections
+    /// of their own.
     pub(crate) fn load(&'static self, guard: &Guard) -> Load {
-        self.load_with(guard, [self.plane.http().clone()])
-    }
-
-    /// The same, with every second pair of requests on connections of their own.
-    pub(crate) fn load_of_newcomers(&'static self, guard: &Guard) -> Load {
-        self.load_with(guard, [self.plane.http().clone(), self.newcomer()])
-    }
-
-    /// A client that makes a connection for each request.
-    pub(crate) fn newcomer(&self) -> reqwest::Client {
-        let builder = self.plane.pki.http_client_builder();
-        builder.pool_max_idle_per_host(0).build().unwrap()
-    }
-
-    fn load_with<const N: usize>(
-        &'static self,
-        guard: &Guard,
-        clients: [reqwest::Client; N],
-    ) -> Load {
+        let newcomer = self.plane.pki.http_client_builder();
+        let newcomer = newcomer.pool_max_idle_per_host(0).build().unwrap();
+        let clients = [self.plane.http().clone(), newcomer];
         let url = guard.url.clone();
         let runtime = self.plane.runtime().handle();
         Load::start(runtime, STRAIGHT, move |number| {
             // Either client asks both questions.
-            let (url, client) = (url.clone(), clients[number / 2 % N].clone());
+            let (url, client) = (url.clone(), clients[number / 2 % 2].clone());
             async move { self.ask_the_guard(&client, &url, "data", number).await }
         })
     }

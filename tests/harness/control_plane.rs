@@ -555,15 +555,8 @@ impl Launch<'_> {
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let (flags, ready) = plan(port, &folder);
-            let program = Program::start(
-                name,
-                &self.programs.path(name),
-                &flags,
-                &THRIFT,
-                &folder,
-                None,
-            )
-            .map_err(|error| format!("{name} cannot be started: {error}."))?;
+            let program = Program::start(name, &self.programs.path(name), &flags, &THRIFT, &folder)
+                .map_err(|error| format!("{name} cannot be started: {error}."))?;
             match program.until_ready(&ready, self.http, self.runtime, READY_WITHIN) {
                 Ok(()) => return Ok((program, port)),
                 Err(reason) if says_port_taken(&program.log()) => last = reason,

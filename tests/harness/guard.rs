@@ -21,8 +21,6 @@ pub(crate) struct GuardOptions {
     pub(crate) arguments: Vec<String>,
     /// Further environment; `KUBECONFIG` already points to the control plane.
     pub(crate) environment: Vec<(String, String)>,
-    /// Where both of its output streams go, in place of a log that tests can read.
-    pub(crate) output: Option<PathBuf>,
 }
 
 impl GuardOptions {
@@ -63,10 +61,6 @@ pub(crate) struct Guard {
     pub(crate) url: String,
     /// Where it answers probes and metrics: `http://127.0.0.1:PORT`.
     pub(crate) admin_url: String,
-    /// The certificate it serves, from the control plane's CA.
-    pub(crate) certificate: PathBuf,
-    /// That certificate's key.
-    pub(crate) key: PathBuf,
 }
 
 impl Guard {
@@ -168,8 +162,6 @@ impl ControlPlane {
             program,
             url,
             admin_url,
-            certificate: pair.certificate,
-            key: pair.key,
         }
     }
 
@@ -202,7 +194,6 @@ impl ControlPlane {
                 &arguments,
                 &environment,
                 &folder,
-                options.output.as_deref(),
             )
             .unwrap();
             let ready = format!("http://127.0.0.1:{admin}/readyz");
@@ -211,10 +202,7 @@ impl ControlPlane {
                     let url = format!("https://127.0.0.1:{listen}");
                     return (program, url, format!("http://127.0.0.1:{admin}"));
                 }
-                // Without a log nobody says why.
-                Err(reason) if options.output.is_some() || says_port_taken(&program.log()) => {
-                    last = reason;
-                }
+                Err(reason) if says_port_taken(&program.log()) => last = reason,
                 Err(reason) => panic!("The guard did not start. {reason}"),
             }
         }

@@ -111,7 +111,7 @@ impl HollowNodes<'_> {
             environment.push(("HOLLOW_NODE_SELINUX", "1"));
         }
         let program = self.plane.program("hollow-node");
-        Program::start(&node.name, &program, &flags, &environment, &folder, None)
+        Program::start(&node.name, &program, &flags, &environment, &folder)
     }
 
     /// The controller of [`SIDECAR_DRIVER`], and the two that drive it. They wait for it, and
@@ -122,7 +122,7 @@ impl HollowNodes<'_> {
         let controller = folder.join("driver");
         let start = |name: &str, program: &str, flags: &[String]| {
             let program = self.plane.program(program);
-            Program::start(name, &program, flags, &THRIFT, &folder.join(name), None)
+            Program::start(name, &program, flags, &THRIFT, &folder.join(name))
                 .map_err(|error| format!("{name} cannot be started: {error}."))
         };
         let driver = [

@@ -243,6 +243,13 @@ impl ControlPlane {
         }
     }
 
+    /// kubectl with the words of this line; asserts that it succeeds.
+    #[track_caller]
+    pub(crate) fn run(&self, line: &str) -> Output {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.kubectl(&words, None).success()
+    }
+
     /// `kubectl apply --namespace NAMESPACE -f -` with these documents; asserts that
     /// it succeeds.
     #[track_caller]

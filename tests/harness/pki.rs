@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
+    KeyPair, KeyUsagePurpose,
 };
 
 /// A certificate authority and the folder its certificates are written to.
@@ -63,13 +63,6 @@ impl Pki {
     /// A serving certificate for the loopback address, in files named `name`.
     pub(crate) fn serving(&self, name: &str) -> Pair {
         self.issue(name, loopback(), ExtendedKeyUsagePurpose::ServerAuth)
-    }
-
-    /// The same, good until the beginning of 2020.
-    pub(crate) fn expired_serving(&self, name: &str) -> Pair {
-        let mut params = loopback();
-        params.not_after = date_time_ymd(2020, 1, 1);
-        self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// A client certificate; Kubernetes reads the common name as the user and the

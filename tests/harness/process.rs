@@ -34,24 +34,20 @@ struct Run {
 }
 
 impl Program {
-    /// Starts `program`, with both of its output streams in `folder/log`, or in `output`,
-    /// and then its log is empty. `folder` is the program's own: it is made here and
-    /// removed when this value is dropped or the test process ends, and the folder around
-    /// it once that is empty (both are kept when `KEEP_LOGS` is set).
+    /// Starts `program`, with both of its output streams in `folder/log`. `folder` is the
+    /// program's own: it is made here and removed when this value is dropped or the test
+    /// process ends, and the folder around it once that is empty (both are kept when
+    /// `KEEP_LOGS` is set).
     pub(crate) fn start(
         name: &str,
         program: &Path,
         arguments: &[String],
         environment: &[(&str, &str)],
         folder: &Path,
-        output: Option<&Path>,
     ) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let log = folder.join("log");
-        let output = match output {
-            None => File::create(&log)?,
-            Some(output) => File::options().write(true).open(output)?,
-        };
+        let output = File::create(&log)?;
         let command: Vec<OsString> = [program.as_os_str().to_owned()]
             .into_iter()
             .chain(arguments.iter().map(OsString::from))

@@ -141,6 +141,13 @@ pub(crate) fn object(shorthand: Value) -> Value {
     shorthand.manifest()
 }
 
+/// The manifest of a list of objects in shorthand, which is YAML.
+pub(crate) fn list(shorthand: &str) -> String {
+    let objects: Vec<Shorthand> = serde_saphyr::from_str(shorthand).unwrap();
+    let items: Vec<Value> = objects.iter().map(Shorthand::manifest).collect();
+    json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string()
+}
+
 /// An object in few words: its kind, the claims its pods use, and whatever else is
 /// merged in.
 #[derive(Clone, Debug, Deserialize)]

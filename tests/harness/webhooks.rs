@@ -216,3 +216,27 @@ fn probe(name: &str, path: &str) -> Value {
         "timeoutSeconds": 5,
     })
 }
+
+/// A review of an object that is made, or that takes the place of `old`.
+pub(crate) fn review(object: &Value, old: Option<&Value>) -> Value {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (kind, metadata) = (object["kind"].as_str().unwrap(), &object["metadata"]);
+    let resource = format!("{}s", kind.to_lowercase());
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "7d6a3f0e-52f1-4b0c-9a53-1f6f6f1d2c11",
+            "kind": { "group": group, "version": version, "kind": kind },
+            "resource": { "group": group, "version": version, "resource": resource },
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
+            "userInfo": { "username": "alice" },
+            "object": object,
+            "oldObject": old,
+            "dryRun": true,
+        },
+    })
+}

@@ -1,9 +1,10 @@
-//! Clients that stall: each stage has its own deadline. That others are answered meanwhile,
-//! and that stalled handshakes and headers end too, is in tests/faults.
+//! Clients that stall: each stage has its own deadline. That others are answered meanwhile is in
+//! `crowding`.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::harness::{ENDS, Running, connect_as, read_to_end, send, start_limited};
 use crate::serving::in_time;
@@ -21,8 +22,13 @@ async fn start_impatient() -> Running {
 
 #[tokio::test]
 async fn a_stalled_client_is_let_go() {
-    let cases: [(&str, &[u8], &str); 2] = [
+    let cases: [(&str, &[u8], &str); 3] = [
         ("silence after the handshake", b"", ""),
+        (
+            "half the headers",
+            b"POST /mutate HTTP/1.1\r\nhost: guard\r\n",
+            "",
+        ),
         (
             "half a body",
             b"POST /mutate HTTP/1.1\r\nhost: guard\r\ncontent-type: application/json\r\n\
@@ -41,6 +47,15 @@ async fn a_stalled_client_is_let_go() {
     server
         .until_metric("multi_attach_guard_connections", 0.0)
         .await;
+}
+
+#[tokio::test]
+async fn a_client_that_stalls_before_the_handshake_is_let_go() {
+    let server = start_limited(|limits| limits.handshake = SHORT).await;
+    let mut stream = TcpStream::connect(server.webhook).await.unwrap();
+    let mut said = Vec::new();
+    in_time(ENDS, stream.read_to_end(&mut said)).await.unwrap();
+    assert!(said.is_empty());
 }
 
 /// Protocols are agreed on in the handshake, so this client speaks HTTP/2.
