@@ -2,15 +2,17 @@
 //! what readiness, the metrics and `audit` say of it, and that each way out that is printed
 //! leads out.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::harness::output::{out, program};
+use crate::harness::shorthand::list;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, seen, until};
-use crate::{SOON, cluster, is_of, objects};
+use crate::{CLUSTER, SOON, install, is_of, objects};
 
-const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
+/// The rights of the component.
+const RIGHTS: &str = "components/admission-policies/admission-policies-rbac.yaml";
 
 /// What readiness prints, without its version.
 const APPLY: &str = "multi-attach-guard policies | kubectl apply -f -";
@@ -19,11 +21,6 @@ struct Faults {
     plane: ControlPlane,
     guard: Guard,
     namespace: String,
-}
-
-fn manifest(name: &str) -> String {
-    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
-    manifests.join(name).display().to_string()
 }
 
 /// The command as it is printed.
@@ -37,23 +34,10 @@ impl Faults {
     /// A guard with the account and the rights of the manifests, but for the component's.
     fn start() -> Option<Self> {
         let plane = harness::start_control_plane(Needs::ApiServer)?;
-        for name in [
-            "base/namespace.yaml",
-            "base/rbac.yaml",
-            "components/bare-pods/bare-pods.yaml",
-        ] {
-            plane
-                .kubectl(&["apply", "-f", &manifest(name)], None)
-                .success();
-        }
-        let groups = [
-            "system:serviceaccounts",
-            "system:serviceaccounts:multi-attach-guard",
-            "system:authenticated",
-        ];
-        let kubeconfig = plane.kubeconfig_as(ACCOUNT, &groups);
+        let kubeconfig = install::account(&plane);
+        plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
         let namespace = plane.namespace("faults");
-        plane.apply(&namespace, &cluster());
+        plane.apply(&namespace, &list(CLUSTER));
         let options = GuardOptions::default()
             .with(&["--admission-policies"])
             .kubeconfig(&kubeconfig);
@@ -63,11 +47,6 @@ impl Faults {
             guard,
             namespace,
         })
-    }
-
-    fn kubectl(&self, arguments: &str) {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        self.plane.kubectl(&arguments, None).success();
     }
 
     fn until_ready_says(&self, part: &str) {
@@ -105,15 +84,13 @@ impl Faults {
     /// lists in time.
     fn audit(&self) -> String {
         let output = until("an audit", SOON, || {
-            let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-                .args(["audit", "--exit-zero"])
-                .env("KUBECONFIG", self.plane.kubeconfig())
-                .output()
-                .unwrap();
+            let mut audit = program(&["audit", "--exit-zero"]);
+            let audit = audit.env("KUBECONFIG", self.plane.kubeconfig());
+            let output = audit.output().unwrap();
             seen(output.status.success(), output)
         });
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        let words: Vec<&str> = out(&output).split_whitespace().collect();
+        words.join(" ")
     }
 }
 
@@ -122,13 +99,14 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let Some(world) = Faults::start() else { return };
     let ready =
         "ready admission-policies: The policies in the API server are those of this version.";
-    let rights = manifest("components/admission-policies/admission-policies-rbac.yaml");
+    let rights = install::file(RIGHTS);
+    let rights = rights.display();
 
     // Without the rights, without the policies, and with them.
     world.until_ready_says(
         "degraded admission-policies: The policies in the API server cannot be read",
     );
-    world.kubectl(&format!("apply -f {rights}"));
+    world.plane.run(&format!("apply -f {rights}"));
     world.until_ready_says(
         "degraded admission-policies: The API server has no policies of multi-attach-guard",
     );
@@ -159,7 +137,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
 
     // Somebody switches a binding off.
     let binding = "validatingadmissionpolicybinding workloads.multi-attach-guard.dev";
-    world.kubectl(&format!(
+    world.plane.run(&format!(
         r#"patch {binding} --type=merge -p {{"spec":{{"validationActions":["Audit"]}}}}"#
     ));
     let differs = "ValidatingAdmissionPolicyBinding workloads.multi-attach-guard.dev differs";
@@ -173,7 +151,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let denied = world.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
-    world.kubectl(&format!(
+    world.plane.run(&format!(
         r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}},"denied":null}}}}"#
     ));
     world.until_counted(restored, 1);
@@ -181,26 +159,32 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
         claims["share"] == "Any" && claims["more"].is_null()
     });
     assert_eq!(world.facts()["denied"], denied);
-    world.kubectl(&format!("delete {object}"));
+    world.plane.run(&format!("delete {object}"));
     world.until_counted(restored, 2);
     world.until_claims("the facts once more", |claims| claims["share"] == "Any");
 
     // The right to write is gone, then the definition of the parameters.
-    world.kubectl("delete clusterrolebinding multi-attach-guard-admission-policies");
-    world.kubectl(&format!("delete pvc logs --wait=false -n {namespace}"));
-    world.kubectl(&format!(
+    world
+        .plane
+        .run("delete clusterrolebinding multi-attach-guard-admission-policies");
+    world
+        .plane
+        .run(&format!("delete pvc logs --wait=false -n {namespace}"));
+    world.plane.run(&format!(
         r#"patch pvc logs -n {namespace} --type=merge -p {{"metadata":{{"finalizers":null}}}}"#
     ));
     world.until_counted(
         r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#,
         1,
     );
-    world.kubectl(&format!("apply -f {rights}"));
+    world.plane.run(&format!("apply -f {rights}"));
     world.until_claims("the facts without the claim", |claims| {
         claims["logs"].is_null()
     });
     world.until_ready_says(ready);
-    world.kubectl("delete crd volumefacts.multi-attach-guard.dev");
+    world
+        .plane
+        .run("delete crd volumefacts.multi-attach-guard.dev");
     world
         .until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");
     run(&world.plane, APPLY);
@@ -209,12 +193,8 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
 
     // The largest facts that are written, and nothing is left behind.
     let claims: serde_json::Map<String, Value> = (0..17_500)
-        .map(|at| {
-            (
-                format!("data-of-a-claim-with-a-long-name-{at:010}"),
-                json!("OneNode-1f2e3d4c"),
-            )
-        })
+        .map(|at| format!("data-of-a-claim-with-a-long-name-{at:010}"))
+        .map(|claim| (claim, json!("OneNode-1f2e3d4c")))
         .collect();
     let large = json!({
         "apiVersion": "multi-attach-guard.dev/v1alpha1",
@@ -227,10 +207,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let arguments = ["apply", "--server-side", "-f", "-", "-n", namespace];
     world.plane.kubectl(&arguments, Some(&text)).success();
     run(&world.plane, &APPLY.replace("apply", "delete"));
-    let left = "validatingadmissionpolicies,validatingadmissionpolicybindings,crd";
-    let left = world
-        .plane
-        .kubectl(&["get", left, "-o=name"], None)
-        .success();
+    let left = "get validatingadmissionpolicies,validatingadmissionpolicybindings,crd -o=name";
+    let left = world.plane.run(left);
     assert!(!left.stdout.contains("multi-attach-guard"), "{left:?}");
 }

@@ -29,7 +29,7 @@ const GROUPS: [&str; 3] = [
 ];
 
 /// A file of `manifests/`.
-fn file(name: &str) -> PathBuf {
+pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests")).join(name)
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn policies(plane: &ControlPlane) {
 
 /// Makes the guard's namespace and account, and a kubeconfig for that account beside
 /// the administrator's.
-fn account(plane: &ControlPlane) -> PathBuf {
+pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     for name in [
         "base/namespace.yaml",
         "base/rbac.yaml",
