@@ -12,13 +12,12 @@ use std::time::Duration;
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::{Lookup, View};
-use harness::shorthand::object;
+use harness::shorthand::{list, object};
 use harness::{ControlPlane, Needs, until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::{Value, json};
+use serde_json::json;
 use source::informer::{Fitness, Informer};
-use source::status::Link;
 use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -30,9 +29,9 @@ fn config(plane: &ControlPlane) -> Config {
     plane.block_on(config).unwrap()
 }
 
-fn start(plane: &ControlPlane, config: Config) -> Informer {
+fn start(plane: &ControlPlane, config: Config, follow: fn(ObjectKind) -> bool) -> Informer {
     let _runtime = plane.runtime().enter();
-    Informer::with_config(config, |_| true)
+    Informer::with_config(config, follow)
 }
 
 fn names(view: &Informer, namespace: &str, claim: &str) -> String {
@@ -46,40 +45,31 @@ fn names(view: &Informer, namespace: &str, claim: &str) -> String {
     names.join(", ")
 }
 
+/// One of every kind that is followed, and a pod that claims to be a controller's.
+const OBJECTS: &str = "
+- {kind: PersistentVolumeClaim, with: {spec: {storageClassName: null}}}
+- {kind: Deployment, name: deployment, uses: [data]}
+- {kind: ReplicaSet, name: replica-set, uses: [data]}
+- {kind: StatefulSet, name: stateful-set, uses: [data], with: {spec: {serviceName: s}}}
+- {kind: DaemonSet, name: daemon-set, uses: [data]}
+- {kind: Job, name: job, uses: [data]}
+- {kind: CronJob, name: cron-job, uses: [data]}
+- {kind: Pod, name: pod, uses: [data]}
+- {kind: Pod, name: labelled, uses: [data], with: {metadata: {labels: {pod-template-hash: x, controller-revision-hash: x, job-name: x}}}}
+- {kind: HorizontalPodAutoscaler, name: autoscaler, with: {spec: {scaleTargetRef: {name: deployment}}}}
+- {kind: StorageClass, name: live-view, with: {provisioner: example.com/live}}
+- {kind: CSIDriver, name: live-view.example.com, with: {spec: {attachRequired: false}}}
+- {kind: PersistentVolume, name: live-view, with: {spec: {accessModes: [ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: live-view, nfs: {server: s, path: /}}}}
+- {kind: Node, name: live-view}
+";
+
 #[test]
 fn objects_of_every_kind_arrive() {
     let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let namespace = plane.namespace("live-view");
-    let uses = |kind: &str, name: &str, with: Value| json!({"kind": kind, "name": name, "uses": ["data"], "with": with});
-    let claimed = json!({"metadata": {"labels":
-        {"pod-template-hash": "x", "controller-revision-hash": "x", "job-name": "x"}}});
-    let scales = json!({"spec": {"scaleTargetRef": {"name": "deployment"}}});
-    for shorthand in [
-        json!({"kind": "PersistentVolumeClaim", "with": {"spec": {"storageClassName": null}}}),
-        uses("Deployment", "deployment", json!({})),
-        uses("ReplicaSet", "replica-set", json!({})),
-        uses(
-            "StatefulSet",
-            "stateful-set",
-            json!({"spec": {"serviceName": "s"}}),
-        ),
-        uses("DaemonSet", "daemon-set", json!({})),
-        uses("Job", "job", json!({})),
-        uses("CronJob", "cron-job", json!({})),
-        uses("Pod", "pod", json!({})),
-        uses("Pod", "labelled", claimed),
-        json!({"kind": "HorizontalPodAutoscaler", "name": "autoscaler", "with": scales}),
-        json!({"kind": "StorageClass", "name": "live-view", "with": {"provisioner": "example.com/live"}}),
-        json!({"kind": "CSIDriver", "name": "live-view.example.com", "with": {"spec": {"attachRequired": false}}}),
-        json!({"kind": "PersistentVolume", "name": "live-view", "with": {"spec": {
-            "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"},
-            "storageClassName": "live-view", "nfs": {"server": "s", "path": "/"}}}}),
-        json!({"kind": "Node", "name": "live-view"}),
-    ] {
-        plane.apply(&namespace, &object(shorthand).to_string());
-    }
+    plane.apply(&namespace, &list(OBJECTS));
 
-    let view = start(plane, config(plane));
+    let view = start(plane, config(plane), |_| true);
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
     assert_eq!(view.fitness(), Fitness::Current);
     assert_eq!(
@@ -100,88 +90,30 @@ fn objects_of_every_kind_arrive() {
         assert_eq!(view.nodes_known(), Lookup::Found(()));
     });
 
-    let delete = [
-        "delete",
-        "deployment,pod",
-        "--all",
-        "--force",
-        "--wait=false",
-    ];
-    plane
-        .kubectl(&[&delete[..], &["-n", &namespace]].concat(), None)
-        .success();
+    let delete = "delete deployment,pod --all --force --wait=false";
+    plane.run(&format!("{delete} -n {namespace}"));
     until("the deletions", SOON, || {
         let left = names(&view, &namespace, "data");
-        if left.contains("Deployment") || left.contains("Pod") {
-            return Err(left);
-        }
-        Ok(())
+        let is_left = left.contains("Deployment") || left.contains("Pod");
+        harness::seen(!is_left, left)
     });
-}
-
-#[test]
-fn a_user_without_rights_learns_which_to_grant() {
-    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
-    let mut config = config(plane);
-    config.auth_info.impersonate = Some("nobody".to_owned());
-    let view = start(plane, config);
-    let error = plane
-        .block_on(view.synced(Instant::now() + SOON))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("Grant it the verbs get, list and watch on"),
-        "{error}"
-    );
-    until("an answer about every resource", SOON, || {
-        let statuses = view.statuses();
-        match statuses
-            .iter()
-            .find(|status| !matches!(status.link, Link::Forbidden { .. }))
-        {
-            Some(status) => Err(status.to_string()),
-            None => Ok(()),
-        }
-    });
-    view.look(|view| assert_eq!(view.claim("default", "data"), Lookup::NotSynced));
 }
 
 #[test]
 fn a_claim_is_found_before_its_event_arrives() {
     let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let namespace = plane.namespace("late-claim");
-    plane.apply(
-        &namespace,
-        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
-    );
+    let claim = object(json!({"kind": "PersistentVolumeClaim"}));
+    plane.apply(&namespace, &claim.to_string());
     // Claims cannot be followed here, so every one is looked up.
-    let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "late-claim"},
-            "rules": [
-                {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get"]},
-            ],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "late-claim"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                "name": "late-claim",
-            },
-            "subjects": [
-                {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "late-claim"},
-            ],
-        },
-    ]});
-    plane.apply(&namespace, &rights.to_string());
+    let role = "create clusterrole late-claim --verb=get --resource=persistentvolumeclaims";
+    let binding = "create clusterrolebinding late-claim --clusterrole=late-claim --user=late-claim";
+    for rights in [role, binding] {
+        plane.run(rights);
+    }
     let mut config = config(plane);
     config.auth_info.impersonate = Some("late-claim".to_owned());
-    let view = {
-        let _runtime = plane.runtime().enter();
-        Informer::with_config(config, |kind| kind == ObjectKind::Claim)
-    };
+    let view = start(plane, config, |kind| kind == ObjectKind::Claim);
     let claim = |name: &'static str| {
         let namespace = namespace.as_str();
         let found = |view: View<'_>| match view.claim(namespace, name) {

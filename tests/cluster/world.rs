@@ -4,47 +4,27 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::OnceLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::output::{code, fed, program, report};
-use crate::harness::shorthand::{Claim, Storage, object};
+use crate::harness::shorthand::{Claim, Storage, list};
 use crate::harness::{self, ControlPlane, Needs};
 
 /// What the cluster holds beside the objects that are judged.
-fn cluster(namespace: &str) -> Vec<Value> {
-    let node = |name: &str| json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}});
-    let driver = |name: &str, attached: bool| json!({"kind": "CSIDriver", "name": name, "with": {"spec": {"attachRequired": attached}}});
-    let secret = json!({"tier": "fast", "password": "hunter2"});
-    let disk = json!({"provisioner": "disk.csi.example.com", "parameters": secret});
-    let claim = |name: &str, mode: &str, class: &str| {
-        let spec = json!({"accessModes": [mode], "storageClassName": class});
-        json!({"kind": "PersistentVolumeClaim", "name": name, "with": {"spec": spec}})
-    };
-    let hidden = json!({"stringData": {"key": "value-of-the-secret"}});
-    let others = [
-        node("node-a"),
-        node("node-b"),
-        json!({"kind": "StorageClass", "name": "disk", "with": disk}),
-        json!({"kind": "StorageClass", "name": "share", "with": {"provisioner": "efs.csi.aws.com"}}),
-        driver("disk.csi.example.com", true),
-        driver("efs.csi.aws.com", false),
-        claim("alone", "ReadWriteOncePod", "disk"),
-        claim("shared", "ReadWriteMany", "share"),
-        claim("held", "ReadWriteOnce", "disk"),
-        json!({"kind": "Secret", "name": "hidden", "with": hidden}),
-        json!({"kind": "Pod", "name": "other", "container": {"image": "image-of-a-pod"}}),
-    ];
-    let storage = Storage {
-        namespace,
-        class: "disk",
-        driver: "disk.csi.example.com",
-        volumes: "cluster-",
-        handles: "handle-of-the-volume-",
-    };
-    let bound = Claim::exclusive().bound("bound", &storage);
-    others.map(object).into_iter().chain(bound).collect()
-}
+const CLUSTER: &str = "
+- {kind: Node, name: node-a, labels: {kubernetes.io/hostname: node-a}}
+- {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
+- {kind: StorageClass, name: disk, with: {provisioner: disk.csi.example.com, parameters: {tier: fast, password: hunter2}}}
+- {kind: StorageClass, name: share, with: {provisioner: efs.csi.aws.com}}
+- {kind: CSIDriver, name: disk.csi.example.com, with: {spec: {attachRequired: true}}}
+- {kind: CSIDriver, name: efs.csi.aws.com, with: {spec: {attachRequired: false}}}
+- {kind: PersistentVolumeClaim, name: alone, with: {spec: {accessModes: [ReadWriteOncePod]}}}
+- {kind: PersistentVolumeClaim, name: shared, with: {spec: {accessModes: [ReadWriteMany], storageClassName: share}}}
+- {kind: PersistentVolumeClaim, name: held}
+- {kind: Secret, name: hidden, with: {stringData: {key: value-of-the-secret}}}
+- {kind: Pod, name: other, container: {image: image-of-a-pod}}
+";
 
 /// A cluster with everything in it, and a folder to work in.
 pub(crate) struct World {
@@ -63,8 +43,17 @@ impl World {
         let plane = harness::require_control_plane(Needs::ApiServer)?;
         let namespace = NAMESPACE.get_or_init(|| {
             let namespace = plane.namespace("cluster");
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": cluster(&namespace)});
-            plane.apply(&namespace, &list.to_string());
+            plane.apply(&namespace, &list(CLUSTER));
+            let storage = Storage {
+                namespace: &namespace,
+                class: "disk",
+                driver: "disk.csi.example.com",
+                volumes: "cluster-",
+                handles: "handle-of-the-volume-",
+            };
+            for object in Claim::exclusive().bound("bound", &storage) {
+                plane.apply(&namespace, &object.to_string());
+            }
             namespace
         });
         let folder = tempfile::tempdir().unwrap();
