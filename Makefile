@@ -46,7 +46,7 @@ ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/
 WHOLE := e2e scenarios check explorer
 # There are places for as many suites with an API server as cores, and one suite more may run: those
 # without one come beside the first two, so that none waits where another could run.
-LONG := scenarios e2e check explorer kubernetes_sources gitops playground diagnose oldest applying manifests faults admission_policies
+LONG := scenarios e2e check explorer kubernetes_sources playground diagnose oldest applying manifests faults admission_policies
 REST := fmt clippy deny prose $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)

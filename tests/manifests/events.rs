@@ -1,6 +1,6 @@
 //! What `kubectl describe` shows with `--events`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::shorthand::{bound_claim, object};
 use crate::harness::{self, ControlPlane, Guard, Needs};
@@ -23,34 +23,20 @@ fn guard(plane: &ControlPlane) -> Guard {
     guard
 }
 
-fn deployment(name: &str, strategy: &Value) -> String {
-    let uses = if strategy["type"] == "RollingUpdate" {
-        &["data"][..]
-    } else {
-        &[]
-    };
-    let shorthand = json!({"kind": "Deployment", "name": name, "strategy": strategy, "uses": uses});
-    object(shorthand).to_string()
-}
-
 fn deadlocked(name: &str) -> String {
-    deployment(name, &json!({"type": "RollingUpdate"}))
+    object(json!({"kind": "Deployment", "name": name, "uses": ["data"]})).to_string()
 }
 
 /// How many occurrences came to that end.
 fn ended(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
-    let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}} ");
-    let metrics = guard.metrics(plane);
-    let value = metrics.lines().find_map(|line| line.strip_prefix(&series));
-    value.unwrap().parse().unwrap()
+    let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}}");
+    guard.count(plane, &series)
 }
 
 fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64) {
     harness::until(result, DEADLINE, || {
-        harness::seen(
-            ended(plane, guard, result) == expected,
-            guard.metrics(plane),
-        )
+        let count = ended(plane, guard, result);
+        harness::seen(count == expected, count)
     });
 }
 
@@ -61,9 +47,7 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     let kubectl = |arguments: &[&str], stdin: Option<&str>| {
         plane.kubectl(&[&["-n", NAMESPACE], arguments].concat(), stdin)
     };
-    plane
-        .kubectl(&["create", "namespace", NAMESPACE], None)
-        .success();
+    plane.run(&format!("create namespace {NAMESPACE}"));
     // A claim that is verified to be for one node at a time.
     for object in bound_claim(NAMESPACE, "data", "ebs.csi.aws.com") {
         plane.apply(NAMESPACE, &object.to_string());
@@ -71,7 +55,8 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     let guard = guard(&plane);
 
     let leftover = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
-    let repaired = deployment("repaired", &leftover);
+    let repaired = json!({"kind": "Deployment", "name": "repaired", "strategy": leftover});
+    let repaired = object(repaired).to_string();
     let create = ["create", "-f", "-"];
     // The warning of what stays at fault, and the repair of what the API server would
     // refuse; of a dry run nothing.
@@ -109,13 +94,9 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     }
 
     // The same once more within a minute.
-    let image = [
-        "set",
-        "image",
-        "deployment/warned",
-        "main=example.com/app:2",
-    ];
-    kubectl(&image, None).success();
+    plane.run(&format!(
+        "set image deployment/warned main=example.com/app:2 -n {NAMESPACE}"
+    ));
     until_ended(&plane, &guard, "repeated", 1);
     // The API server refuses a second object of the name, after the webhooks.
     assert_ne!(kubectl(&create, Some(&deadlocked("warned"))).status, 0);
@@ -123,8 +104,7 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     assert_eq!(ended(&plane, &guard, "recorded"), 2);
     assert_eq!(ended(&plane, &guard, "failed"), 0);
     // The API server may have an Event of its own, about its Service.
-    let of_workloads = "--field-selector=involvedObject.kind=Deployment";
-    let events = ["get", "events", "-A", "-o=name", of_workloads];
-    let events = plane.kubectl(&events, None).success().stdout;
+    let events = "get events -A -o=name --field-selector=involvedObject.kind=Deployment";
+    let events = plane.run(events).stdout;
     assert_eq!(events.lines().count(), 2, "{events}");
 }

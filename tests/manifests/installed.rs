@@ -25,16 +25,11 @@ const DEFINITIONS: [(&str, &str, &str); 4] = [
 
 /// A kubeconfig with the rights of the guard's ServiceAccount alone, in its namespace.
 pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
-    let token = [
-        "create",
-        "token",
-        "multi-attach-guard",
-        "-n=multi-attach-guard",
-    ];
-    let token = plane.kubectl(&token, None).success().stdout;
-    let view = ["config", "view", "--raw", "-o=json"];
-    let mut config: Value =
-        serde_json::from_str(&plane.kubectl(&view, None).success().stdout).unwrap();
+    let token = plane
+        .run("create token multi-attach-guard -n=multi-attach-guard")
+        .stdout;
+    let config = plane.run("config view --raw -o=json").stdout;
+    let mut config: Value = serde_json::from_str(&config).unwrap();
     config["users"][0]["user"] = json!({"token": token.trim()});
     config["contexts"][0]["context"]["namespace"] = json!("multi-attach-guard");
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
@@ -113,13 +108,6 @@ fn smoke_test(plane: &ControlPlane) -> Output {
     plane.kubectl(&["apply", "--dry-run=server", "-f", file], None)
 }
 
-fn value(metrics: &str, series: &str) -> u64 {
-    metrics
-        .lines()
-        .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
-        .unwrap_or_else(|| panic!("no series {series} in\n{metrics}"))
-}
-
 /// The files with the guard's rights, all that it can be given.
 const RIGHTS: [&str; 3] = [
     "base/rbac.yaml",
@@ -127,22 +115,22 @@ const RIGHTS: [&str; 3] = [
     "components/fencing/fencing-rbac.yaml",
 ];
 
+fn apply(plane: &ControlPlane, name: &str) {
+    let file = repository("manifests").join(name);
+    let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
+    plane.kubectl(&apply, None).success();
+}
+
 /// The namespace and the account that the guard runs as.
 pub(crate) fn account(plane: &ControlPlane) {
     for name in ["base/namespace.yaml"].into_iter().chain(RIGHTS) {
-        let file = repository("manifests").join(name);
-        let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
-        plane.kubectl(&apply, None).success();
+        apply(plane, name);
     }
 }
 
 /// The rights of a component, which stand in a file of its name.
 pub(crate) fn grant(plane: &ControlPlane, component: &str) {
-    let file = repository(&format!(
-        "manifests/components/{component}/{component}.yaml"
-    ));
-    let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
-    plane.kubectl(&apply, None).success();
+    apply(plane, &format!("components/{component}/{component}.yaml"));
 }
 
 /// The server became ready, so its rights suffice; none is there for nothing,
@@ -188,7 +176,7 @@ fn rights_are_those_the_view_needs() {
         .filter_map(|line| Some(line.strip_suffix("\"} 1")?.to_owned()))
         .collect();
     assert_eq!(followed, granted);
-    assert_eq!(value(&metrics, "multi_attach_guard_view_connected"), 1);
+    assert_eq!(guard.count(plane, "multi_attach_guard_view_connected "), 1);
 }
 
 /// Makes the kinds of others known.
@@ -254,8 +242,6 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     run(&["upgrade", name, chart, files, "--force-conflicts"]);
     assert_eq!(stored()["webhooks"][0]["clientConfig"]["caBundle"], "YmFy");
     run(&["uninstall", name]);
-    plane
-        .kubectl(&["delete", "namespace", name, "--wait=false"], None)
-        .success();
+    plane.run(&format!("delete namespace {name} --wait=false"));
     until_nothing_is_left(&plane);
 }

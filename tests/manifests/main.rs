@@ -16,6 +16,7 @@ mod client_certificates;
 mod development_certificates;
 mod events;
 mod fencing;
+mod gitops;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod image;
@@ -28,7 +29,6 @@ mod release;
 mod removed;
 mod rendered;
 mod requests;
-mod upgrade;
 
 use std::path::{Path, PathBuf};
 

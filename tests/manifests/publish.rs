@@ -4,26 +4,20 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::harness::output::{code, err, has};
 use crate::harness::{self, Needs};
 use crate::rendered::printed;
 use crate::repository;
 
 /// A copy of the repository with its changes, as the dry run writes below it.
 fn copy(folder: &Path) {
-    let root = repository(".");
-    printed(
-        Command::new("git")
-            .args(["clone", "--quiet", "--shared"])
-            .arg(&root)
-            .arg(folder),
-    );
-    let script = "git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for file; do [ -e \"$file\" ] && cp -P --parents \"$file\" \"$0\"; done; true' \"$1\"";
-    printed(
-        Command::new("sh")
-            .args(["-c", script, "sh"])
-            .arg(folder)
-            .current_dir(&root),
-    );
+    let copy = r#"git clone --quiet --shared . "$COPY"
+        git ls-files -z --cached --others --exclude-standard | while IFS= read -rd '' file; do
+            [[ ! -e $file ]] || cp -P --parents "$file" "$COPY"
+        done"#;
+    let mut bash = Command::new("bash");
+    bash.args(["-euc", copy]).env("COPY", folder);
+    printed(bash.current_dir(repository(".")));
 }
 
 #[test]
@@ -63,20 +57,13 @@ fn the_chart_installs_the_image_that_was_pushed() {
     let pushed = read("pushed");
     let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
     let deployments = plane.list("multi-attach-guard", "deployments").unwrap();
-    let pod = &deployments[0]["spec"]["template"]["spec"];
+    let container = &deployments[0]["spec"]["template"]["spec"]["containers"][0];
     let name = image.rsplit_once(':').unwrap().0;
-    assert_eq!(pod["containers"][0]["image"], format!("{name}@{digest}"));
-    assert_eq!(
-        pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"],
-        true
-    );
-    assert!(
-        pushed
-            .lines()
-            .nth(1)
-            .unwrap()
-            .contains("/charts/multi-attach-guard:")
-    );
+    assert_eq!(container["image"], format!("{name}@{digest}"));
+    let confined = &container["securityContext"];
+    assert_eq!(confined["readOnlyRootFilesystem"], true);
+    let chart = pushed.lines().nth(1).unwrap();
+    assert!(chart.contains("/charts/multi-attach-guard:"), "{chart}");
     for architecture in ["amd64", "arm64"] {
         assert!(read("SHA256SUMS").contains(&format!("-linux-{architecture}.tar.gz\n")));
     }
@@ -84,19 +71,10 @@ fn the_chart_installs_the_image_that_was_pushed() {
 
 #[test]
 fn a_tag_that_is_not_the_version_publishes_nothing() {
-    let notes = |tag: &str| {
-        let output = Command::new(repository(".ci/release-notes"))
-            .arg(tag)
-            .output()
-            .unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    };
-    let (code, said) = notes("v99.0.0");
-    assert_eq!(code, Some(1));
-    assert!(said.contains("tag v"), "{said}");
+    let mut notes = Command::new(repository(".ci/release-notes"));
+    let notes = notes.arg("v99.0.0").output().unwrap();
+    assert_eq!(code(&notes), 1);
+    has(err(&notes), "tag v");
 }
 
 /// What follows each of `marks` in a text, up to the end of the word.

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::{self, Needs};
-use crate::rendered::{documents, printed};
+use crate::rendered::{documents, printed, script};
 use crate::repository;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_multi-attach-guard");
@@ -36,11 +36,7 @@ fn archives_hold_what_their_papers_say() {
             .args(&programs)
             .env("DOWNLOADS", format!("{DOWNLOADS}/")),
     );
-    printed(
-        Command::new("sha256sum")
-            .args(["--check", "--strict", "SHA256SUMS"])
-            .current_dir(at),
-    );
+    script(at, "sha256sum --check --strict SHA256SUMS");
     let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
     let release = format!("multi-attach-guard-{VERSION}");
     let archives = [
@@ -82,11 +78,7 @@ fn archives_hold_what_their_papers_say() {
             "{formula}"
         );
     }
-    printed(
-        Command::new("ruby")
-            .args(["-W", "-c", "multi-attach-guard.rb"])
-            .current_dir(at),
-    );
+    script(at, "ruby -W -c multi-attach-guard.rb");
 
     for (system, architecture, archive) in archives {
         let unpacked = at.join(system).join(architecture);
@@ -131,16 +123,9 @@ fn archives_hold_what_their_papers_say() {
 }
 
 fn unpack(archive: &Path, folder: &Path) {
-    let mut command = if archive.extension().is_some_and(|it| it == "zip") {
-        let mut unzip = Command::new("unzip");
-        unzip.arg("-q");
-        unzip
-    } else {
-        let mut tar = Command::new("tar");
-        tar.args(["--extract", "--file"]);
-        tar
-    };
-    printed(command.arg(archive).current_dir(folder));
+    let is_zip = archive.extension().is_some_and(|it| it == "zip");
+    let unpack = if is_zip { "unzip -q" } else { "tar -xf" };
+    script(folder, &format!("{unpack} '{}'", archive.display()));
 }
 
 /// The program of this machine, and files that only have the headers of others.
@@ -167,7 +152,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A release as it would be published: an archive with a program, and its checksum.
-fn release(folder: &Path, program: &str) -> String {
+pub(crate) fn release(folder: &Path, program: &str) -> String {
     let scratch = folder.join("scratch");
     fs::create_dir_all(&scratch).unwrap();
     let file = scratch.join("multi-attach-guard");
@@ -175,16 +160,8 @@ fn release(folder: &Path, program: &str) -> String {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     let [architecture, _] = ARCHITECTURES;
     let archive = format!("multi-attach-guard-{VERSION}-linux-{architecture}.tar.gz");
-    printed(
-        Command::new("tar")
-            .args(["--create", "--gzip", "--file"])
-            .arg(folder.join(&archive))
-            .arg("--directory")
-            .arg(scratch)
-            .arg("."),
-    );
-    let sum = printed(Command::new("sha256sum").arg(&archive).current_dir(folder));
-    fs::write(folder.join("SHA256SUMS"), &sum).unwrap();
+    let pack = format!("tar -czf {archive} -C scratch . && sha256sum {archive} > SHA256SUMS");
+    script(folder, &pack);
     archive
 }
 

@@ -1,15 +1,17 @@
-//! Out of the cluster again, as docs/install.md has it: nothing is left, whatever was
-//! applied before.
+//! From an earlier version to this one, and out of the cluster again, as docs/install.md has it:
+//! nothing is left, whatever was applied before.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Needs, seen, until};
+use crate::harness::{self, ControlPlane, Needs, Output, seen, until};
 use crate::installed::{DEADLINE, define, options};
-use crate::rendered::{built, printed};
+use crate::rendered::{built, objects, printed};
 use crate::repository;
+
+const EARLIER: &str = include_str!("earlier.yaml");
 
 const NAME: &str = "multi-attach-guard";
 
@@ -105,32 +107,74 @@ fn documented() -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// A control plane of its own: what is installed here is for the whole cluster.
+fn stored(plane: &ControlPlane, kind: &str) -> Value {
+    plane.get(&[kind, NAME, "-n", NAME])
+}
+
+fn names(webhooks: &Value) -> Vec<&str> {
+    let webhooks = webhooks["webhooks"].as_array().unwrap().iter();
+    webhooks.map(|it| it["name"].as_str().unwrap()).collect()
+}
+
+/// Something that the guard is asked about.
+fn try_a_workload(plane: &ControlPlane) -> Output {
+    let workload = object(json!({"kind": "Deployment", "uses": ["data"]}));
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    plane.kubectl(&create, Some(&workload.to_string()))
+}
+
+/// A control plane of its own: what is installed here is for the whole cluster. No pod
+/// ever runs in it, which is the worst that can happen to an install.
 #[test]
-fn nothing_is_left_after_one_overlay_and_then_another() {
+fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
-    let apply = ["apply", "--validate=strict", "-f", "-"];
-    plane.kubectl(&apply, Some(&everything())).success();
-    run_for_once(&plane);
-    for overlay in ["cert-manager", "warn-only"] {
-        let overlay = built(programs, overlay);
-        plane.kubectl(&apply, Some(&overlay)).success();
+    let apply = |manifests: &str| {
+        let apply = ["apply", "--validate=strict", "-f", "-"];
+        plane.kubectl(&apply, Some(manifests)).success()
+    };
+    apply(EARLIER);
+    let present = built(programs, "cert-manager");
+    assert_eq!(apply(&present).stderr, "");
+    for kind in [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ] {
+        let wanted = &objects(&present)[&(kind.to_owned(), NAME.to_owned())];
+        assert_eq!(names(&stored(&plane, kind)), names(wanted), "{kind}");
     }
-    // As the page has it where the API server repairs by itself.
-    let repair = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
+    let budget = stored(&plane, "poddisruptionbudget");
+    assert_eq!(budget["spec"].get("minAvailable"), None, "{budget}");
+    // The same once more starts no rollout.
+    let generation = || stored(&plane, "deployment")["metadata"]["generation"].clone();
+    let before = generation();
+    apply(&present);
+    assert_eq!(before, generation());
+
+    apply(&everything());
+    run_for_once(&plane);
+    apply(&built(programs, "warn-only"));
+    // The wall: nobody answers, and workloads wait.
+    apply(&built(programs, "strict"));
+    until("workloads to wait for the guard", DEADLINE, || {
+        let said = try_a_workload(&plane);
+        seen(said.stderr.contains("failed calling webhook"), said)
+    });
+    // The way out, as the page has it where the API server repairs by itself.
     let commands = documented();
     assert_eq!(commands.len(), 2, "{commands:?}");
+    let repair = "delete mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
     for (place, command) in commands.iter().enumerate() {
         let command = match place {
-            0 => command.replacen("delete ", &format!("delete {repair}"), 1),
+            0 => command.replacen("delete ", repair, 1),
             _ => command.clone(),
         };
-        let mut words: Vec<&str> = command.split(' ').collect();
         // No controller empties the namespace here.
-        words.push("--wait=false");
-        plane.kubectl(&words, None).success();
+        plane.run(&format!("{command} --wait=false"));
     }
+    until("workloads to pass", DEADLINE, || {
+        try_a_workload(&plane).done()
+    });
     until_nothing_is_left(&plane);
 }

@@ -1,6 +1,7 @@
 //! Manifests as kustomize and Helm write them out.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -45,6 +46,12 @@ pub(crate) fn printed(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:#?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a script prints that runs in a folder.
+pub(crate) fn script(folder: &Path, text: &str) -> String {
+    let mut bash = Command::new("bash");
+    printed(bash.args(["-euc", text]).current_dir(folder))
 }
 
 pub(crate) fn helm(programs: &Programs) -> Command {

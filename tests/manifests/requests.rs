@@ -125,9 +125,9 @@ impl Snapshot {
     }
 
     pub(crate) fn until_rolled_out(&self, name: &str) {
-        let deployment = format!("deployment/{name}");
-        let seconds = format!("--timeout={}s", DEADLINE.as_secs());
-        self.kubectl(&["rollout", "status", &deployment, &seconds], None);
+        let (namespace, seconds) = (&self.namespace, DEADLINE.as_secs());
+        let status = format!("rollout status deployment/{name} --timeout={seconds}s");
+        self.plane.run(&format!("{status} -n {namespace}"));
     }
 }
 
@@ -217,11 +217,9 @@ fn rollouts(cluster: &Snapshot) {
         });
         assert_eq!(created, expected, "{name}, created");
         let rolled = cluster.asked(|| {
-            let deployment = format!("deployment/{name}");
-            cluster.kubectl(
-                &["set", "image", &deployment, "main=example.com/app:2"],
-                None,
-            );
+            let image = format!("set image deployment/{name} main=example.com/app:2");
+            let namespace = &cluster.namespace;
+            cluster.plane.run(&format!("{image} -n {namespace}"));
             cluster.until_rolled_out(name);
         });
         assert_eq!(rolled, expected, "{name}, rolled out");

@@ -1,17 +1,11 @@
 //! `action.yml`, `.pre-commit-hooks.yaml` and `docs/gitops.md` name only what there
 //! is, and the action does what it says.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "in a test, the panic and its message are the report"
-)]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 
@@ -21,6 +15,10 @@ use engine::rules::codes;
 use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
+
+use crate::release::release;
+use crate::rendered::documents;
+use crate::repository;
 
 const PROGRAM: &str = "multi-attach-guard";
 
@@ -34,16 +32,8 @@ const FOREIGN: [&str; 6] = [
     "no-anti-affinity",
 ];
 
-fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
 fn text(name: &str) -> String {
-    fs::read_to_string(file(name)).unwrap()
-}
-
-fn yaml(text: &str) -> Vec<Value> {
-    serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    fs::read_to_string(repository(name)).unwrap()
 }
 
 /// The fenced blocks of a page: their language and text.
@@ -106,7 +96,7 @@ fn every_block_of_the_page_parses() {
     let mut policies = 0;
     for (language, block) in blocks(&page) {
         match language {
-            "yaml" => drop(yaml(block)),
+            "yaml" => drop(documents(block)),
             "json" => drop(serde_json::from_str::<Value>(block).unwrap()),
             "sh" => assert!(!calls(block).is_empty(), "{block}"),
             other => panic!("a block in {other:?}"),
@@ -125,7 +115,7 @@ fn every_block_of_the_page_parses() {
 #[test]
 fn every_name_on_the_page_exists() {
     let page = text("docs/gitops.md");
-    let hooks = yaml(&text(".pre-commit-hooks.yaml"));
+    let hooks = documents(&text(".pre-commit-hooks.yaml"));
     let hooks: Vec<&str> = hooks[0]
         .as_array()
         .unwrap()
@@ -159,7 +149,10 @@ fn every_name_on_the_page_exists() {
 
 #[test]
 fn every_hook_is_understood() {
-    for hook in yaml(&text(".pre-commit-hooks.yaml"))[0].as_array().unwrap() {
+    for hook in documents(&text(".pre-commit-hooks.yaml"))[0]
+        .as_array()
+        .unwrap()
+    {
         let entry = hook["entry"].as_str().unwrap();
         let mut arguments: Vec<&str> = entry.split(' ').skip(1).collect();
         arguments.extend(
@@ -181,7 +174,7 @@ fn every_hook_is_understood() {
 }
 
 fn action() -> Value {
-    yaml(&text("action.yml")).swap_remove(0)
+    documents(&text("action.yml")).swap_remove(0)
 }
 
 fn step<'a>(action: &'a Value, id: &str) -> &'a Value {
@@ -208,7 +201,7 @@ fn every_input_of_the_action_is_used_and_no_other() {
         .into_iter()
         .filter(|(_, block)| block.contains("uses: multi-attach-guard/"))
     {
-        let document = yaml(block).swap_remove(0);
+        let document = documents(block).swap_remove(0);
         let steps = document
             .pointer("/jobs/manifests/steps")
             .unwrap_or(&document);
@@ -234,65 +227,8 @@ fn every_input_of_the_action_is_used_and_no_other() {
     }
 }
 
-const MANIFEST: &str = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
-";
-
-const CLAIM: &str = "\
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: data}
-spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
----
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: gp3}
-provisioner: ebs.csi.aws.com
-";
-
-/// Packs a release whose program starts this one. A runner would download it.
-#[cfg(unix)]
-fn publish(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-
-    let scratch = folder.join("scratch");
-    fs::create_dir_all(&scratch).unwrap();
-    let program = scratch.join(PROGRAM);
-    let built = env!("CARGO_BIN_EXE_multi-attach-guard");
-    fs::write(&program, format!("#!/bin/sh\nexec '{built}' \"$@\"\n")).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let architecture = match std::env::consts::ARCH {
-        "aarch64" => "arm64",
-        _ => "amd64",
-    };
-    let system = match std::env::consts::OS {
-        "macos" => "darwin",
-        system => system,
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    let script = format!(
-        "archive=multi-attach-guard-{version}-{system}-{architecture}.tar.gz
-        tar -czf $archive -C scratch . && {{ sha256sum $archive || shasum -a 256 $archive; }} > SHA256SUMS"
-    );
-    let status = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(folder)
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
 /// Runs a step of the action in `folder`, with these inputs and the defaults of the others, as
 /// a runner would.
-#[cfg(unix)]
 fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let action = action();
     let step = step(&action, id);
@@ -316,7 +252,6 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 }
 
 /// A download is not led away to where anybody on the way can change it.
-#[cfg(unix)]
 #[test]
 fn a_download_follows_no_redirect_to_http() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -342,7 +277,6 @@ fn a_download_follows_no_redirect_to_http() {
     assert!(again.is_err(), "It asked there: {again:?}");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_action_checks_the_paths_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,11 +285,15 @@ fn the_action_checks_the_paths_it_is_given() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    write("my apps/web.yaml", MANIFEST);
-    write("facts/all.yaml", CLAIM);
+    write("my apps/web.yaml", &text("examples/web.yaml"));
+    write("facts/all.yaml", &text("examples/facts/cluster.yaml"));
     write("policy.yaml", "defaults: {outcomes: {deadlock: warn}}\n");
     let downloads = tempfile::tempdir().unwrap();
-    publish(downloads.path());
+    let built = env!("CARGO_BIN_EXE_multi-attach-guard");
+    release(
+        downloads.path(),
+        &format!("#!/bin/sh\nexec '{built}' \"$@\"\n"),
+    );
     let downloads = format!("file://{}", downloads.path().display());
     let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
     assert!(fetched.status.success(), "{fetched:?}");
