@@ -176,6 +176,15 @@ impl Verdict {
     }
 }
 
+impl From<Vec<Finding>> for Verdict {
+    fn from(findings: Vec<Finding>) -> Self {
+        Self {
+            findings,
+            ..Self::default()
+        }
+    }
+}
+
 /// A policy and the catalog as it corrects it.
 #[derive(Clone, Debug)]
 pub struct EffectivePolicy {
@@ -249,25 +258,34 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Decides about the hazards of an object that has no remedies.
-    fn plain(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
-        let findings = hazards
-            .iter()
-            .map(|hazard| {
+    /// Decides about the hazards of an object that has no remedies. `controlled` says whether a
+    /// controller would undo a change of the object; `adjust` has the last word on each finding.
+    fn decided(
+        &self,
+        hazards: &[Hazard],
+        metadata: &Metadata,
+        kind: &str,
+        controlled: impl FnOnce() -> bool,
+        adjust: impl Fn(&mut Finding, &Hazard, &Resolved<'_>),
+    ) -> Verdict {
+        if hazards.is_empty() {
+            return Verdict::default();
+        }
+        self.with_policy(metadata, kind, controlled(), |resolved| {
+            let findings = hazards.iter().map(|hazard| {
                 let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
                 let action = decision.without_remedy;
-                Finding::decided(hazard, self.review.reference, action, &decision)
-            })
-            .collect();
-        Verdict {
-            findings,
-            ..Verdict::default()
-        }
+                let mut finding =
+                    Finding::decided(hazard, self.review.reference, action, &decision);
+                adjust(&mut finding, hazard, resolved);
+                finding
+            });
+            findings.collect::<Vec<_>>().into()
+        })
     }
 
     /// Gathers what the policy says of an object, lets `decide` use it, and adds
-    /// the policy's notices. `controlled` says whether a controller would undo a change of the
-    /// object.
+    /// the policy's notices.
     fn with_policy(
         &self,
         metadata: &Metadata,

@@ -73,7 +73,7 @@ impl Policy {
     /// Gathers everything that applies to one object, to decide about its findings.
     pub fn resolve<'a>(&'a self, target: &Target<'a>) -> Resolved<'a> {
         let mut passed_over = Vec::new();
-        let Entries { sure, possible } = self.entries(target);
+        let (sure, possible) = self.sections(target);
         if !possible.is_empty() {
             passed_over.push(PassedOver {
                 source: OverrideSource::Object,
@@ -90,9 +90,12 @@ impl Policy {
             .iter()
             .map(|section| overrides_in(Some(section)))
             .fold(overrides_in(sure), Ord::max);
-        let object = Honoured::of_object(target, overrides == Overrides::Allow, &mut passed_over);
-        let namespace =
-            Honoured::of_namespace(target, overrides != Overrides::Forbid, &mut passed_over);
+        let object_may_override = overrides == Overrides::Allow;
+        let namespace_may = overrides != Overrides::Forbid;
+        let mut read =
+            |source, is_allowed| Honoured::read(source, target, is_allowed, &mut passed_over);
+        let object = read(OverrideSource::Object, object_may_override);
+        let namespace = read(OverrideSource::Namespace(target.namespace), namespace_may);
         Resolved {
             policy: self,
             target: *target,
@@ -100,7 +103,7 @@ impl Policy {
             possible,
             object,
             namespace,
-            object_may_override: overrides == Overrides::Allow,
+            object_may_override,
             passed_over,
         }
     }
@@ -114,33 +117,19 @@ impl Policy {
         section.and_then(&get).or_else(|| get(&self.defaults))
     }
 
-    fn entries<'a>(&'a self, target: &Target<'a>) -> Entries<'a> {
+    /// The section of the first namespace entry that matches, and those before it that may apply:
+    /// labels that are not known decide.
+    fn sections(&self, target: &Target<'_>) -> (Option<&Section>, Vec<&Section>) {
         let mut possible = Vec::new();
-        for entry in &self.namespaces {
-            match entry.namespaces.matches(target) {
-                Some(true) => {
-                    return Entries {
-                        sure: Some(&entry.section),
-                        possible,
-                    };
-                }
-                Some(false) => {}
-                None => possible.push(&entry.section),
+        let sure = self.namespaces.iter().find(|entry| {
+            let matches = entry.namespaces.matches(target);
+            if matches.is_none() {
+                possible.push(&entry.section);
             }
-        }
-        Entries {
-            sure: None,
-            possible,
-        }
+            matches == Some(true)
+        });
+        (sure.map(|entry| &entry.section), possible)
     }
-}
-
-/// The entries that hold in a namespace.
-struct Entries<'a> {
-    /// The first that matches.
-    sure: Option<&'a Section>,
-    /// Sections before it that may apply: labels that are not known decide.
-    possible: Vec<&'a Section>,
 }
 
 /// A policy, seen from one object.
@@ -210,9 +199,7 @@ impl<'a> Resolved<'a> {
                 let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
             };
-            (self.possible.iter())
-                .map(|section| decide_in(Some(section)))
-                .fold(decide_in(self.entry), Ord::min)
+            self.strictest(decide_in)
         };
         let (action, at_most) = decide(asked.map(|(action, _)| action));
         let lowered = asked
@@ -301,9 +288,14 @@ impl<'a> Resolved<'a> {
                 .setting(section, |it| it.existing)
                 .unwrap_or(Existing::Deny)
         };
+        self.strictest(existing_in)
+    }
+
+    /// The strictest, which is the least, of what the sections say that may hold.
+    fn strictest<T: Ord>(&self, said_in: impl Fn(Option<&Section>) -> T) -> T {
         (self.possible.iter())
-            .map(|section| existing_in(Some(section)))
-            .fold(existing_in(self.entry), Ord::min)
+            .map(|section| said_in(Some(section)))
+            .fold(said_in(self.entry), Ord::min)
     }
 
     /// Whether annotations of the object are heard.

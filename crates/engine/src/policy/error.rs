@@ -15,72 +15,12 @@ pub struct PolicyError {
     pub line: u64,
     /// The column in characters, counted from 1.
     pub column: u64,
-    /// What is wrong there.
-    pub problem: PolicyProblem,
-}
-
-/// What is wrong at one place of a policy file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PolicyProblem {
-    /// A key the policy does not know.
-    #[error("the key \"{key}\" is not known here; {}", advice(.key, .known))]
-    UnknownKey {
-        /// The key as written.
-        key: String,
-        /// The keys that may stand there.
-        known: Vec<&'static str>,
-    },
-    /// A word outside the list of those that may stand there.
-    #[error("\"{value}\" is not known here; {}", advice(.value, .known))]
-    UnknownValue {
-        /// The word as written.
-        value: String,
-        /// The words that may stand there.
-        known: Vec<&'static str>,
-    },
-    /// A key without a value.
-    #[error("a value is missing here; write {}", listed(.known, "or"))]
-    NoValue {
-        /// The words that may stand there.
-        known: Vec<&'static str>,
-    },
-    /// A key that must be there is not.
-    #[error("the key \"{key}\" is missing from this entry; add it")]
-    MissingKey {
-        /// The missing key.
-        key: &'static str,
-    },
-    /// A key that occurs twice.
-    #[error("the key \"{key}\" is given twice; keep one of them")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
-    /// A value of another shape than the policy wants.
-    #[error("{expected} is expected here")]
-    WrongShape {
-        /// The shape the policy wants.
-        expected: &'static str,
-    },
-    /// A second YAML document.
-    #[error(
-        "a policy is one YAML document; remove the \"---\" before this and all that follows it"
-    )]
-    SecondDocument,
-    /// A value that has the right shape but makes no sense.
-    #[error("{0}")]
-    Senseless(String),
-    /// Bytes that are no text.
-    #[error("this is not UTF-8 text; save the file as UTF-8")]
-    NotText,
-    /// Text that is not YAML.
-    #[error("this is not valid YAML: {0}")]
-    NotYaml(String),
+    /// What is wrong there, and the way out.
+    pub problem: String,
 }
 
 impl PolicyError {
-    fn new(file: &str, (line, column): (u64, u64), problem: PolicyProblem) -> Self {
+    fn new(file: &str, (line, column): (u64, u64), problem: String) -> Self {
         Self {
             file: file.to_owned(),
             line,
@@ -99,11 +39,13 @@ impl PolicyError {
         let last = good.rsplit('\n').next().unwrap_or_default();
         let line = good.split('\n').count() as u64;
         let column = last.chars().count() as u64 + 1;
-        Self::new(file, (line, column), PolicyProblem::NotText)
+        let problem = "this is not UTF-8 text; save the file as UTF-8".to_owned();
+        Self::new(file, (line, column), problem)
     }
 
-    pub(super) fn at(file: &str, location: Location, problem: PolicyProblem) -> Self {
-        Self::new(file, position(location), problem)
+    /// Of a value that has the right shape but makes no sense.
+    pub(super) fn senseless(file: &str, place: Location, problem: impl Into<String>) -> Self {
+        Self::new(file, position(place), problem.into())
     }
 }
 
@@ -111,55 +53,58 @@ fn position(location: Location) -> (u64, u64) {
     (location.line().max(1), location.column().max(1))
 }
 
-fn problem(error: &YamlError) -> PolicyProblem {
+fn problem(error: &YamlError) -> String {
+    let shape = |expected: &str| format!("{expected} is expected here");
     match error {
         YamlError::AliasError { error, .. } | YamlError::WithSnippet { error, .. } => {
             problem(error)
         }
         YamlError::SerdeUnknownField {
             field, expected, ..
-        } => PolicyProblem::UnknownKey {
-            key: field.clone(),
-            known: expected.clone(),
-        },
+        } => format!(
+            "the key \"{field}\" is not known here; {}",
+            advice(field, expected)
+        ),
         // The reader shows a value that is not there as "~".
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
-        } if variant == "~" => PolicyProblem::NoValue {
-            known: expected.clone(),
-        },
+        } if variant == "~" => {
+            format!("a value is missing here; write {}", listed(expected, "or"))
+        }
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
-        } => PolicyProblem::UnknownValue {
-            value: variant.clone(),
-            known: expected.clone(),
-        },
-        YamlError::SerdeMissingField { field, .. } => PolicyProblem::MissingKey { key: field },
-        YamlError::DuplicateMappingKey { key, .. } => PolicyProblem::DuplicateKey {
-            key: key.clone().unwrap_or_default(),
-        },
-        YamlError::Unexpected { expected, .. } => PolicyProblem::WrongShape {
-            expected: match *expected {
-                "mapping start" => "a mapping (\"key: value\")",
-                "sequence start" => "a list (\"- entry\" or \"[entry]\")",
-                "string scalar" => "a single text value",
-                _ => "another kind of value",
-            },
-        },
-        YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. }
-        | YamlError::NullIntoString { .. } => PolicyProblem::WrongShape {
-            expected: "a single text value",
-        },
-        YamlError::InvalidBooleanStrict { .. } | YamlError::InvalidScalar { ty: "boolean", .. } => {
-            PolicyProblem::WrongShape {
-                expected: "true or false",
-            }
-        }
-        YamlError::MultipleDocuments { .. } => PolicyProblem::SecondDocument,
-        YamlError::Message { msg, .. } => PolicyProblem::Senseless(msg.clone()),
-        other => PolicyProblem::NotYaml(
-            other.render_with_formatter(&DefaultMessageFormatter.with_localizer(&Bare)),
+        } => format!(
+            "\"{variant}\" is not known here; {}",
+            advice(variant, expected)
         ),
+        YamlError::SerdeMissingField { field, .. } => {
+            format!("the key \"{field}\" is missing from this entry; add it")
+        }
+        YamlError::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().unwrap_or_default();
+            format!("the key \"{key}\" is given twice; keep one of them")
+        }
+        YamlError::Unexpected { expected, .. } => shape(match *expected {
+            "mapping start" => "a mapping (\"key: value\")",
+            "sequence start" => "a list (\"- entry\" or \"[entry]\")",
+            "string scalar" => "a single text value",
+            _ => "another kind of value",
+        }),
+        YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. }
+        | YamlError::NullIntoString { .. } => shape("a single text value"),
+        YamlError::InvalidBooleanStrict { .. } | YamlError::InvalidScalar { ty: "boolean", .. } => {
+            shape("true or false")
+        }
+        YamlError::MultipleDocuments { .. } => {
+            "a policy is one YAML document; remove the \"---\" before this and all that follows it"
+                .to_owned()
+        }
+        YamlError::Message { msg, .. } => msg.clone(),
+        other => {
+            let formatter = DefaultMessageFormatter.with_localizer(&Bare);
+            let reason = other.render_with_formatter(&formatter);
+            format!("this is not valid YAML: {reason}")
+        }
     }
 }
 

@@ -15,12 +15,12 @@ use crate::model::Text;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
-use crate::storage::{OverrideError, ProvisionerOverride};
+use crate::storage::ProvisionerOverride;
 
 use super::Nodes;
 use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
-use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
+use super::{Exemption, NamespaceEntry, Policy, PolicyError, Section};
 
 /// The kinds besides workloads that findings are reported on.
 const OTHER_KINDS: [&str; 5] = [
@@ -196,18 +196,15 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
     Ok(Policy {
         defaults: built_in.defaults.overlaid(read.defaults),
         nodes: read.nodes.unwrap_or(built_in.nodes),
-        namespaces: each(read.namespaces, |entry| namespace_entry(entry, file))?,
-        exemptions: each(read.exemptions, |entry| exemption(entry, file))?,
+        namespaces: (read.namespaces.into_iter())
+            .map(|entry| namespace_entry(entry, file))
+            .collect::<Result<_, _>>()?,
+        exemptions: (read.exemptions.into_iter())
+            .map(|entry| exemption(entry, file))
+            .collect::<Result<_, _>>()?,
         provisioners: provisioners(read.provisioners, file)?,
         fencing_accounts: read.fencing.accounts,
     })
-}
-
-fn each<T, U>(
-    entries: Vec<T>,
-    convert: impl FnMut(T) -> Result<U, PolicyError>,
-) -> Result<Vec<U>, PolicyError> {
-    entries.into_iter().map(convert).collect()
 }
 
 pub(super) fn actions<'de, D: Deserializer<'de>>(
@@ -238,7 +235,7 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
     if namespaces.names.is_empty() && namespaces.requirements.is_empty() {
         let problem = "this would match every namespace; give \"names\" or a \"selector\", \
                        or write the settings under \"defaults\"";
-        return Err(senseless(file, place, problem));
+        return Err(PolicyError::senseless(file, place, problem));
     }
     Ok(NamespaceEntry {
         namespaces,
@@ -271,7 +268,7 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
         _ => None,
     };
     if let Some(problem) = problem {
-        return Err(senseless(file, read.referenced, problem));
+        return Err(PolicyError::senseless(file, read.referenced, problem));
     }
     Ok(Requirement {
         key,
@@ -295,7 +292,7 @@ fn exemption(read: Spanned<Exempt>, file: &str) -> Result<Exemption, PolicyError
     {
         let problem = "this would exempt everything; give at least one of \"namespaces\", \
                        \"kinds\", \"names\" and \"rules\"";
-        return Err(senseless(file, place, problem));
+        return Err(PolicyError::senseless(file, place, problem));
     }
     Ok(Exemption {
         line: place.line(),
@@ -317,18 +314,14 @@ fn provisioners(
     } in read
     {
         let twice = known.iter().any(|earlier| earlier.name == value.name);
-        let problem = match value.check() {
-            Err(problem) => Some(problem),
-            Ok(()) => twice.then(|| OverrideError::Twice(value.name.clone())),
-        };
-        if let Some(problem) = problem {
-            return Err(senseless(file, referenced, problem.to_string()));
+        let twice = twice.then(|| {
+            let name = &value.name;
+            format!("the policy names provisioner {name:?} twice; keep one of the two")
+        });
+        if let Some(problem) = value.fault().or(twice) {
+            return Err(PolicyError::senseless(file, referenced, problem));
         }
         known.push(value);
     }
     Ok(known)
-}
-
-fn senseless(file: &str, place: serde_saphyr::Location, problem: impl Into<String>) -> PolicyError {
-    PolicyError::at(file, place, PolicyProblem::Senseless(problem.into()))
 }

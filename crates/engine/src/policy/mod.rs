@@ -24,7 +24,6 @@ pub(crate) use action::{Controlled, Existing, TooComplex};
 pub(crate) use decide::{Directive, Suppression};
 pub use decide::{Resolved, SuppressedBy, Target};
 pub use error::PolicyError;
-pub(crate) use error::PolicyProblem;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;

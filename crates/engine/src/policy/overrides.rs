@@ -181,60 +181,33 @@ pub(super) struct Honoured<'a> {
 }
 
 impl<'a> Honoured<'a> {
-    /// Reads the annotations of the object.
-    pub(super) fn of_object(
-        target: &Target<'a>,
-        allowed: bool,
-        passed_over: &mut Vec<PassedOver<'a>>,
-    ) -> Self {
-        Self::read(
-            OverrideSource::Object,
-            |key| target.annotations.get(key),
-            allowed,
-            target.now,
-            passed_over,
-        )
-    }
-
-    /// Reads the annotations of the Namespace and, where there is none of a
-    /// key, its labels.
-    pub(super) fn of_namespace(
-        target: &Target<'a>,
-        allowed: bool,
-        passed_over: &mut Vec<PassedOver<'a>>,
-    ) -> Self {
-        let get = |key: &str| {
-            let annotation = target.namespace_annotations.and_then(|all| all.get(key));
-            annotation.or_else(|| target.namespace_labels.and_then(|all| all.get(key)))
-        };
-        Self::read(
-            OverrideSource::Namespace(target.namespace),
-            get,
-            allowed,
-            target.now,
-            passed_over,
-        )
-    }
-
     /// Whether the `ignore` list names the rule.
     pub(super) fn ignores(&self, rule: &str) -> bool {
         entries(self.ignore).any(|entry| entry == rule)
     }
 
-    fn read(
+    /// Reads the annotations of `source` and, if a Namespace has none of a key, its labels.
+    pub(super) fn read(
         source: OverrideSource<'a>,
-        get: impl Fn(&str) -> Option<&'a str>,
-        allowed: bool,
-        now: Option<Timestamp>,
+        target: &Target<'a>,
+        is_allowed: bool,
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
-        let values = [keys::ACTION, keys::REMEDY, keys::IGNORE].map(&get);
+        let (annotations, labels) = match source {
+            OverrideSource::Object => (Some(target.annotations), None),
+            OverrideSource::Namespace(_) => (target.namespace_annotations, target.namespace_labels),
+        };
+        let get = |key| {
+            let places = [annotations, labels].into_iter().flatten();
+            places.filter_map(|place| place.get(key)).next()
+        };
+        let values = [keys::ACTION, keys::REMEDY, keys::IGNORE].map(get);
         if values == [None; 3] {
             return Self::default();
         }
         let until = get(keys::UNTIL).map(str::trim);
-        let why = if allowed {
-            until.and_then(|until| ended(until, now))
+        let why = if is_allowed {
+            until.and_then(|until| ended(until, target.now))
         } else {
             Some(Why::Forbidden)
         };

@@ -7,8 +7,6 @@
 
 use serde_json::Value;
 
-use crate::model::object::ObjectRef;
-
 /// How an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
@@ -112,20 +110,6 @@ impl Stated {
 fn has_fields(document: &Value, pointer: &str) -> bool {
     let fields = document.pointer(pointer).and_then(Value::as_object);
     fields.is_some_and(|fields| !fields.is_empty())
-}
-
-/// The patch that makes a live Deployment Recreate, however it is applied.
-pub(crate) const RECREATE_ONCE: &str =
-    r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
-
-/// The command with that patch.
-pub(crate) fn recreate_once(object: &ObjectRef, patch: &str) -> String {
-    let namespace = object.namespace.iter().map(|it| format!("-n {it} "));
-    format!(
-        "`kubectl {}patch deploy {} --type=merge -p '{patch}'`",
-        namespace.collect::<String>(),
-        object.name,
-    )
 }
 
 #[cfg(test)]

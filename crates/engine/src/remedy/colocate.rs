@@ -70,12 +70,7 @@ fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let mut patch = edit::append(raw, &PATH, term);
     // A new pod may go to the node of any old one, also of one that waits for the volume.
     if subject.pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
-        let strategy = match workload.kind {
-            WorkloadKind::DeploymentConfig => recreate::of_deployment_config(raw),
-            _ => json!({"type": "Recreate"}),
-        };
-        let recreate = edit::set(raw, &["spec", "strategy"], strategy);
-        patch.0.extend(recreate.0);
+        patch.0.extend(recreate::patch(subject)?.0);
     }
     Some(patch)
 }

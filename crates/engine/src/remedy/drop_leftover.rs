@@ -1,9 +1,6 @@
 //! `drop-leftover`: drop the `rollingUpdate` block that was left beside Recreate.
 
-use json_patch::Patch;
-use serde_json::json;
-
-use super::{Remedy, Subject, edit};
+use super::{Remedy, recreate};
 use crate::model::workload::WorkloadKind;
 use crate::rules::codes;
 
@@ -15,15 +12,7 @@ pub(super) const REMEDY: Remedy = Remedy {
     cures: &[codes::LEFTOVER_ROLLING_UPDATE],
     kinds: &[WorkloadKind::Deployment],
     works: |_| true,
-    patch,
+    // It replaces the whole strategy. A `remove` of the block would fail the request if another
+    // webhook was faster.
+    patch: recreate::patch,
 };
-
-/// Replaces the whole strategy. A `remove` would fail the request where another
-/// webhook was faster.
-fn patch(subject: &Subject<'_>) -> Option<Patch> {
-    Some(edit::set(
-        subject.raw,
-        &["spec", "strategy"],
-        json!({"type": "Recreate"}),
-    ))
-}

@@ -69,24 +69,26 @@ impl Remedy {
         (self.works)(analysis)
     }
 
-    /// The patch for `workload`, which was received as `raw`; `None` where the
-    /// object has not what it takes, or where nothing would change. An object that has a
-    /// uid is taken to have its pods.
-    pub fn patch(&self, workload: &Workload, raw: &Value) -> Option<Patch> {
-        self.patch_subject(&Subject {
+    /// The patch for `workload`, which was received as `raw`; `None` if the object lacks what the
+    /// remedy needs, or if nothing would change. The pods of `previous`, the workload before the
+    /// update, are there. Without it, an object that has a uid is taken to have its pods.
+    pub fn patch(
+        &self,
+        workload: &Workload,
+        raw: &Value,
+        previous: Option<&Workload>,
+    ) -> Option<Patch> {
+        let pods_there = match previous {
+            Some(old) if old.has_pods() => old.replicas,
+            None if workload.metadata.uid != Uid::default() => workload.replicas,
+            _ => 0,
+        };
+        let subject = Subject {
             workload,
             raw,
-            pods_there: if workload.metadata.uid == Uid::default() {
-                0
-            } else {
-                workload.replicas
-            },
-        })
-    }
-
-    /// The same where it is known how many pods are there.
-    pub(crate) fn patch_subject(&self, subject: &Subject<'_>) -> Option<Patch> {
-        (self.patch)(subject).filter(|patch| !patch.0.is_empty())
+            pods_there,
+        };
+        (self.patch)(&subject).filter(|patch| !patch.0.is_empty())
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) const REMEDY: Remedy = Remedy {
 
 /// The strategy is replaced as a whole: `rollingUpdate` beside `Recreate` is
 /// refused by the API server.
-fn patch(subject: &Subject<'_>) -> Option<Patch> {
+pub(super) fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let strategy = match subject.workload.kind {
         WorkloadKind::DeploymentConfig => of_deployment_config(subject.raw),
         _ => json!({"type": "Recreate"}),
@@ -43,7 +43,7 @@ fn patch(subject: &Subject<'_>) -> Option<Patch> {
 
 /// What a DeploymentConfig's strategy says besides stays: the deadline and resources of its
 /// deployer pods, and the time limit and hooks that both strategies have.
-pub(super) fn of_deployment_config(raw: &Value) -> Value {
+fn of_deployment_config(raw: &Value) -> Value {
     let written = raw.pointer("/spec/strategy").and_then(Value::as_object);
     let mut strategy = written.cloned().unwrap_or_default();
     let rolling = strategy.remove("rollingParams");

@@ -35,6 +35,7 @@
 //! `rollingUpdate: null`.
 
 use super::hazard::Hazard;
+use super::strategies::{RECREATE_ONCE, recreate_once};
 use super::{On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
@@ -54,23 +55,19 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     {
         return;
     }
+    let metadata = &workload.metadata;
+    let namespace = match metadata.namespace.as_str() {
+        "" => "NAMESPACE",
+        namespace => namespace,
+    };
     found.push(Hazard {
         field_path: "spec.strategy.rollingUpdate".to_owned(),
         what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
         advice: format!(
-            "Run `kubectl -n {} patch deploy {} --type=merge -p '{{\"spec\":{{\"strategy\":{{\"type\":\"Recreate\",\"rollingUpdate\":null}}}}}}'` once if it lives already. In the manifest, replace the whole strategy with {{type: Recreate}}.",
-            shown(&workload.metadata.namespace),
-            workload.metadata.shown_name(),
+            "Run {} once if it lives already. In the manifest, replace the whole strategy with {{type: Recreate}}.",
+            recreate_once(Some(namespace), &metadata.shown_name(), RECREATE_ONCE),
         ),
         brief: "a rollingUpdate block was left beside strategy Recreate; set it to null".to_owned(),
         ..RULE.hazard(Outcome::Refused)
     });
-}
-
-/// The namespace for a command.
-fn shown(namespace: &str) -> &str {
-    match namespace {
-        "" => "NAMESPACE",
-        namespace => namespace,
-    }
 }

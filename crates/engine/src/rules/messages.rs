@@ -1,7 +1,5 @@
 //! Parts of sentences that several rules use.
 
-use std::fmt::{self, Write as _};
-
 use super::impossible_name::is_impossible;
 use crate::analysis::Basis;
 use crate::analysis::constraints::affinity_would_hold;
@@ -28,34 +26,21 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
             None => groups.push((volume, vec![name])),
         }
     }
-    // Enough for one volume.
-    let mut text = String::with_capacity(128);
-    for (number, (first, names)) in groups.iter().enumerate() {
-        text.push_str(before(number, groups.len()));
-        text.push_str(noun(first));
-        if names.len() > 1 {
-            text.push('s');
-        }
-        text.push(' ');
-        for (number, name) in names.iter().enumerate() {
-            text.push_str(before(number, names.len()));
-            text.push('"');
-            text.push_str(name);
-            text.push('"');
-        }
-        // Writing to a String cannot fail.
-        let _ = predicate(&mut text, first, names.len() > 1);
-    }
-    text
-}
-
-/// What separates an item from the one before it: `a, b and c`.
-const fn before(number: usize, of: usize) -> &'static str {
-    match number {
-        0 => "",
-        _ if number + 1 == of => " and ",
-        _ => ", ",
-    }
+    let shown: Vec<String> = groups
+        .iter()
+        .map(|(first, names)| {
+            let names: Vec<String> = names.iter().map(|it| format!("\"{it}\"")).collect();
+            let several = names.len() > 1;
+            let plural = if several { "s" } else { "" };
+            let predicate = predicate(first, several);
+            format!(
+                "{}{plural} {} {predicate}",
+                noun(first),
+                listed(&names, "and")
+            )
+        })
+        .collect();
+    listed(&shown, "and")
 }
 
 /// At most this many are named; the rest are counted.
@@ -80,62 +65,52 @@ fn description_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds,
 }
 
 /// The description of a volume, or of several, after its name.
-fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Result {
+fn predicate(volume: &UsedVolume, several: bool) -> String {
     let modes = volume.modes;
-    let are = if several { " are" } else { " is" };
+    let are = if several { "are" } else { "is" };
     let AttachConstraint::Exclusive { basis, grounds } = &volume.attach_constraint else {
-        return write!(text, "{are} {modes}");
+        return format!("{are} {modes}");
     };
-    match (*basis, several) {
-        (Basis::Bound | Basis::Inline, _) => write!(text, "{are} {modes}"),
-        (Basis::Fitting, false) => write!(
-            text,
-            " is not bound yet, and the free volume that fits it is {modes}"
-        ),
-        (Basis::Fitting, true) => write!(
-            text,
-            " are not bound yet, and the free volumes that fit them are {modes}"
-        ),
-        (Basis::Forecast, _) => write!(text, "{are} not bound yet and will be {modes}"),
-    }?;
-    let driver = &volume.driver;
-    match grounds {
-        Grounds::Known if driver.is_empty() => Ok(()),
-        Grounds::Known => write!(text, " ({driver})"),
-        Grounds::NoCsiDriver => write!(
-            text,
-            " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
-        ),
-        Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),
-        Grounds::UnknownClass(class) if is_placeholder(class) => write!(
-            text,
-            " (assuming that its StorageClass, which is still to be filled in, attaches its volumes)"
-        ),
-        Grounds::UnknownClass(class) => write!(
-            text,
-            " (assuming that StorageClass \"{class}\" attaches its volumes)"
-        ),
-        Grounds::UnknownDefaultClass => write!(
-            text,
-            " (assuming that the default StorageClass attaches its volumes)"
-        ),
-        Grounds::FlexVolume => write!(
-            text,
-            " (assuming that its FlexVolume driver attaches volumes)"
-        ),
-        Grounds::UnknownDriver if driver.is_empty() => {
-            write!(text, " (assuming that its driver attaches volumes)")
+    let what = match (*basis, several) {
+        (Basis::Bound | Basis::Inline, _) => format!("{are} {modes}"),
+        (Basis::Fitting, false) => {
+            format!("is not bound yet, and the free volume that fits it is {modes}")
         }
-        Grounds::UnknownDriver => write!(text, " (assuming that {driver} attaches its volumes)"),
-    }
+        (Basis::Fitting, true) => {
+            format!("are not bound yet, and the free volumes that fit them are {modes}")
+        }
+        (Basis::Forecast, _) => format!("{are} not bound yet and will be {modes}"),
+    };
+    let driver = &volume.driver;
+    let why = match grounds {
+        Grounds::Known if driver.is_empty() => return what,
+        Grounds::Known => driver.to_string(),
+        Grounds::NoCsiDriver => {
+            format!("{driver}, which Kubernetes attaches because it has no CSIDriver object")
+        }
+        Grounds::ClassName(class) => format!("StorageClass \"{class}\", likely {driver}"),
+        Grounds::UnknownClass(class) if is_placeholder(class) => {
+            "assuming that its StorageClass, which is still to be filled in, attaches its volumes"
+                .to_owned()
+        }
+        Grounds::UnknownClass(class) => {
+            format!("assuming that StorageClass \"{class}\" attaches its volumes")
+        }
+        Grounds::UnknownDefaultClass => {
+            "assuming that the default StorageClass attaches its volumes".to_owned()
+        }
+        Grounds::FlexVolume => "assuming that its FlexVolume driver attaches volumes".to_owned(),
+        Grounds::UnknownDriver if driver.is_empty() => {
+            "assuming that its driver attaches volumes".to_owned()
+        }
+        Grounds::UnknownDriver => format!("assuming that {driver} attaches its volumes"),
+    };
+    format!("{what} ({why})")
 }
 
 /// What a volume is: `is ReadWriteOnce (ebs.csi.aws.com)`.
 pub(crate) fn described(volume: &UsedVolume) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = predicate(&mut text, volume, false);
-    text.trim_start().to_owned()
+    predicate(volume, false)
 }
 
 /// The start of the sentence that says what would settle an assumption, which is the last one

@@ -32,7 +32,7 @@ pub(crate) use hazard::supposed;
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
-pub(crate) use strategies::RECREATE_OR_ZERO_SURGE;
+pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once};
 
 use std::collections::HashMap;
 
@@ -180,42 +180,48 @@ rules! {
     FENCING_LIVE_NODE: fencing_live_node,
 }
 
+/// What the rules judge.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    Workload(&'a Analysis<'a>),
+    Claim(&'a ClaimReview<'a>),
+    Scaled(&'a Scaling<'a>),
+    Fencing(&'a FencingReview<'a>),
+}
+
+/// At most this many hazards are reported for one object.
+const MOST_HAZARDS: usize = 100;
+
+/// Everything the rules find, the gravest first.
+pub(crate) fn judge(subject: Subject<'_>) -> Vec<Hazard> {
+    let mut found = Vec::new();
+    for on in RULES.iter().flat_map(|rule| rule.on) {
+        match (on, subject) {
+            (On::Workload(judge), Subject::Workload(analysis)) => judge(analysis, &mut found),
+            (On::Claim(judge), Subject::Claim(review)) => judge(review, &mut found),
+            (On::Scaled(judge), Subject::Scaled(scaling)) => judge(scaling, &mut found),
+            (On::Fencing(judge), Subject::Fencing(review)) => judge(review, &mut found),
+            _ => {}
+        }
+    }
+    for hazard in &mut found {
+        if hazard.outcome == Outcome::Unknown {
+            hazard.certainty = hazard.certainty.max(Certainty::Assumed);
+        }
+    }
+    found.sort_by_key(|hazard| hazard.outcome);
+    found.truncate(MOST_HAZARDS);
+    match subject {
+        Subject::Workload(analysis) | Subject::Scaled(Scaling { analysis, .. }) => {
+            weighed(found, analysis)
+        }
+        Subject::Claim(_) | Subject::Fencing(_) => found,
+    }
+}
+
 /// Everything the rules find in a workload, the gravest first.
 pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
-    let found = gravest_first(|on, found| {
-        if let On::Workload(judge) = on {
-            judge(analysis, found);
-        }
-    });
-    weighed(found, analysis)
-}
-
-/// Everything the rules find in a claim, the gravest first.
-pub(crate) fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
-    gravest_first(|on, found| {
-        if let On::Claim(judge) = on {
-            judge(review, found);
-        }
-    })
-}
-
-/// Everything the rules find in scaling a workload, the gravest first.
-pub(crate) fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
-    let found = gravest_first(|on, found| {
-        if let On::Scaled(judge) = on {
-            judge(scaling, found);
-        }
-    });
-    weighed(found, &scaling.analysis)
-}
-
-/// Everything the rules find in a request that may take volumes from a node.
-pub(crate) fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
-    gravest_first(|on, found| {
-        if let On::Fencing(judge) = on {
-            judge(review, found);
-        }
-    })
+    judge(Subject::Workload(analysis))
 }
 
 /// Adds to each hazard how sure it is and, if it is not sure, what would settle it.
@@ -250,26 +256,6 @@ fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
                 .push_str(&messages::what_would_settle(grounds));
         }
     }
-    found
-}
-
-/// At most this many hazards are reported for one object.
-const MOST_HAZARDS: usize = 100;
-
-fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {
-    let mut found = Vec::new();
-    for rule in &RULES {
-        for on in rule.on {
-            judge(on, &mut found);
-        }
-    }
-    for hazard in &mut found {
-        if hazard.outcome == Outcome::Unknown {
-            hazard.certainty = hazard.certainty.max(Certainty::Assumed);
-        }
-    }
-    found.sort_by_key(|hazard| hazard.outcome);
-    found.truncate(MOST_HAZARDS);
     found
 }
 

@@ -9,6 +9,16 @@ use crate::model::workload::{Workload, WorkloadKind};
 pub(crate) const RECREATE_OR_ZERO_SURGE: &str =
     "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
 
+/// The patch that makes a live Deployment Recreate, however it is applied.
+pub(crate) const RECREATE_ONCE: &str =
+    r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
+
+/// The command that patches the live Deployment `name`.
+pub(crate) fn recreate_once(namespace: Option<&str>, name: &str, patch: &str) -> String {
+    let namespace = namespace.map_or_else(String::new, |it| format!("-n {it} "));
+    format!("`kubectl {namespace}patch deploy {name} --type=merge -p '{patch}'`")
+}
+
 /// The field that says how pods are replaced.
 pub(super) const fn field(workload: &Workload) -> &'static str {
     match (workload.kind, &workload.strategy) {

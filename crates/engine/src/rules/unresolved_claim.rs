@@ -52,7 +52,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, messages};
+use super::{On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
@@ -71,7 +71,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     found.extend(going(analysis));
     if let Some(assumed) = analysis.with_unknown_as_exclusive() {
-        let hazards = judge_workload(&assumed);
+        let hazards = judge_all(Subject::Workload(&assumed));
         let autoscaler = analysis.highest_autoscaler();
         let why = why(&hazards, &assumed, autoscaler);
         let need = format!("this {} needs{why}", analysis.workload.kind);
@@ -112,7 +112,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             analysis,
             ..*scaling
         };
-        let hazards = judge_scaling(&assumed);
+        let hazards = judge_all(Subject::Scaled(&assumed));
         let why = why(&hazards, &assumed.analysis, scaling.autoscaler);
         let workload = assumed.analysis.workload;
         let need = format!("{} {} needs{why}", workload.kind, workload.metadata.name);

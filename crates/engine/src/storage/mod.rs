@@ -41,7 +41,6 @@ pub use self::class_names::likely_classes;
 pub(crate) use self::class_names::supposed_classes;
 pub use self::listing::{Listed, listing};
 pub use self::modes::ClassModes;
-pub(crate) use self::overrides::OverrideError;
 pub use self::overrides::ProvisionerOverride;
 pub(crate) use self::reach::Reach;
 pub(crate) use self::second_use::SecondUse;

@@ -30,25 +30,6 @@ pub struct ProvisionerOverride {
     pub node_local: Option<bool>,
 }
 
-/// Why the provisioners of a policy cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OverrideError {
-    /// A provisioner without a name.
-    #[error(
-        "a provisioner in the policy has an empty name; give it the name its StorageClasses carry in `provisioner`"
-    )]
-    NoName,
-    /// A provisioner with no properties.
-    #[error(
-        "the policy says nothing about provisioner {0:?}; state `filesystem`, `block`, `attachRequired` or `nodeLocal`, or drop it"
-    )]
-    NothingStated(Text),
-    /// A name that occurs twice in the policy.
-    #[error("the policy names provisioner {0:?} twice; keep one of the two")]
-    Twice(Text),
-}
-
 impl ProvisionerOverride {
     fn correct(&self, entry: &mut Entry) {
         for (mode, stated) in [
@@ -73,16 +54,23 @@ impl ProvisionerOverride {
         }
     }
 
-    /// Whether the entry says something about somebody.
-    pub fn check(&self) -> Result<(), OverrideError> {
-        if self.name.trim().is_empty() {
-            return Err(OverrideError::NoName);
+    /// Why the entry cannot be used, if it says nothing or names nobody.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let Self { name, .. } = self;
+        if name.trim().is_empty() {
+            return Some(
+                "a provisioner in the policy has an empty name; give it the name its StorageClasses carry in `provisioner`"
+                    .to_owned(),
+            );
         }
         let states_modes = self.filesystem.is_some() || self.block.is_some();
-        if !states_modes && self.attach_required.is_none() && self.node_local.is_none() {
-            return Err(OverrideError::NothingStated(self.name.clone()));
-        }
-        Ok(())
+        let says_something =
+            states_modes || self.attach_required.is_some() || self.node_local.is_some();
+        (!says_something).then(|| {
+            format!(
+                "the policy says nothing about provisioner {name:?}; state `filesystem`, `block`, `attachRequired` or `nodeLocal`, or drop it"
+            )
+        })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Evaluation, Suppressed, Verdict};
+use super::{Evaluation, Finding, Suppressed, Verdict};
 use crate::analysis::{Analysis, Facts};
 use crate::model::claim::Claim;
-use crate::model::object::Object;
+use crate::model::object::{Object, ObjectKind};
 use crate::policy::{Action, Resolved};
-use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
+use crate::rules::{ClaimReview, Hazard, Outcome, Subject, judge, judge_workload};
 use crate::snapshot::{Overlay, Turn};
 
 impl Evaluation<'_> {
@@ -16,21 +16,15 @@ impl Evaluation<'_> {
             Some(Object::Claim(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge_claim(&ClaimReview {
+        let hazards = judge(Subject::Claim(&ClaimReview {
             claim,
             old,
             facts: self.facts,
-        });
-        let mut verdict = if hazards.is_empty() {
-            Verdict::default()
-        } else {
-            self.with_policy(
-                &claim.metadata,
-                "PersistentVolumeClaim",
-                self.owner_is_real(&claim.metadata),
-                |resolved| self.plain(&hazards, resolved),
-            )
-        };
+        }));
+        let metadata = &claim.metadata;
+        let is_owned = || self.owner_is_real(metadata);
+        let kind = ObjectKind::Claim.name();
+        let mut verdict = self.decided(&hazards, metadata, kind, is_owned, |_, _, _| {});
         if old.is_none() {
             self.waiting_workloads(claim, &mut verdict);
         }
@@ -77,34 +71,28 @@ impl Evaluation<'_> {
                     }
                 })
                 .collect();
-            if hazards.is_empty() {
-                continue;
-            }
-            let found = self.with_policy(
+            let owner = &workload.metadata.controller;
+            let found = self.decided(
+                &hazards,
                 &workload.metadata,
                 workload.kind.name(),
-                workload.metadata.controller.is_some(),
-                |resolved| self.about_waiting(&hazards, resolved),
+                || owner.is_some(),
+                may_be_fixed_later,
             );
             verdict.findings.extend(found.findings);
             verdict.notices.extend(found.notices);
         }
         verdict.findings.sort_by_key(|finding| finding.outcome);
     }
+}
 
-    /// Decides about the hazards of a workload that waits for the claim under
-    /// review. A patch of the claim cannot fix the workload. Where the policy says to fix, a
-    /// rollout that would never finish is fixed when it starts; pods that could never start
-    /// are not.
-    fn about_waiting(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
-        let mut verdict = self.plain(hazards, resolved);
-        for (finding, hazard) in verdict.findings.iter_mut().zip(hazards) {
-            let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
-            if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
-                finding.action = Action::Warn;
-                finding.lowered = decision.lowered.map(Suppressed::from);
-            }
-        }
-        verdict
+/// Only warns of a workload that the policy fixes later. A patch of the claim under review cannot
+/// fix the workload that waits for it. A rollout that would never finish is fixed when it starts;
+/// pods that could never start are not.
+fn may_be_fixed_later(finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>) {
+    let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+    if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
+        finding.action = Action::Warn;
+        finding.lowered = decision.lowered.map(Suppressed::from);
     }
 }

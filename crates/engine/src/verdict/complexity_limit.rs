@@ -32,21 +32,12 @@ impl Evaluation<'_> {
                 resolved.decide(rule, outcome, certainty)
             };
             let action = decision.without_remedy;
-            Verdict {
-                findings: vec![Finding::decided(
-                    &hazard,
-                    self.review.reference,
-                    action,
-                    &decision,
-                )],
-                ..Verdict::default()
-            }
-        });
-        if !self.is_to_blame() {
-            for finding in &mut verdict.findings {
+            let mut finding = Finding::decided(&hazard, self.review.reference, action, &decision);
+            if !self.is_to_blame() {
                 finding.only_warn();
             }
-        }
+            vec![finding].into()
+        });
         verdict.too_complex = true;
         verdict
     }

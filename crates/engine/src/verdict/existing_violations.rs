@@ -2,7 +2,7 @@
 
 use super::Document;
 use crate::analysis::{Analysis, Placement, affinity, users, volumes};
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::Workload;
 use crate::rules::{Hazard, codes};
 
 /// Whether the update causes `hazard` or makes it worse.
@@ -13,22 +13,10 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
 /// Whether the update makes a controller replace running pods, as any change of the pod template
 /// does. Documents that cannot be compared count as changed. The end of a pause does not count:
 /// the template was judged when it was written, and resuming may be the only way out of a rollout
-/// that hangs. Kinds that do not replace running pods start no rollout.
+/// that hangs. Kinds whose pods have no revisions do not replace running pods, so they start no
+/// rollout.
 pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool {
-    match new.kind {
-        WorkloadKind::Deployment
-        | WorkloadKind::StatefulSet
-        | WorkloadKind::DaemonSet
-        | WorkloadKind::Rollout
-        | WorkloadKind::DeploymentConfig
-        | WorkloadKind::CloneSet => document.changes_template(),
-        WorkloadKind::ReplicaSet
-        | WorkloadKind::Job
-        | WorkloadKind::CronJob
-        | WorkloadKind::ReplicationController
-        | WorkloadKind::ScaledJob
-        | WorkloadKind::Pod => false,
-    }
+    new.kind.revision_label().is_some() && document.changes_template()
 }
 
 /// Whether the update from `old` keeps a hazard and yet is a step towards its end: if several

@@ -8,8 +8,8 @@ use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::policy::{Action, keys};
-use crate::rules::{Fencing, FencingReview, Hazard, codes, judge_fencing};
+use crate::policy::{Action, Resolved, keys};
+use crate::rules::{Fencing, FencingReview, Hazard, Subject, codes, judge};
 use crate::snapshot::Lookup;
 
 /// The accounts of the attach-detach controller, which detaches what is unmounted: its
@@ -65,37 +65,29 @@ impl Evaluation<'_> {
         if self.may_fence() {
             return Verdict::default();
         }
-        let hazards = judge_fencing(&FencingReview {
+        let hazards = judge(Subject::Fencing(&FencingReview {
             fencing,
             node_name,
             facts: self.facts,
             heartbeat: &|| Heartbeat::of(node_name, node, self.facts.view, now),
-        });
-        if hazards.is_empty() {
-            return Verdict::default();
-        }
-        let kind = self.review.reference.kind.as_str();
-        self.with_policy(metadata, kind, false, |resolved| {
-            let mut verdict = self.plain(&hazards, resolved);
-            if resolved.object_may_override() {
-                let denied =
-                    |(finding, _): &(&mut Finding, &Hazard)| finding.action == Action::Deny;
-                let way_past = way_past(self.review.reference, now);
-                for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards).filter(denied) {
-                    finding
-                        .message
-                        .push_str(" If it is off all the same, say how you know in place of the example, and try again: ");
-                    finding.message.push_str(&way_past);
-                    // Real names may be too long for the command.
-                    let ways = [
-                        format!("If it is off: {way_past}"),
-                        "If it is off, annotate it as the rule says.".to_owned(),
-                    ];
-                    finding.denial = denial::text(self.review.reference, hazard, &ways);
-                }
+        }));
+        let object = self.review.reference;
+        let add_way_past = |finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>| {
+            if finding.action != Action::Deny || !resolved.object_may_override() {
+                return;
             }
-            verdict
-        })
+            let way_past = way_past(object, now);
+            finding.message.push_str(&format!(
+                " If it is off all the same, say how you know in place of the example, and try again: {way_past}"
+            ));
+            // Real names may be too long for the command.
+            let ways = [
+                format!("If it is off: {way_past}"),
+                "If it is off, annotate it as the rule says.".to_owned(),
+            ];
+            finding.denial = denial::text(object, hazard, &ways);
+        };
+        self.decided(&hazards, metadata, &object.kind, || false, add_way_past)
     }
 
     /// Whether the request comes from an account that may fence nodes.

@@ -15,7 +15,7 @@ use crate::model::uid::Uid;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::RemedyChoice;
 use crate::remedy::applied::Applied;
-use crate::remedy::{self, REMEDIES, Remedy, Subject};
+use crate::remedy::{self, REMEDIES, Remedy};
 use crate::rules::{Hazard, codes, judge_workload};
 
 /// A workload as it was received, or as patches made it, with what the rules
@@ -32,8 +32,7 @@ pub(super) struct Judged<'a> {
 
 /// A remedy that helps, and what it makes of the workload.
 pub(super) struct Repair<'a> {
-    pub(super) remedy: &'static Remedy,
-    pub(super) patch: Patch,
+    pub(super) proposal: Proposal,
     pub(super) result: Judged<'a>,
 }
 
@@ -47,10 +46,7 @@ impl<'a> Judged<'a> {
         chosen
             .into_iter()
             .chain(rest)
-            .filter_map(|remedy| {
-                let patch = self.try_remedy(remedy, hazard)?.patch;
-                Some(Proposal { remedy, patch })
-            })
+            .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.proposal))
             .collect()
     }
 
@@ -89,14 +85,7 @@ impl<'a> Judged<'a> {
         if !remedy.suits(hazard.rule, self.workload.kind) {
             return None;
         }
-        let patch = match self.previous {
-            Some(old) => remedy.patch_subject(&Subject {
-                workload: &self.workload,
-                raw: &self.document,
-                pods_there: if old.has_pods() { old.replicas } else { 0 },
-            }),
-            None => remedy.patch(&self.workload, &self.document),
-        }?;
+        let patch = remedy.patch(&self.workload, &self.document, self.previous)?;
         let (document, workload) = self.patched(&patch)?;
         let workload = capped(Cow::Owned(workload), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
@@ -112,8 +101,7 @@ impl<'a> Judged<'a> {
         };
         let helps = hazards.iter().all(|after| milder(after) && is_old(after));
         helps.then(|| Repair {
-            remedy,
-            patch,
+            proposal: Proposal { remedy, patch },
             result: Judged {
                 workload: Cow::Owned(workload.into_owned()),
                 document: Cow::Owned(document),

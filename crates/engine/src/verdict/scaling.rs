@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, Facts};
 use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::rules::{Hazard, Outcome, Scaling, judge_scaling, judge_workload};
+use crate::rules::{Hazard, Outcome, Scaling, Subject, judge, judge_workload};
 
 /// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
 /// down at once.
@@ -60,21 +60,15 @@ impl Evaluation<'_> {
             }
             _ => Vec::new(),
         };
-        if hazards.is_empty() {
-            return Verdict::default();
-        }
-        self.with_policy(
-            &autoscaler.metadata,
+        self.decided(
+            &hazards,
+            metadata,
             autoscaler.kind.name(),
-            self.owner_is_real(&autoscaler.metadata),
-            |resolved| {
-                let mut verdict = self.plain(&hazards, resolved);
-                for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
-                    if !existing_violations::is_new(hazard, &before) {
-                        finding.only_warn();
-                    }
+            || self.owner_is_real(metadata),
+            |finding, hazard, _| {
+                if !existing_violations::is_new(hazard, &before) {
+                    finding.only_warn();
                 }
-                verdict
             },
         )
     }
@@ -107,38 +101,27 @@ impl Evaluation<'_> {
             Some(Object::Scale(old)) => workload.with_replicas(old.spec.replicas),
             _ => Workload::clone(workload),
         };
-        let mut hazards = self.scaled(&current, scale.spec.replicas, None);
-        let asked = hazards.len();
+        let of_scaling = self.scaled(&current, scale.spec.replicas, None);
+        // A start is judged like a new object, as one without pods was not.
+        let mut of_rollouts = Vec::new();
         if current.replicas <= 0 {
-            hazards.extend(self.of_a_start(&current, scale.spec.replicas));
+            let started = workload.with_replicas(scale.spec.replicas);
+            of_rollouts = judge_workload(&Analysis::of(&started, None, self.facts));
+            of_rollouts.retain(|hazard| hazard.outcome == Outcome::Deadlock);
         }
-        if hazards.is_empty() {
-            return Verdict::default();
-        }
-        self.with_policy(
+        let hazards = [&*of_scaling, &of_rollouts].concat();
+        self.decided(
+            &hazards,
             &workload.metadata,
             workload.kind.name(),
-            self.owner_is_real(&workload.metadata),
-            |resolved| {
-                let mut verdict = self.plain(&hazards, resolved);
+            || self.owner_is_real(&workload.metadata),
+            |finding, hazard, _| {
                 // An autoscaler did not write the workload, and would try again forever.
-                if self.is_from_a_service_account() {
-                    for finding in verdict.findings.iter_mut().skip(asked) {
-                        finding.only_warn();
-                    }
+                if of_rollouts.contains(hazard) && self.is_from_a_service_account() {
+                    finding.only_warn();
                 }
-                verdict
             },
         )
-    }
-
-    /// What the rollouts of the first pods of `workload` will come to: a start is judged like a
-    /// new object, as one without pods was not.
-    fn of_a_start(&self, workload: &Workload, replicas: i64) -> Vec<Hazard> {
-        let started = workload.with_replicas(replicas);
-        let mut hazards = judge_workload(&Analysis::of(&started, None, self.facts));
-        hazards.retain(|hazard| hazard.outcome == Outcome::Deadlock);
-        hazards
     }
 
     /// The verdict on `replicas` pods of `workload`.
@@ -149,10 +132,10 @@ impl Evaluation<'_> {
         autoscaler: Option<&Autoscaler>,
     ) -> Vec<Hazard> {
         let scaled = workload.with_replicas(replicas);
-        judge_scaling(&Scaling {
+        judge(Subject::Scaled(&Scaling {
             analysis: Analysis::of(&scaled, None, self.facts),
             before: workload.replicas,
             autoscaler,
-        })
+        }))
     }
 }

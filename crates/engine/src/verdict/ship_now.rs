@@ -7,8 +7,8 @@ use crate::model::object::ObjectRef;
 use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::remedy::applied::{RECREATE_ONCE, Stated, recreate_once};
-use crate::rules::judge_workload;
+use crate::remedy::applied::Stated;
+use crate::rules::{RECREATE_ONCE, judge_workload, recreate_once};
 
 /// A change of the live object that starts no rollout, so it always passes. It sets
 /// `rollingUpdate` to null, as the API server filled that block in and refuses the patch with
@@ -38,7 +38,7 @@ impl ShipNow {
     /// What to do, as a sentence. A manifest or a chart that states a strategy takes the patch back,
     /// so there the value comes first.
     pub(super) fn sentence(&self, object: &ObjectRef, stated: Stated) -> String {
-        let command = recreate_once(object, self.patch);
+        let command = recreate_once(object.namespace.as_deref(), &object.name, self.patch);
         let replicas = match self.replicas {
             Some(_) => " and replicas to 1",
             None => "",

@@ -9,17 +9,17 @@ use json_patch::Patch;
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
 use super::ship_now::ShipNow;
-use super::{
-    Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, existing_violations, operators,
-};
+use super::{Evaluation, Finding, Mode, Review, Verdict, denial, existing_violations, operators};
 use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
-use crate::remedy::applied::{Applied, RECREATE_ONCE, Stated, recreate_once};
-use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, codes, judge_workload};
+use crate::remedy::applied::{Applied, Stated};
+use crate::rules::{
+    Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
+};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
@@ -59,13 +59,13 @@ impl Evaluation<'_> {
                     owner: owner.filter(|_| controlled),
                     ship_now: OnceCell::new(),
                 };
-                self.decided(&capped, previous, hazards, &decisions)
+                self.answered(&capped, previous, hazards, &decisions)
             },
         )
     }
 
     /// What the mode asks for: the findings, with remedies or with a patch.
-    fn decided(
+    fn answered(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
@@ -139,13 +139,10 @@ impl Evaluation<'_> {
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        Verdict {
-            findings: hazards
-                .iter()
-                .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
-                .collect(),
-            ..Verdict::default()
-        }
+        let findings = hazards
+            .iter()
+            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions));
+        findings.collect::<Vec<_>>().into()
     }
 
     /// The findings, each with every remedy that helps.
@@ -163,10 +160,8 @@ impl Evaluation<'_> {
                 ..self.finding(hazard, action, decisions)
             }
         };
-        Verdict {
-            findings: judged.hazards.iter().map(propose).collect(),
-            ..Verdict::default()
-        }
+        let findings = judged.hazards.iter().map(propose);
+        findings.collect::<Vec<_>>().into()
     }
 
     /// The findings, and a patch for those that the policy fixes and a remedy cures. The object
@@ -186,17 +181,10 @@ impl Evaluation<'_> {
                     .then(|| (hazard.clone(), repair))
             })
         {
-            let Repair {
-                remedy,
-                patch,
-                result,
-            } = repair;
-            operations.extend(patch.0.iter().cloned());
-            findings.push(Finding::repaired(
-                &hazard,
-                self.review.reference,
-                Proposal { remedy, patch },
-            ));
+            let Repair { proposal, result } = repair;
+            operations.extend(proposal.patch.0.iter().cloned());
+            let object = self.review.reference;
+            findings.push(Finding::repaired(&hazard, object, proposal));
             judged = result;
         }
         let rest = self.judged(&judged.hazards, decisions);
@@ -277,7 +265,8 @@ impl Evaluation<'_> {
         if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
             return Cow::Borrowed(hazard);
         }
-        let once = recreate_once(self.review.reference, RECREATE_ONCE);
+        let object = self.review.reference;
+        let once = recreate_once(object.namespace.as_deref(), &object.name, RECREATE_ONCE);
         let advice = if hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
             hazard.advice.replace(
                 RECREATE_OR_ZERO_SURGE,
@@ -347,7 +336,7 @@ impl Decisions<'_> {
     fn permits(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
         choice != RemedyChoice::Auto
             || !matches!(self.mode, Mode::Repair { .. })
-            || repair.remedy.name != RemedyChoice::Colocate.name()
+            || repair.proposal.remedy.name != RemedyChoice::Colocate.name()
     }
 
     pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {

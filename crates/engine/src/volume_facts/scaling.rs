@@ -10,7 +10,7 @@ use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::rules::{Scaling, codes, judge_scaling};
+use crate::rules::{Scaling, Subject, codes, judge};
 use crate::verdict::{EffectivePolicy, Mode, Review, evaluate};
 
 /// Why a workload may not have more than one pod.
@@ -66,11 +66,11 @@ fn limit(
         return None;
     }
     let scaled = workload.with_replicas(2);
-    let hazards = judge_scaling(&Scaling {
+    let hazards = judge(Subject::Scaled(&Scaling {
         analysis: Analysis::of(&scaled, None, facts),
         before: 1,
         autoscaler: None,
-    });
+    }));
     let hazard = (hazards.iter()).find(|it| it.rule == codes::AUTOSCALER_EXCEEDS_VOLUME)?;
     let because = hazard.what.strip_prefix(TWO_PODS)?.strip_suffix('.')?;
     Some(Limit {

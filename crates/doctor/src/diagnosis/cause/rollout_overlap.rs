@@ -203,7 +203,7 @@ fn other_strategies<'a>(
         .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind));
     suited
         .filter_map(|remedy| {
-            let patch = serde_json::to_string(&remedy.patch(workload, document)?).ok()?;
+            let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
             Some(changed.change(
                 waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
                 &format!("The rollout goes on. {}", remedy.cost),
