@@ -50,7 +50,7 @@ fn list() -> String {
     let width = width.unwrap_or_default();
     RULES
         .iter()
-        .map(|rule| format!("{:width$}  {}\n", rule.code, rule.documentation().summary()))
+        .map(|rule| format!("{:width$}  {}\n", rule.code, rule.summary()))
         .collect()
 }
 
@@ -99,7 +99,6 @@ fn silence(code: &str) -> String {
 fn nested(rule: &Rule, above: &str) -> String {
     let mut code = false;
     rule.documentation()
-        .text()
         .lines()
         .map(|line| {
             code ^= line.starts_with("```");

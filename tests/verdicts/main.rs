@@ -522,7 +522,7 @@ fn no_rule_fires_after_a_remedy_that_did_not_before() {
         let before = found(&raw);
         let suited = |remedy: &&Remedy| before.iter().any(|rule| remedy.suits(rule, of));
         for remedy in REMEDIES.iter().filter(suited) {
-            let Some(patch) = remedy.patch(&workload, &raw) else {
+            let Some(patch) = remedy.patch(&workload, &raw, None) else {
                 continue;
             };
             let mut after = raw.clone();

@@ -25,7 +25,7 @@ use crate::analysis::Facts;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
-use crate::policy::Existing;
+use crate::policy::Strictness;
 use crate::snapshot::{StoredObject, View};
 use crate::verdict::EffectivePolicy;
 pub(crate) use scaling::Limit;
@@ -54,7 +54,7 @@ pub struct VolumeFacts {
     /// object, where no object says otherwise.
     pub denied: BTreeMap<&'static str, Vec<&'static str>>,
     /// What is done about a rollout of a workload that was at fault before.
-    pub existing: Existing,
+    pub existing: Strictness,
     /// Whether annotations of an object are heard.
     pub overrides: bool,
     /// Whether objects that a custom controller owns are judged like others.

@@ -54,11 +54,11 @@ fn rules() -> Vec<Value> {
     RULES
         .iter()
         .map(|rule| {
-            let documentation = rule.documentation();
+            let summary = rule.summary();
             json!({
                 "id": rule.code,
-                "shortDescription": {"text": documentation.summary()},
-                "help": {"text": documentation.summary(), "markdown": documentation.text()},
+                "shortDescription": {"text": summary},
+                "help": {"text": summary, "markdown": rule.documentation()},
                 "helpUri": format!("{DOCUMENTATION}#{}", rule.code),
             })
         })

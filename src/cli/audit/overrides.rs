@@ -71,7 +71,7 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
     let resolved = policy.resolve(&target);
     let mut passed_over = resolved.passed_over().iter();
     let ignored = passed_over.find(|it| {
-        it.ends_override() && matches!(it.source, OverrideSource::Namespace(_)) == on_namespace
+        it.ends_override && matches!(it.source, OverrideSource::Namespace(_)) == on_namespace
     });
     Some(Override {
         object,

@@ -178,14 +178,15 @@ pub(crate) fn matches_other_revision(
     labels: &Labels,
     facts: Facts<'_>,
 ) -> bool {
-    let is_revision = |key: &Text| workload.kind.revision_label() == Some(key.as_str());
-    if !term.mismatch_label_keys.iter().any(is_revision) {
-        return !by_revision(term, workload) && matches_own(term, workload, labels, facts);
+    let kind = workload.kind;
+    if !kind.has_revision_label(&term.mismatch_label_keys) {
+        return !kind.has_revision_label(&term.match_label_keys)
+            && matches_own(term, workload, labels, facts);
     }
     let others = term
         .mismatch_label_keys
         .iter()
-        .filter(|key| !is_revision(key));
+        .filter(|key| kind.revision_label() != Some(key.as_str()));
     let term = PodAffinityTerm {
         mismatch_label_keys: others.cloned().collect(),
         ..term.clone()
@@ -219,7 +220,7 @@ pub(crate) fn keeps_off(
     facts: Facts<'_>,
 ) -> bool {
     matches_other_revision(term, old, &new.template.labels, facts)
-        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
+        && every_node_has(&term.topology_key, new, facts)
 }
 
 /// Whether a term of required anti-affinity of `owner`'s pods keeps those of `off`, another
@@ -232,10 +233,10 @@ pub(crate) fn keeps_company_off(
 ) -> bool {
     let (own, theirs) = (&owner.metadata.namespace, &off.metadata.namespace);
     term.mismatch_label_keys.is_empty()
-        && !by_revision(term, owner)
+        && !owner.kind.has_revision_label(&term.match_label_keys)
         && selects(term, owner, &off.template.labels)
         && covers(term, own, theirs, facts)
-        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, off, facts))
+        && every_node_has(&term.topology_key, off, facts)
 }
 
 /// Whether both wait for the same pods, and none of those are there yet.
@@ -263,9 +264,12 @@ pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a
 /// At most this many leaders are looked at.
 const MOST_LEADERS: usize = 16;
 
-/// Whether the eligible nodes are known and all carry the label: anti-affinity
-/// over a label that a node does not have forbids nothing there.
+/// Whether anti-affinity over the label `key` forbids something on every node where the workload's
+/// pods may be: it forbids nothing on a node without the label. Every node has a host name.
 pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
+    if key == HOSTNAME {
+        return true;
+    }
     let eligibility = Eligibility::of(workload, None, facts);
     let mut nodes = eligibility.nodes(facts).peekable();
     nodes.peek().is_some() && nodes.all(|node| node.metadata.labels.get(key).is_some())
@@ -284,14 +288,6 @@ fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
         }
         _ => false,
     })
-}
-
-/// Whether the term distinguishes the pods of different revisions.
-fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
-    workload
-        .kind
-        .revision_label()
-        .is_some_and(|label| term.match_label_keys.iter().any(|key| key == label))
 }
 
 /// Whether the workload's affinity binds all its pods, of every revision, to
@@ -317,7 +313,7 @@ fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
 
 fn looks_at_revisions(workload: &Workload) -> bool {
     let mut terms = workload.template.affinity.iter();
-    terms.any(|term| by_revision(term, workload))
+    terms.any(|term| workload.kind.has_revision_label(&term.match_label_keys))
 }
 
 /// Whether the workload matches its own terms, so that its first pod may start on any node.

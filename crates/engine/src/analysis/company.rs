@@ -75,15 +75,8 @@ fn contradict(one: &PodTemplate, other: &PodTemplate) -> bool {
         let mut labels = labels.iter();
         labels.any(|(key, value)| demanded.get(key).is_some_and(|it| it != value))
     };
-    let excludes = |selector: &NodeSelector| {
-        selector.terms_that_match().all(|term| {
-            term.match_expressions.iter().any(|requirement| {
-                let demanded = demanded.get(&requirement.key);
-                demanded.is_some_and(|value| !requirement.accepts(Some(value)))
-            })
-        })
-    };
-    differs(&other.node_selector) || other.node_affinity.as_ref().is_some_and(excludes)
+    let affinity = other.node_affinity.as_ref();
+    differs(&other.node_selector) || affinity.is_some_and(|it| it.excludes(demanded))
 }
 
 /// The obstacle in the known nodes.

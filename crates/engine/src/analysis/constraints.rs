@@ -1,7 +1,5 @@
 //! Pods that must share a node although their own constraints forbid it.
 
-use std::fmt;
-
 use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
 use super::{Analysis, AttachConstraint, NodeAssumption, Placement, UsedVolume};
@@ -115,14 +113,8 @@ pub(crate) struct Constraint {
     pub field: String,
     /// Whether it is that of the pods from before the update alone.
     pub is_of_the_old: bool,
-    text: String,
-}
-
-/// What it is, as part of a sentence.
-impl fmt::Display for Constraint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
+    /// What it is, as part of a sentence.
+    pub text: String,
 }
 
 /// The constraint that forbids `pods` pods on one node, where there is one.
@@ -187,8 +179,7 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, revisions: Revi
         Revisions::One => matches_itself(term, workload, facts),
         Revisions::Two => matches_other_revision(term, workload, &workload.template.labels, facts),
     };
-    matches
-        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, workload, facts))
+    matches && every_node_has(&term.topology_key, workload, facts)
 }
 
 fn counts_own_pods(
@@ -197,10 +188,7 @@ fn counts_own_pods(
     revisions: Revisions,
 ) -> bool {
     let workload = situation.workload;
-    let per_revision = workload
-        .kind
-        .revision_label()
-        .is_some_and(|label| spread.match_label_keys.iter().any(|key| key == label));
+    let per_revision = workload.kind.has_revision_label(&spread.match_label_keys);
     spread
         .label_selector
         .as_ref()

@@ -8,7 +8,7 @@ use super::Facts;
 use super::admission::Additions;
 use super::volumes::UsedVolume;
 use crate::model::Text;
-use crate::model::node::{Node, NodeSelector};
+use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
 use crate::model::workload::Workload;
@@ -299,9 +299,9 @@ fn has_places_of_spreads(template: &PodTemplate, node: &Node) -> bool {
 
 /// How long it takes to compare a node with the selector, in steps.
 fn weight(selector: &NodeSelector) -> usize {
-    let requirements = (selector.node_selector_terms.iter())
-        .flat_map(|term| term.match_expressions.iter().chain(&term.match_fields));
-    requirements
+    let terms = selector.node_selector_terms.iter();
+    terms
+        .flat_map(NodeSelectorTerm::requirements)
         .map(|requirement| 1 + requirement.values.len() / 4)
         .sum()
 }
@@ -326,9 +326,7 @@ fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
 /// The host to which every term of the selector leads, those that match nothing aside.
 pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
     let mut hosts = selector.terms_that_match().map(|term| {
-        term.match_expressions
-            .iter()
-            .chain(&term.match_fields)
+        term.requirements()
             .find_map(|requirement| match &*requirement.values {
                 [host]
                     if requirement.operator == Operator::In

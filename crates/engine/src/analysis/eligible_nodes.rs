@@ -121,6 +121,12 @@ impl<'a> EligibleNodes<'a> {
     }
 }
 
+/// The one node on which the workload's pods are, if there is one.
+pub(crate) fn one_node_of(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
+    let volumes = volumes::of(workload, facts);
+    EligibleNodes::of(workload, &volumes, facts).one_node
+}
+
 /// The node to which required affinity leads, where all the workloads it leads
 /// to are bound to one and the same.
 fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {

@@ -5,8 +5,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::lease::Lease;
-use crate::model::node::Node;
-use crate::snapshot::{Lookup, View};
+use crate::snapshot::Lookup;
 
 /// A node's signs of life at one moment.
 ///
@@ -45,14 +44,8 @@ pub enum Life {
 }
 
 impl Heartbeat {
-    /// The signs of life of the node `name` at `now`; `node` is what the view knows of it.
-    pub(crate) fn of(name: &str, node: Lookup<&Node>, view: View<'_>, now: Timestamp) -> Self {
-        let ready = node.map(|node| node.status.ready);
-        Self::seen(ready, view.node_lease(name), now)
-    }
-
-    /// The same, of the condition `Ready` of the Node, `None` where it is `Unknown`, and
-    /// of the Lease.
+    /// The signs of life at `now`: the condition `Ready` of the Node, `None` where it is `Unknown`,
+    /// and the Lease.
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
             ready,
@@ -98,12 +91,12 @@ impl fmt::Display for Heartbeat {
         match self.lease {
             LeaseAge::Renewed { age, holds } => {
                 let last = if holds { "" } else { "last " };
-                write!(f, "its Lease was {last}renewed {} ago", Rounded(age))?;
+                write!(f, "its Lease was {last}renewed {} ago", rounded(age))?;
             }
             LeaseAge::Ahead(by) => write!(
                 f,
                 "its Lease was renewed {} in the future by the clock here, so the clocks differ",
-                Rounded(by)
+                rounded(by)
             )?,
             LeaseAge::None => f.write_str("it has no Lease")?,
             LeaseAge::NotRead => f.write_str("its Lease could not be read")?,
@@ -119,15 +112,11 @@ impl fmt::Display for Heartbeat {
 }
 
 /// A length of time, as short as it is of use.
-struct Rounded(SignedDuration);
-
-impl fmt::Display for Rounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs() {
-            seconds @ ..120 => write!(f, "{seconds} s"),
-            seconds @ 120..7_200 => write!(f, "{} min", seconds / 60),
-            seconds => write!(f, "{} h", seconds / 3_600),
-        }
+fn rounded(time: SignedDuration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
     }
 }
 
@@ -167,7 +156,8 @@ mod tests {
             Lookup::NotSynced
         };
         let node = node.as_ref().map_or(missing, Lookup::Found);
-        Heartbeat::of("n1", node, cluster.view(), NOW.parse().unwrap())
+        let ready = node.map(|node| node.status.ready);
+        Heartbeat::seen(ready, cluster.view().node_lease("n1"), NOW.parse().unwrap())
     }
 
     #[test]

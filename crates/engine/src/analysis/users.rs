@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use super::affinity::{
     POD_NAME, follows_pod, in_one_place, is_follower, same, sole_leaders, strays, wait_alike,
 };
-use super::eligible_nodes::{EligibleNodes, OneNode};
+use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
 use super::{Analysis, Facts, Placement, UsedVolume, volumes};
 use crate::model::Text;
@@ -218,9 +218,7 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
     let Some(ours) = &situation.placement.one_node else {
         return false;
     };
-    let facts = situation.facts;
-    let volumes = volumes::of(other, facts);
-    match (ours, EligibleNodes::of(other, &volumes, facts).one_node) {
+    match (ours, one_node_of(other, situation.facts)) {
         (OneNode::Nowhere | OneNode::Assumed, Some(_))
         | (_, Some(OneNode::Nowhere | OneNode::Assumed)) => true,
         // Two volumes that stay where they are may be on two nodes.
@@ -311,14 +309,10 @@ pub(crate) fn visit<'w>(
     if visitor.kind == WorkloadKind::Pod && is_beside(situation, visitor, host) {
         return Some((Visit::Beside, visitor, host));
     }
-    let node_of = |workload: &Workload| {
-        let volumes = volumes::of(workload, facts);
-        EligibleNodes::of(workload, &volumes, facts).one_node
-    };
-    let Some(OneNode::Named(node)) = node_of(visitor) else {
+    let Some(OneNode::Named(node)) = one_node_of(visitor, facts) else {
         return None;
     };
-    if node_of(host).is_some() || !stays_together(situation, host) {
+    if one_node_of(host, facts).is_some() || !stays_together(situation, host) {
         return None;
     }
     let attached = attached_to(volume, &own.metadata.namespace, facts);

@@ -80,14 +80,7 @@ impl UsedVolume {
 
 /// The names of the claims a workload's pod template uses.
 pub fn claims(workload: &Workload) -> impl Iterator<Item = &Text> {
-    workload
-        .template
-        .volumes
-        .iter()
-        .filter_map(|volume| match &volume.source {
-            PodVolumeSource::Claim { name } => Some(name),
-            PodVolumeSource::Inline { .. } => None,
-        })
+    workload.template.claims()
 }
 
 /// Every volume of the workload's pods, in the order of the template. A volume
@@ -260,7 +253,7 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     if claim.spec.selector.is_some() {
         return unknown(Missing::FittingVolume, blank);
     }
-    if is_shared(claim.spec.access_modes) {
+    if claim.spec.access_modes.is_shared() {
         return blank;
     }
     match class {
@@ -289,12 +282,12 @@ fn without_class(
         Missing::Class(name, absence) => match likely(claim, &name, &blank, facts) {
             Likely::This(volume) => return volume,
             Likely::Either => return unknown(Missing::Class(name, absence), blank),
-            Likely::Anything if facts.view.is_made_elsewhere(&name) => {
+            Likely::Anything if facts.view.overlay().made_classes.contains(&name) => {
                 return unknown(Missing::Class(name, absence), blank);
             }
             Likely::Anything => Grounds::UnknownClass(name),
         },
-        Missing::DefaultClass(_) if facts.view.is_default_in_doubt() => {
+        Missing::DefaultClass(_) if facts.view.overlay().default_in_doubt => {
             return unknown(missing, blank);
         }
         Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
@@ -476,7 +469,7 @@ fn attach_constraint(
     basis: Basis,
     facts: Facts<'_>,
 ) -> AttachConstraint {
-    if modes.is_empty() || is_shared(modes) {
+    if modes.is_empty() || modes.is_shared() {
         return AttachConstraint::Free;
     }
     let grounds = match attach {
@@ -502,7 +495,7 @@ fn unattached(
     let Attach::NotRequired { by } = attach else {
         return AttachConstraint::Free;
     };
-    if modes.is_empty() || is_shared(modes) {
+    if modes.is_empty() || modes.is_shared() {
         return AttachConstraint::Free;
     }
     let parameters = || class.map(|it| it.parameters.iter());
@@ -520,10 +513,6 @@ fn unattached(
         }
         _ => return AttachConstraint::Free,
     })
-}
-
-const fn is_shared(modes: AccessModes) -> bool {
-    modes.contains(AccessMode::ReadWriteMany) || modes.contains(AccessMode::ReadOnlyMany)
 }
 
 pub(super) fn attach(name: &str, facts: Facts<'_>) -> Attach {

@@ -10,9 +10,7 @@ use crate::model::volume::{Volume, VolumeSource};
 pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>) -> Vec<Text> {
     let view = facts.view;
     let claim = volume.claim.as_deref();
-    let claim = claim.and_then(|claim| view.claim(namespace, claim).found());
-    let bound = claim.and_then(|claim| view.volume(&claim.spec.volume_name).found());
-    let Some(bound) = bound else {
+    let Some(bound) = claim.and_then(|claim| view.bound_volume(namespace, claim)) else {
         return Vec::new();
     };
     let mut nodes = view.nodes_attached(&bound.metadata.name);

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, Serializer};
 
 use super::Text;
 
-/// One access mode of a volume.
+/// One access mode of a volume, with its bit in a set.
 ///
 /// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
 /// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
@@ -58,11 +58,6 @@ impl AccessMode {
             .into_iter()
             .find(|mode| mode.name() == name || mode.short() == name)
     }
-
-    /// Its place in a set.
-    const fn bit(self) -> u8 {
-        self as u8
-    }
 }
 
 impl fmt::Display for AccessMode {
@@ -87,7 +82,7 @@ impl AccessModes {
         let mut bits = 0;
         let mut at = 0;
         while at < modes.len() {
-            bits |= modes[at].bit();
+            bits |= modes[at] as u8;
             at += 1;
         }
         Self(bits)
@@ -105,12 +100,17 @@ impl AccessModes {
 
     /// Whether `mode` is in the set.
     pub const fn contains(self, mode: AccessMode) -> bool {
-        self.0 & mode.bit() != 0
+        self.0 & (mode as u8) != 0
+    }
+
+    /// Whether one of the modes is for several nodes.
+    pub(crate) const fn is_shared(self) -> bool {
+        self.contains(AccessMode::ReadWriteMany) || self.contains(AccessMode::ReadOnlyMany)
     }
 
     /// Adds `mode`.
     pub fn insert(&mut self, mode: AccessMode) {
-        self.0 |= mode.bit();
+        self.0 |= mode as u8;
     }
 
     /// The modes in either set.

@@ -200,68 +200,67 @@ impl ContainerList {
     }
 }
 
-/// The containers of a pod, by kind.
-#[derive(Clone, Copy)]
-pub(super) struct Containers<'a> {
-    pub(super) main: &'a ContainerList,
-    pub(super) init: &'a ContainerList,
-    pub(super) ephemeral: &'a ContainerList,
+/// The ports of their node that the containers of a pod use.
+pub(super) fn host_ports(
+    main: &ContainerList,
+    init: &ContainerList,
+    host_network: bool,
+) -> Box<[HostPort]> {
+    let mut ports = Ports::default();
+    ports.add(&main.ports);
+    ports.add(&init.ports_of_sidecars);
+    // With the node's own network, every port of a container is one of the node.
+    let taken = if host_network {
+        ports.any
+    } else {
+        ports.of_node
+    };
+    taken.into_iter().collect()
 }
 
-impl Containers<'_> {
-    pub(super) fn host_ports(self, host_network: bool) -> Box<[HostPort]> {
-        let mut ports = Ports::default();
-        ports.add(&self.main.ports);
-        ports.add(&self.init.ports_of_sidecars);
-        // With the node's own network, every port of a container is one of the node.
-        let taken = if host_network {
-            ports.any
-        } else {
-            ports.of_node
+/// What the pod requests: all its containers at once, or one that runs before them.
+pub(super) fn extended_resources(
+    main: &ContainerList,
+    init: &ContainerList,
+) -> Box<[(Text, Quantity)]> {
+    let mut asked = main.extended_resources.clone();
+    for (name, most) in &init.most_of_one {
+        let sum = asked.entry(name.clone()).or_default();
+        *sum = (*most).max(*sum);
+    }
+    let asked = asked.into_iter();
+    asked.map(|(name, sum)| (name, Quantity(sum))).collect()
+}
+
+/// Marks each volume with whether, and under which SELinux label, containers use it. The first of
+/// the lists has the main ones.
+/// Without any container the template is a fragment, and nothing is known.
+pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &PodSecurity) {
+    let [main, ..] = lists;
+    if volumes.is_empty() || !main.is_filled {
+        return;
+    }
+    let by_label = pod.se_linux_change_policy != "Recursive";
+    let of_pod = pod
+        .se_linux_options
+        .as_ref()
+        .and_then(SeLinuxOptions::label);
+    let mut labels: HashMap<&Text, Option<&str>> = HashMap::new();
+    for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
+        let label = match label {
+            _ if !by_label => Some(""),
+            Label::OfPod => of_pod.as_deref(),
+            Label::Own(own) => own.as_deref(),
         };
-        taken.into_iter().collect()
+        labels
+            .entry(name)
+            .and_modify(|other| *other = label.filter(|_| *other == label))
+            .or_insert(label);
     }
-
-    /// What the pod requests: all its containers at once, or one that runs before them.
-    pub(super) fn extended_resources(self) -> Box<[(Text, Quantity)]> {
-        let mut asked = self.main.extended_resources.clone();
-        for (name, most) in &self.init.most_of_one {
-            let sum = asked.entry(name.clone()).or_default();
-            *sum = (*most).max(*sum);
-        }
-        let asked = asked.into_iter();
-        asked.map(|(name, sum)| (name, Quantity(sum))).collect()
-    }
-
-    /// Marks each volume with whether, and under which SELinux label, containers use it.
-    /// Without any container the template is a fragment, and nothing is known.
-    pub(super) fn mark(self, volumes: &mut [PodVolume], pod: &PodSecurity) {
-        if volumes.is_empty() || !self.main.is_filled {
-            return;
-        }
-        let by_label = pod.se_linux_change_policy != "Recursive";
-        let of_pod = pod
-            .se_linux_options
-            .as_ref()
-            .and_then(SeLinuxOptions::label);
-        let mut labels: HashMap<&Text, Option<&str>> = HashMap::new();
-        let lists = [self.main, self.init, self.ephemeral];
-        for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
-            let label = match label {
-                _ if !by_label => Some(""),
-                Label::OfPod => of_pod.as_deref(),
-                Label::Own(own) => own.as_deref(),
-            };
-            labels
-                .entry(name)
-                .and_modify(|other| *other = label.filter(|_| *other == label))
-                .or_insert(label);
-        }
-        for volume in volumes {
-            let label = labels.get(&volume.name);
-            volume.mounted = label.is_some();
-            volume.selinux_label = label.copied().flatten().map(Into::into);
-        }
+    for volume in volumes {
+        let label = labels.get(&volume.name);
+        volume.mounted = label.is_some();
+        volume.selinux_label = label.copied().flatten().map(Into::into);
     }
 }
 

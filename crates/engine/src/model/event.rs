@@ -46,20 +46,12 @@ struct Series {
 impl Event {
     /// Whether it is about this pod, not about an earlier one with the same name.
     pub fn is_about(&self, pod: &Pod) -> bool {
-        let about = &self.involved_object;
-        about.kind != CLAIM
-            && about.name == pod.meta.name
-            && about.namespace == pod.meta.namespace
-            && !about.uid.contradicts(pod.meta.uid)
+        self.involved_object.kind != CLAIM && self.involved_object.is(&pod.meta)
     }
 
     /// Whether it is about this claim, not about an earlier one with the same name.
     pub fn is_about_claim(&self, claim: &Metadata) -> bool {
-        let about = &self.involved_object;
-        about.kind == CLAIM
-            && about.name == claim.name
-            && about.namespace == claim.namespace
-            && !about.uid.contradicts(claim.uid)
+        self.involved_object.kind == CLAIM && self.involved_object.is(claim)
     }
 
     /// Whether it reports a fault, not progress.
@@ -95,6 +87,14 @@ pub struct Involved {
     /// Its uid.
     #[serde(deserialize_with = "nullable")]
     pub uid: Uid,
+}
+
+impl Involved {
+    fn is(&self, object: &Metadata) -> bool {
+        self.name == object.name
+            && self.namespace == object.namespace
+            && !self.uid.contradicts(object.uid)
+    }
 }
 
 #[cfg(test)]

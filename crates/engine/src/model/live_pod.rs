@@ -9,7 +9,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::{Metadata, time};
 use super::node::{OUT_OF_SERVICE, Taint};
-use super::pod::{PodSpec, PodVolumeSource};
+use super::pod::PodSpec;
 
 /// A pod and its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,10 +98,7 @@ impl<'de> Deserialize<'de> for Pod {
         let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
         let scheduled = condition("PodScheduled");
         let template = wire.spec.with_labels(Labels::default());
-        let named = template.volumes.iter().filter_map(|it| match &it.source {
-            PodVolumeSource::Claim { name } => Some(name.clone()),
-            PodVolumeSource::Inline { .. } => None,
-        });
+        let named = template.claims().cloned();
         // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
         let pod = &wire.metadata.name;
         let ephemeral = template.ephemeral.iter();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 use super::condition::Condition;
 use super::de::nullable;
+use super::labels::Labels;
 use super::metadata::Metadata;
 use super::quantity::Quantity;
 use super::selector::Requirement;
@@ -379,6 +380,16 @@ impl NodeSelector {
         self.node_selector_terms.iter().filter(has_any)
     }
 
+    /// Whether it matches no node that has these labels.
+    pub(crate) fn excludes(&self, labels: &Labels) -> bool {
+        self.terms_that_match().all(|term| {
+            term.match_expressions.iter().any(|requirement| {
+                let value = labels.get(&requirement.key);
+                value.is_some_and(|value| !requirement.accepts(Some(value)))
+            })
+        })
+    }
+
     /// Whether the selector matches `node`.
     pub fn matches(&self, node: &Node) -> bool {
         self.node_selector_terms
@@ -388,6 +399,11 @@ impl NodeSelector {
 }
 
 impl NodeSelectorTerm {
+    /// Its requirements on labels and on fields.
+    pub(crate) fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.match_expressions.iter().chain(&self.match_fields)
+    }
+
     /// Whether it has no requirement, and so matches no node.
     pub fn is_empty(&self) -> bool {
         self.match_expressions.is_empty() && self.match_fields.is_empty()

@@ -8,7 +8,7 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::claim::Claim;
-use super::container::{ContainerList, Containers, PodSecurity};
+use super::container::{ContainerList, PodSecurity, extended_resources, host_ports, mark};
 use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
@@ -51,6 +51,18 @@ pub struct PodTemplate {
     pub host_ports: Box<[HostPort]>,
     /// Whether the pods run to completion (`restartPolicy` Never or OnFailure).
     pub ends: bool,
+}
+
+impl PodTemplate {
+    /// The names of the claims that the pods use, but for those of generic ephemeral volumes.
+    pub fn claims(&self) -> impl Iterator<Item = &Text> {
+        self.volumes
+            .iter()
+            .filter_map(|volume| match &volume.source {
+                PodVolumeSource::Claim { name } => Some(name),
+                PodVolumeSource::Inline { .. } => None,
+            })
+    }
 }
 
 /// A port of a node that a pod uses.
@@ -294,15 +306,12 @@ fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleratio
 impl PodSpec {
     /// The template with these fields and `labels`.
     pub(super) fn with_labels(mut self, labels: Labels) -> PodTemplate {
-        let containers = Containers {
-            main: &self.containers,
-            init: &self.init_containers,
-            ephemeral: &self.ephemeral_containers,
-        };
-        containers.mark(&mut self.volumes.kept, &self.security_context);
+        let (main, init) = (&self.containers, &self.init_containers);
+        let all = [main, init, &self.ephemeral_containers];
+        mark(&mut self.volumes.kept, all, &self.security_context);
         PodTemplate {
-            extended_resources: containers.extended_resources(),
-            host_ports: containers.host_ports(self.host_network),
+            extended_resources: extended_resources(main, init),
+            host_ports: host_ports(main, init, self.host_network),
             runtime_class: self.runtime_class_name,
             ends: matches!(self.restart_policy.as_deref(), Some("Never" | "OnFailure")),
             labels,

@@ -38,13 +38,13 @@ pub(super) struct Written {
     /// Of the built-in kinds.
     rolling_update: Option<RollingUpdate>,
     /// Of a Rollout.
-    blue_green: Option<BlueGreen>,
-    canary: Option<Canary>,
+    blue_green: Option<OfRollout>,
+    canary: Option<OfRollout>,
     /// Of a DeploymentConfig.
     #[serde(deserialize_with = "nullable")]
-    rolling_params: RollingParams,
+    rolling_params: Params,
     #[serde(deserialize_with = "nullable")]
-    recreate_params: Hooks,
+    recreate_params: Params,
     /// Of a CloneSet.
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
@@ -56,13 +56,6 @@ struct RollingUpdate {
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
     partition: Option<i64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct BlueGreen {
-    #[serde(deserialize_with = "nullable")]
-    anti_affinity: AntiAffinity,
 }
 
 /// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those of
@@ -79,7 +72,7 @@ struct AntiAffinity {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Canary {
+struct OfRollout {
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
     #[serde(deserialize_with = "present")]
@@ -88,21 +81,13 @@ struct Canary {
     anti_affinity: AntiAffinity,
 }
 
+/// The parameters of a DeploymentConfig's strategy, with the hooks while pods run. `mid` is when
+/// none does.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct RollingParams {
+struct Params {
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
-    #[serde(deserialize_with = "nullable")]
-    pre: Hook,
-    #[serde(deserialize_with = "nullable")]
-    post: Hook,
-}
-
-/// The hooks while pods run. `mid` is when none does.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Hooks {
     #[serde(deserialize_with = "nullable")]
     pre: Hook,
     #[serde(deserialize_with = "nullable")]
@@ -212,7 +197,7 @@ impl Written {
                 (strategy, params.pre, params.post)
             }
             "Recreate" => {
-                let Hooks { pre, post } = self.recreate_params;
+                let Params { pre, post, .. } = self.recreate_params;
                 (Strategy::Recreate { leftover: false }, pre, post)
             }
             _ => return Strategy::Other(self.r#type).into(),

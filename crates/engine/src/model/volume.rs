@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::access_mode::{AccessMode, AccessModes, VolumeMode};
+use super::access_mode::{AccessModes, VolumeMode};
 use super::claim::Capacity;
 use super::de::nullable;
 use super::in_tree::InTreeType;
@@ -51,13 +51,6 @@ impl Volume {
     /// The claim that its `claimRef` names, unless it is spent.
     pub fn claimed_by(&self) -> Option<&ClaimRef> {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
-    }
-
-    /// Whether its access modes allow several nodes at a time.
-    pub(crate) fn is_for_many_nodes(&self) -> bool {
-        let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
-        let modes = self.spec.access_modes;
-        shared.into_iter().any(|mode| modes.contains(mode))
     }
 
     /// The CSI driver that serves it; `None` for an in-tree or unknown type.

@@ -8,7 +8,7 @@ use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::{Controller, Metadata};
 use super::object::KindRow;
-use super::pod::{PodTemplate, PodVolume, PodVolumeSource};
+use super::pod::PodTemplate;
 use super::strategy::Strategy;
 
 /// Declares every kind of workload, once: its `apiVersion` and its plural name.
@@ -135,6 +135,12 @@ impl WorkloadKind {
             | Self::Pod => None,
         }
     }
+
+    /// Whether one of the label keys tells the pods of two revisions apart.
+    pub(crate) fn has_revision_label(self, keys: &[Text]) -> bool {
+        let revision = self.revision_label();
+        revision.is_some_and(|label| keys.iter().any(|key| key == label))
+    }
 }
 
 impl fmt::Display for WorkloadKind {
@@ -228,14 +234,7 @@ impl Workload {
 
     /// Whether its pods name the claim.
     pub(crate) fn names_claim(&self, claim: &str) -> bool {
-        let is_named = |volume: &PodVolume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim);
-        self.template.volumes.iter().any(is_named)
-    }
-
-    /// Whether its pods name any claim.
-    pub(crate) fn names_claims(&self) -> bool {
-        let is_claim = |volume: &PodVolume| matches!(volume.source, PodVolumeSource::Claim { .. });
-        self.template.volumes.iter().any(is_claim)
+        self.template.claims().any(|name| name == claim)
     }
 
     /// Whether its controller replaces pods, or removes ReplicaSets, of another template.
@@ -326,6 +325,7 @@ impl Workload {
 mod tests {
     use super::*;
     use crate::model::in_tree::InTreeType;
+    use crate::model::pod::{PodVolume, PodVolumeSource};
     use crate::model::quantity::Quantity;
 
     fn read(kind: WorkloadKind, text: &str) -> Workload {

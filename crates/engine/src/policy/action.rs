@@ -72,29 +72,19 @@ pub(crate) enum Controlled {
     Judge,
 }
 
-/// How an update is treated that is not to blame for what is wrong, and yet
-/// starts a rollout that will meet it. The stricter first. VolumeFacts have it as a word that
-/// begins with a capital letter.
+/// Whether something is denied or only warned of, the stricter first: an update that is not to blame
+/// for what is wrong and yet starts a rollout that will meet it, or an object that is larger than
+/// any honest one and too much to judge. VolumeFacts have it as a word that begins with a capital
+/// letter.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize,
 )]
 #[serde(rename_all(deserialize = "kebab-case"))]
-pub enum Existing {
-    /// As any other object.
+pub enum Strictness {
+    /// It is treated as any other object.
     #[default]
     Deny,
-    /// What was wrong before is warned about at most.
-    Warn,
-}
-
-/// What is done about an object that is too much to judge, as it is larger than any honest
-/// one. The stricter first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum TooComplex {
-    /// It is denied.
-    Deny,
-    /// It passes with a warning.
+    /// It is warned about at most.
     Warn,
 }
 

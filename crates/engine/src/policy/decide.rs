@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
-use super::overrides::{Honoured, OverrideSource, PassedOver, Why};
+use super::action::{Action, Controlled, Overrides, RemedyChoice, Strictness};
+use super::overrides::{Honoured, OverrideSource, PassedOver};
 use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
@@ -77,9 +77,11 @@ impl Policy {
         if !possible.is_empty() {
             passed_over.push(PassedOver {
                 source: OverrideSource::Object,
-                why: Why::LabelsUnknown {
-                    namespace: target.namespace,
-                },
+                why: format!(
+                    "The labels of namespace {} are not known: where policy entries ask for labels, the strictest holds.",
+                    target.namespace
+                ),
+                ends_override: false,
             });
         }
         let overrides_in = |section: Option<&Section>| {
@@ -173,8 +175,8 @@ impl<'a> Resolved<'a> {
     ) -> Directive<'a> {
         self.decide_as(rule, outcome, certainty, |section| {
             match self.policy.setting(section, |it| it.too_complex) {
-                Some(TooComplex::Warn) => Action::Warn,
-                Some(TooComplex::Deny) | None => Action::Deny,
+                Some(Strictness::Warn) => Action::Warn,
+                Some(Strictness::Deny) | None => Action::Deny,
             }
         })
     }
@@ -229,7 +231,7 @@ impl<'a> Resolved<'a> {
                 by: SuppressedBy::Exemption {
                     line: exemption.line,
                 },
-                reason: &exemption.reason,
+                reason: &exemption.reason.0,
             });
         }
         let silent = |honoured: &Honoured<'a>| {
@@ -282,11 +284,11 @@ impl<'a> Resolved<'a> {
 
     /// How an update is treated that starts a rollout and is not to blame for
     /// what is wrong.
-    pub fn existing(&self) -> Existing {
+    pub fn existing(&self) -> Strictness {
         let existing_in = |section: Option<&Section>| {
             self.policy
                 .setting(section, |it| it.existing)
-                .unwrap_or(Existing::Deny)
+                .unwrap_or(Strictness::Deny)
         };
         self.strictest(existing_in)
     }

@@ -18,7 +18,7 @@ use crate::rules::{Outcome, codes};
 use crate::storage::ProvisionerOverride;
 
 use super::Nodes;
-use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
+use super::action::{Action, Controlled, Overrides, RemedyChoice, Strictness};
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, Section};
 
@@ -48,7 +48,7 @@ struct File {
     defaults: Section,
     nodes: Option<Nodes>,
     namespaces: Vec<Entry>,
-    exemptions: Vec<Spanned<Exempt>>,
+    exemptions: Vec<Spanned<Exemption>>,
     provisioners: Vec<Spanned<ProvisionerOverride>>,
     fencing: Fencing,
 }
@@ -70,9 +70,9 @@ struct Entry {
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
-    existing: Option<Existing>,
+    existing: Option<Strictness>,
     #[serde(rename = "too-complex")]
-    too_complex: Option<TooComplex>,
+    too_complex: Option<Strictness>,
     #[serde(default)]
     certainty: BTreeMap<Certainty, Action>,
 }
@@ -109,22 +109,9 @@ enum Comparison {
     DoesNotExist,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Exempt {
-    #[serde(default)]
-    namespaces: Vec<Glob>,
-    #[serde(default)]
-    kinds: Vec<Kind>,
-    #[serde(default)]
-    names: Vec<Glob>,
-    #[serde(default)]
-    rules: Vec<Rule>,
-    reason: Reason,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Rule(&'static str);
+/// The code of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rule(pub(super) &'static str);
 
 impl<'de> Deserialize<'de> for Rule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -135,7 +122,9 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-struct Kind(&'static str);
+/// A kind that findings are reported on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Kind(pub(super) &'static str);
 
 impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -173,7 +162,9 @@ impl<'de> Deserialize<'de> for AccountGlob {
     }
 }
 
-struct Reason(Text);
+/// A reason that says something.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reason(pub(super) Text);
 
 impl<'de> Deserialize<'de> for Reason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -282,7 +273,7 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
     })
 }
 
-fn exemption(read: Spanned<Exempt>, file: &str) -> Result<Exemption, PolicyError> {
+fn exemption(read: Spanned<Exemption>, file: &str) -> Result<Exemption, PolicyError> {
     let place = read.referenced;
     let exempt = read.value;
     if exempt.namespaces.is_empty()
@@ -296,11 +287,7 @@ fn exemption(read: Spanned<Exempt>, file: &str) -> Result<Exemption, PolicyError
     }
     Ok(Exemption {
         line: place.line(),
-        namespaces: exempt.namespaces,
-        kinds: exempt.kinds.into_iter().map(|Kind(kind)| kind).collect(),
-        names: exempt.names,
-        rules: exempt.rules.into_iter().map(|Rule(code)| code).collect(),
-        reason: exempt.reason.0,
+        ..exempt
     })
 }
 

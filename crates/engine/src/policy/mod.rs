@@ -20,16 +20,16 @@ use serde::Deserialize;
 pub use crate::analysis::NodeAssumption as Nodes;
 pub(crate) use action::Overrides;
 pub use action::{Action, RemedyChoice};
-pub(crate) use action::{Controlled, Existing, TooComplex};
+pub(crate) use action::{Controlled, Strictness};
 pub(crate) use decide::{Directive, Suppression};
 pub use decide::{Resolved, SuppressedBy, Target};
 pub use error::PolicyError;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
-use crate::model::Text;
 use crate::rules::{Outcome, codes};
 use crate::storage::ProvisionerOverride;
+use file::{Kind, Reason, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
 
 /// What to do about findings, for a whole cluster.
@@ -86,7 +86,7 @@ impl Policy {
     /// reason for it.
     pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
         let exemptions = self.exemptions.iter();
-        exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
+        exemptions.map(|exemption| (exemption.line, exemption.reason.0.as_str()))
     }
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
@@ -127,8 +127,8 @@ impl Default for Policy {
                 remedy: Some(RemedyChoice::Auto),
                 overrides: Some(Overrides::Allow),
                 controlled: Some(Controlled::Warn),
-                existing: Some(Existing::Deny),
-                too_complex: Some(TooComplex::Deny),
+                existing: Some(Strictness::Deny),
+                too_complex: Some(Strictness::Deny),
                 certainty: Certainty::ALL
                     .into_iter()
                     .map(|certainty| (certainty, at_most(certainty)))
@@ -173,9 +173,9 @@ struct Section {
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
-    existing: Option<Existing>,
+    existing: Option<Strictness>,
     #[serde(rename = "too-complex")]
-    too_complex: Option<TooComplex>,
+    too_complex: Option<Strictness>,
     certainty: BTreeMap<Certainty, Action>,
 }
 
@@ -214,26 +214,31 @@ struct NamespaceEntry {
 }
 
 /// Objects and rules the policy leaves alone. An empty list matches everything.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Exemption {
+    #[serde(skip)]
     line: u64,
+    #[serde(default)]
     namespaces: Vec<Glob>,
-    kinds: Vec<&'static str>,
+    #[serde(default)]
+    kinds: Vec<Kind>,
+    #[serde(default)]
     names: Vec<Glob>,
-    rules: Vec<&'static str>,
-    reason: Text,
+    #[serde(default)]
+    rules: Vec<Rule>,
+    reason: Reason,
 }
 
 impl Exemption {
     fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
-        fn any(globs: &[Glob], text: &str) -> bool {
-            globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
+        fn any<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
+            list.is_empty() || list.iter().any(is_meant)
         }
-        let listed = |words: &[&str], word: &str| words.is_empty() || words.contains(&word);
-        listed(&self.rules, rule)
-            && listed(&self.kinds, target.kind)
-            && any(&self.namespaces, target.namespace)
-            && any(&self.names, target.name)
+        any(&self.rules, |it| it.0 == rule)
+            && any(&self.kinds, |it| it.0 == target.kind)
+            && any(&self.namespaces, |it| it.matches(target.namespace))
+            && any(&self.names, |it| it.matches(target.name))
     }
 }
 

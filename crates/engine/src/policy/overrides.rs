@@ -37,43 +37,10 @@ pub enum OverrideSource<'a> {
 pub struct PassedOver<'a> {
     /// Where the override stands.
     pub source: OverrideSource<'a>,
-    /// Why it is not honoured.
-    pub(super) why: Why<'a>,
-}
-
-impl PassedOver<'_> {
+    /// Why it is not honoured: a sentence.
+    pub(super) why: String,
     /// Whether nothing is left of the overrides of its source.
-    pub fn ends_override(&self) -> bool {
-        matches!(
-            self.why,
-            Why::Forbidden
-                | Why::ReasonMissing { .. }
-                | Why::PlaceholderReason { .. }
-                | Why::Expired { .. }
-                | Why::UnreadableEnd { .. }
-        )
-    }
-}
-
-/// Why an override is not honoured. Keys, values and ends are as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Why<'a> {
-    /// The policy file does not allow overrides from there.
-    Forbidden,
-    /// Nothing says why the override is there.
-    ReasonMissing { key: &'static str },
-    /// The reason is that of the command that was printed, which says none.
-    PlaceholderReason { key: &'static str },
-    /// The override has ended.
-    Expired { until: &'a str },
-    /// Nobody can tell when the override ends.
-    UnreadableEnd { until: &'a str },
-    /// The value is none of the words known for the key.
-    UnknownValue { key: &'static str, value: &'a str },
-    /// An entry of the `ignore` list is not a rule.
-    UnknownRule { rule: &'a str },
-    /// The policy chooses namespaces by label, and this one's labels are not known.
-    LabelsUnknown { namespace: &'a str },
+    pub ends_override: bool,
 }
 
 impl fmt::Display for OverrideSource<'_> {
@@ -87,56 +54,30 @@ impl fmt::Display for OverrideSource<'_> {
 
 impl fmt::Display for PassedOver<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)?;
-        match &self.why {
-            Why::Forbidden => f.write_str(
-                "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
-            ),
-            Why::ReasonMissing { key } => {
-                write!(f, "{key} is ignored: add {} to say why.", keys::REASON)
-            }
-            Why::PlaceholderReason { key } => write!(
-                f,
-                "{key} is ignored: {} is still the example.",
-                keys::REASON
-            ),
-            Why::Expired { until } => write!(
-                f,
-                "multi-attach-guard.dev keys are ignored: {} was {}.",
-                keys::UNTIL,
-                short(until)
-            ),
-            Why::UnreadableEnd { until } => write!(
-                f,
-                "{}: \"{}\" is neither a date nor an RFC 3339 time, so the keys are ignored.",
-                keys::UNTIL,
-                short(until)
-            ),
-            Why::UnknownValue { key, value } => {
-                let known: &[&str] = match *key {
-                    keys::ACTION => &Action::ALL.map(Action::name),
-                    _ => &RemedyChoice::ALL.map(RemedyChoice::name),
-                };
-                write!(f, "{key}: \"{}\" is not ", short(value))?;
-                match nearest(value.trim(), known) {
-                    Some(meant) => write!(f, "known; did you mean \"{meant}\"?"),
-                    None => write!(f, "{}.", listed(known, "or")),
-                }
-            }
-            Why::UnknownRule { rule } => {
-                let shown = short(rule);
-                write!(f, "{}: there is no rule \"{shown}\"", keys::IGNORE)?;
-                match nearest(rule, &codes::ALL) {
-                    Some(meant) => write!(f, "; did you mean \"{meant}\"?"),
-                    None => f.write_str("."),
-                }
-            }
-            Why::LabelsUnknown { namespace } => write!(
-                f,
-                "The labels of namespace {namespace} are not known: where policy entries ask for labels, the strictest holds."
-            ),
-        }
+        write!(f, "{}{}", self.source, self.why)
     }
+}
+
+/// Why a value that is none of the words `known` for the key is not honoured.
+fn unknown_value(key: &str, value: &str, known: &[&str]) -> String {
+    let what = match nearest(value.trim(), known) {
+        Some(meant) => format!("known; did you mean \"{meant}\"?"),
+        None => format!("{}.", listed(known, "or")),
+    };
+    format!("{key}: \"{}\" is not {what}", short(value))
+}
+
+/// Why an entry of the `ignore` list that is no rule is not honoured.
+fn unknown_rule(rule: &str) -> String {
+    let end = match nearest(rule, &codes::ALL) {
+        Some(meant) => format!("; did you mean \"{meant}\"?"),
+        None => ".".to_owned(),
+    };
+    format!(
+        "{}: there is no rule \"{}\"{end}",
+        keys::IGNORE,
+        short(rule)
+    )
 }
 
 /// A value that may be of any length, or its beginning and a sign that there is more.
@@ -148,13 +89,15 @@ fn short(value: &str) -> Cow<'_, str> {
 }
 
 /// Why an override that holds until then does not count at `now`; `None` where it does.
-fn ended(until: &str, now: Option<Timestamp>) -> Option<Why<'_>> {
-    match end(until) {
-        None => Some(Why::UnreadableEnd { until }),
-        Some(end) => now
-            .filter(|now| *now >= end)
-            .map(|_| Why::Expired { until }),
-    }
+fn ended(until: &str, now: Option<Timestamp>) -> Option<String> {
+    let (key, shown) = (keys::UNTIL, short(until));
+    let Some(end) = end(until) else {
+        return Some(format!(
+            "{key}: \"{shown}\" is neither a date nor an RFC 3339 time, so the keys are ignored."
+        ));
+    };
+    let is_over = now.is_some_and(|now| now >= end);
+    is_over.then(|| format!("multi-attach-guard.dev keys are ignored: {key} was {shown}."))
 }
 
 /// When an override ends: at a time, or with a day, in UTC.
@@ -209,10 +152,15 @@ impl<'a> Honoured<'a> {
         let why = if is_allowed {
             until.and_then(|until| ended(until, target.now))
         } else {
-            Some(Why::Forbidden)
+            let why = "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.";
+            Some(why.to_owned())
         };
         if let Some(why) = why {
-            passed_over.push(PassedOver { source, why });
+            passed_over.push(PassedOver {
+                source,
+                why,
+                ends_override: true,
+            });
             return Self::default();
         }
         let reason = get(keys::REASON).map(str::trim);
@@ -228,27 +176,30 @@ impl<'a> Honoured<'a> {
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let on_object = source == OverrideSource::Object;
-        let mut whys = Vec::new();
-        let mut with_reason = |needed: bool, key| {
-            let lacks = match reason {
-                "" => Why::ReasonMissing { key },
-                reason if keys::PLACEHOLDERS.contains(&reason) => Why::PlaceholderReason { key },
-                _ => return true,
-            };
-            if needed {
-                whys.push(lacks);
+        let lack = match reason {
+            "" => Some(format!("add {} to say why.", keys::REASON)),
+            reason if keys::PLACEHOLDERS.contains(&reason) => {
+                Some(format!("{} is still the example.", keys::REASON))
             }
-            !needed
+            _ => None,
+        };
+        let mut lacking = Vec::new();
+        let mut with_reason = |needed: bool, key| match &lack {
+            Some(lack) if needed => {
+                lacking.push(format!("{key} is ignored: {lack}"));
+                false
+            }
+            _ => true,
         };
         let mut unknown = Vec::new();
-        let mut known = |key, value| unknown.push(Why::UnknownValue { key, value });
 
         // A Namespace is set up by whoever runs the cluster, often with labels,
         // which cannot hold a sentence: there only silence has to be explained.
         let action = action.and_then(|value| {
             let action = Action::from_name(value.trim());
             if action.is_none() {
-                known(keys::ACTION, value);
+                let known = Action::ALL.map(Action::name);
+                unknown.push(unknown_value(keys::ACTION, value, &known));
             }
             action
                 .filter(|action| with_reason(on_object || *action == Action::Ignore, keys::ACTION))
@@ -256,21 +207,23 @@ impl<'a> Honoured<'a> {
         let remedy = remedy.and_then(|value| {
             let remedy = RemedyChoice::from_name(value.trim());
             if remedy.is_none() {
-                known(keys::REMEDY, value);
+                let known = RemedyChoice::ALL.map(RemedyChoice::name);
+                unknown.push(unknown_value(keys::REMEDY, value, &known));
             }
             remedy.filter(|_| with_reason(on_object, keys::REMEDY))
         });
         let ignore = ignore
             .filter(|_| with_reason(true, keys::IGNORE))
             .unwrap_or_default();
-        whys.append(&mut unknown);
         let rules = entries(ignore).filter(|rule| codes::find(rule).is_none());
-        whys.extend(
-            rules
-                .map(|rule| Why::UnknownRule { rule })
-                .take(MOST_UNKNOWN),
-        );
-        passed_over.extend(whys.into_iter().map(|why| PassedOver { source, why }));
+        unknown.extend(rules.map(unknown_rule).take(MOST_UNKNOWN));
+        for (whys, ends_override) in [(lacking, true), (unknown, false)] {
+            passed_over.extend(whys.into_iter().map(|why| PassedOver {
+                source,
+                why,
+                ends_override,
+            }));
+        }
         Self {
             action,
             remedy,

@@ -83,9 +83,10 @@ impl Stated {
         let Some(document) = document else {
             return Self::Unknown;
         };
+        let where_it_is = |is_stated| if is_stated { Self::Yes } else { Self::No };
         let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
         if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            return Self::where_it_is(has_fields(&last, "/spec/strategy"));
+            return where_it_is(has_fields(&last, "/spec/strategy"));
         }
         let managers = document.pointer("/metadata/managedFields");
         let entries = managers.and_then(Value::as_array).into_iter().flatten();
@@ -97,11 +98,7 @@ impl Stated {
             return Self::Unknown;
         }
         let states = |it: &Value| has_fields(it, "/fieldsV1/f:spec/f:strategy");
-        Self::where_it_is(applied.any(states))
-    }
-
-    const fn where_it_is(is_stated: bool) -> Self {
-        if is_stated { Self::Yes } else { Self::No }
+        where_it_is(applied.any(states))
     }
 }
 

@@ -62,10 +62,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         });
         return;
     }
-    let class = match messages::class_that_shares(facts, claim.spec.volume_mode) {
-        Some(class) => format!(" {class} can give ReadWriteMany."),
-        None => String::new(),
-    };
+    let class = messages::who_shares(facts, claim.spec.volume_mode);
     let steps = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {
         "docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
     } else {

@@ -40,7 +40,7 @@
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
-use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::analysis::constraints::{Constraint, Contradiction, Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
 
 pub(super) const RULE: Rule = Rule {
@@ -187,7 +187,7 @@ fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) ->
     let pods = analysis.pods();
     let Contradiction {
         pods: Together::Replicas(_),
-        constraint,
+        constraint: Constraint { text, .. },
     } = contradiction(analysis)?
     else {
         return None;
@@ -195,7 +195,7 @@ fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) ->
     Some(Hazard {
         volumes: messages::names(analysis.volumes_in_one_place()),
         what: format!(
-            "{who}, but {}, so they must share a node, and {constraint} keeps them apart: all but the first can never start.",
+            "{who}, but {}, so they must share a node, and {text} keeps them apart: all but the first can never start.",
             messages::in_one_place(analysis),
         ),
         advice: format!(

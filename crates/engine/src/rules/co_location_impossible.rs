@@ -66,26 +66,27 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let Some(Contradiction { pods, constraint }) = contradiction(analysis) else {
         return;
     };
+    let text = &constraint.text;
     let (outcome, excess, consequence) = match pods {
         Together::Replicas(pods) if analysis.workload.ends() => (
             Outcome::Delay,
             pods,
             format!(
-                "its {pods} pods must share a node, but {constraint} keeps them apart: each waits until the one before it has ended"
+                "its {pods} pods must share a node, but {text} keeps them apart: each waits until the one before it has ended"
             ),
         ),
         Together::Replicas(pods) => (
             Outcome::Stuck,
             pods,
             format!(
-                "its {pods} pods must share a node, but {constraint} keeps them apart: all but the first can never start"
+                "its {pods} pods must share a node, but {text} keeps them apart: all but the first can never start"
             ),
         ),
         Together::Rollout => (
             Outcome::Deadlock,
             0,
             format!(
-                "its pods are held on one node, where {constraint} allows no further pod: the new pod of a rolling update has nowhere to go and the rollout can never finish"
+                "its pods are held on one node, where {text} allows no further pod: the new pod of a rolling update has nowhere to go and the rollout can never finish"
             ),
         ),
     };

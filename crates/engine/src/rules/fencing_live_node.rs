@@ -59,12 +59,11 @@
 //! of the policy.
 
 use super::hazard::Hazard;
-use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule};
+use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};
 use crate::analysis::{Facts, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::model::words::listed;
 use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
@@ -73,9 +72,6 @@ pub(super) const RULE: Rule = Rule {
     source: include_str!("fencing_live_node.rs"),
     on: &[On::Fencing(judge)],
 };
-
-/// At most this many volumes are named; for more, messages give the number.
-const NAMED: usize = 3;
 
 fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
     let node = review.node_name;
@@ -135,7 +131,8 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 /// The fact seen and its consequence.
 fn what(review: &FencingReview<'_>, volumes: &[Text], signs: &str) -> String {
     let node = review.node_name;
-    let (number, named) = (count(volumes.len()), named(volumes));
+    let number = count(volumes.len());
+    let named = messages::some(volumes.iter().map(|name| format!("\"{name}\"")).collect());
     match review.fencing {
         Fencing::Taint(_) => format!(
             "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
@@ -189,7 +186,7 @@ fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
         return vec![attachment.metadata.name.clone()];
     }
     match facts.view.volume(name) {
-        Lookup::Found(volume) if volume.is_for_many_nodes() => Vec::new(),
+        Lookup::Found(volume) if volume.spec.access_modes.is_shared() => Vec::new(),
         _ => vec![name.clone()],
     }
 }
@@ -200,16 +197,4 @@ fn count(volumes: usize) -> String {
         1 => "1 volume is".to_owned(),
         more => format!("{more} volumes are"),
     }
-}
-
-fn named(volumes: &[Text]) -> String {
-    let mut named: Vec<String> = volumes
-        .iter()
-        .take(NAMED)
-        .map(|name| format!("\"{name}\""))
-        .collect();
-    if volumes.len() > NAMED {
-        named.push(format!("{} more", volumes.len() - NAMED));
-    }
-    listed(&named, "and")
 }

@@ -42,11 +42,6 @@ pub(crate) fn supposed(brief: &str, condition: &str) -> String {
 }
 
 impl Hazard {
-    /// Says in the first words that it holds only under a condition.
-    pub(super) fn suppose(&mut self, condition: &str) {
-        self.brief = supposed(&self.brief, condition);
-    }
-
     fn volumes_are_among(&self, old: &[Text]) -> bool {
         // Nearly always they are the same; if not, there may be thousands.
         if self.volumes == old {

@@ -44,7 +44,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
-    if review.old.is_some() || !review.facts.view.is_of_files() {
+    if review.old.is_some() || !review.facts.view.overlay().files {
         return;
     }
     if let Some(class) = review.claim.class().filter(|it| is_impossible(it)) {
@@ -58,7 +58,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
 }
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    if !analysis.facts.view.is_of_files() {
+    if !analysis.facts.view.overlay().files {
         return;
     }
     let claims = analysis.volumes.iter();

@@ -320,9 +320,17 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
     }
 }
 
+/// The same in one clause, for volumes of that mode.
+pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
+    match class_that_shares(facts, mode) {
+        Some(class) => format!(" {class} can give ReadWriteMany."),
+        None => String::new(),
+    }
+}
+
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
-pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
+fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     let whose = if facts.view.is_partial() {
         ""
     } else {

@@ -6,7 +6,6 @@
 mod access_mode_change;
 mod autoscaler_exceeds_volume;
 mod co_location_impossible;
-mod documentation;
 mod fencing_live_node;
 mod hazard;
 mod impossible_name;
@@ -26,7 +25,6 @@ mod unsupported_access_mode;
 mod unsupported_strategy;
 mod workloads_share_volume;
 
-pub(crate) use documentation::Documentation;
 pub(crate) use hazard::Hazard;
 pub(crate) use hazard::supposed;
 pub use messages::SETTLE;
@@ -34,10 +32,11 @@ pub(crate) use messages::described;
 pub use outcome::Outcome;
 pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once};
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 pub use crate::analysis::Certainty;
-use crate::analysis::{Analysis, Facts, Heartbeat};
+use crate::analysis::{Analysis, Facts, Heartbeat, UsedVolume};
+use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::node::Node;
@@ -128,9 +127,18 @@ impl Rule {
         }
     }
 
-    /// The rule's documentation.
-    pub fn documentation(&self) -> Documentation {
-        Documentation::of_source(self.source)
+    /// Its documentation, as Markdown: the comment at the top of its file.
+    pub fn documentation(&self) -> String {
+        let comment = self.source.lines().map_while(|it| it.strip_prefix("//!"));
+        comment
+            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+            .collect()
+    }
+
+    /// What it finds, in a sentence: the first line of its documentation.
+    pub fn summary(&self) -> &'static str {
+        let first = self.source.lines().next().unwrap_or_default();
+        first.trim_start_matches("//! ")
     }
 }
 
@@ -226,30 +234,20 @@ pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
 
 /// Adds to each hazard how sure it is and, if it is not sure, what would settle it.
 fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
-    // By name, as a pod may have thousands of volumes; of equals, the first one counts.
-    let mut surest_of = HashMap::new();
-    for (at, volume) in analysis.volumes.iter().enumerate() {
-        if let Some(grounds) = volume.grounds() {
-            let weight = (grounds.certainty(), at);
-            surest_of
-                .entry(volume.shown_name())
-                .and_modify(|(surest, of)| {
-                    if weight < *surest {
-                        (*surest, *of) = (weight, grounds);
-                    }
-                })
-                .or_insert((weight, grounds));
-        }
-    }
     for hazard in &mut found {
-        let concerned = hazard.volumes.iter().filter_map(|name| surest_of.get(name));
-        let surest = concerned.min_by_key(|(weight, _)| *weight);
-        if let Some((_, grounds)) = surest {
+        // A set, as a pod may have thousands of volumes; of equals, the first one counts.
+        let concerned: HashSet<&Text> = hazard.volumes.iter().collect();
+        let volumes = analysis.volumes.iter();
+        let volumes = volumes.filter(|volume| concerned.contains(volume.shown_name()));
+        let surest = volumes
+            .filter_map(UsedVolume::grounds)
+            .min_by_key(|grounds| grounds.certainty());
+        if let Some(grounds) = surest {
             hazard.certainty = grounds.certainty().max(hazard.certainty);
             if let Some(condition) = messages::condition(grounds)
                 && hazard.rule != codes::UNRESOLVED_CLAIM
             {
-                hazard.suppose(&condition);
+                hazard.brief = supposed(&hazard.brief, &condition);
             }
             hazard
                 .advice
@@ -282,12 +280,12 @@ mod tests {
             let documentation = rule.documentation();
             for heading in ["Fires on", "Why", "Example", "What to do", "Silent on"] {
                 assert!(
-                    documentation.text().contains(&format!("# {heading}")),
+                    documentation.contains(&format!("# {heading}")),
                     "{} lacks the part {heading:?}",
                     rule.code
                 );
             }
-            assert!(documentation.summary().ends_with('.'), "{}", rule.code);
+            assert!(rule.summary().ends_with('.'), "{}", rule.code);
         }
     }
 }

@@ -59,12 +59,11 @@ use crate::analysis::volumes::claims;
 use crate::analysis::{Analysis, Facts, NodeAssumption, topology};
 use crate::model::Text;
 use crate::model::claim::Claim;
-use crate::model::node::{Node, NodeSelector};
+use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
 use crate::model::pod::HOSTNAME;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::StorageClass;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
     code: "no-node-for-volume",
@@ -130,11 +129,9 @@ struct Limited {
 
 impl Limited {
     fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
-        let namespace = &workload.metadata.namespace;
-        let Lookup::Found(found) = facts.view.claim(namespace, claim) else {
-            return None;
-        };
-        let volume = facts.view.volume(&found.spec.volume_name).found()?;
+        let volume = facts
+            .view
+            .bound_volume(&workload.metadata.namespace, claim)?;
         Some(Self {
             claim: claim.into(),
             reach: topology::reach(volume)?,
@@ -196,11 +193,8 @@ fn exclude_each_other(one: &NodeSelector, other: &NodeSelector) -> bool {
     };
     one.terms_that_match().all(|one| {
         other.terms_that_match().all(|other| {
-            let mut requirements = one.match_expressions.iter().chain(&one.match_fields);
-            requirements.any(|a| {
-                let mut theirs = other.match_expressions.iter().chain(&other.match_fields);
-                theirs.any(|b| differ(a, b))
-            })
+            let differs = |a| other.requirements().any(|b| differ(a, b));
+            one.requirements().any(differs)
         })
     })
 }
@@ -224,7 +218,8 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let host = only_host(reach);
     let mut volumes = analysis.volumes.iter();
     let stays = volumes.any(|it| it.claim.as_ref() == Some(claim) && it.keeps_its_node());
-    let certainty = if host.is_some() || is_ruled_out(workload, reach) {
+    // Where the pods' node selector rules the volume's nodes out, no node that joins has both.
+    let certainty = if host.is_some() || reach.excludes(&workload.template.node_selector) {
         Certainty::Verified
     } else {
         // A node of the right kind in the volume's zone may still join.
@@ -390,26 +385,13 @@ fn find_place<'p>(
     })
 }
 
-/// Whether the pods' node selector demands another value of a label than the volume does,
-/// so that no node that joins can have both.
-fn is_ruled_out(workload: &Workload, reach: &NodeSelector) -> bool {
-    let selector = &workload.template.node_selector;
-    reach.terms_that_match().all(|term| {
-        term.match_expressions.iter().any(|it| {
-            let demanded = selector.get(&it.key);
-            demanded.is_some_and(|value| !it.accepts(Some(value)))
-        })
-    })
-}
-
 /// Where a volume is, as part of a sentence: by the label that keeps the pods' nodes from it, where
 /// there is one.
 fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     let all = || {
-        reach.node_selector_terms.iter().flat_map(|term| {
-            let requirements = term.match_expressions.iter().chain(&term.match_fields);
-            requirements.filter(|it| !it.values.is_empty())
-        })
+        let terms = reach.node_selector_terms.iter();
+        let requirements = terms.flat_map(NodeSelectorTerm::requirements);
+        requirements.filter(|it| !it.values.is_empty())
     };
     let refuses = |it: &&Requirement| {
         let eligibility = Eligibility::of(analysis.workload, None, analysis.facts);

@@ -163,19 +163,58 @@ fn unsupported(
     stated: ClassModes,
     facts: Facts<'_>,
 ) -> Option<Hazard> {
+    let (driver, volume_mode) = (class.driver(), claim.spec.volume_mode);
     let support = facts
         .catalog
-        .capability_of_claim(class.driver(), class.parameters.iter(), claim)
+        .capability_of_claim(driver, class.parameters.iter(), claim)
         .with_stated(stated)
         .judge(claim.spec.access_modes);
-    match support {
-        Support::Supported | Support::Unknown => None,
-        Support::Refused { modes } => Some(refused(claim, class, modes, facts)),
-        Support::NotAsConfigured { modes, hint } => {
-            Some(not_as_configured(claim, class, modes, &hint))
-        }
-        Support::Unproven { modes, hint } => Some(doubtful(claim, class, modes, &hint)),
-    }
+    let class = format!("StorageClass \"{}\"", class.metadata.name);
+    let (outcome, modes, what, advice, brief) = match support {
+        Support::Supported | Support::Unknown => return None,
+        Support::Refused { modes } => (
+            Outcome::Stuck,
+            modes,
+            format!(
+                "it asks for {modes}, but {class} ({driver}) cannot give that for volumeMode {volume_mode}, so the claim stays Pending, or gets a volume that does not keep the promise."
+            ),
+            format!(
+                "Ask for an access mode the class can give, or use another class.{}",
+                if modes.contains(AccessMode::ReadWriteMany) {
+                    messages::who_shares(facts, volume_mode)
+                } else {
+                    String::new()
+                }
+            ),
+            format!("{class} cannot give {modes}"),
+        ),
+        Support::NotAsConfigured { modes, hint } => (
+            Outcome::Stuck,
+            modes,
+            format!(
+                "it asks for {modes}, which {class} ({driver}) does not give for volumeMode {volume_mode} as things are: {hint}."
+            ),
+            "Ask for an access mode the class can give, or use a class that is set up for it."
+                .to_owned(),
+            format!("{class} as it is set up cannot give {modes}"),
+        ),
+        Support::Unproven { modes, hint } => (
+            Outcome::Unknown,
+            modes,
+            format!(
+                "it asks for {modes}, and it is not certain that {class} ({driver}) gives that for volumeMode {volume_mode}: {hint}."
+            ),
+            "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes."
+                .to_owned(),
+            format!("{class} may not give {modes}; check the class"),
+        ),
+    };
+    Some(Hazard {
+        what,
+        advice,
+        brief,
+        ..blank(claim, outcome, modes)
+    })
 }
 
 /// The same for a class that is not in view and has a name that installations
@@ -196,72 +235,6 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
         ),
         ..first
     })
-}
-
-fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, facts: Facts<'_>) -> Hazard {
-    let other = if modes.contains(AccessMode::ReadWriteMany) {
-        messages::class_that_shares(facts, claim.spec.volume_mode)
-    } else {
-        None
-    };
-    let other = match other {
-        Some(other) => format!(" {other} can give ReadWriteMany."),
-        None => String::new(),
-    };
-    Hazard {
-        what: format!(
-            "it asks for {modes}, but StorageClass \"{}\" ({}) cannot give that for volumeMode {}, so the claim stays Pending, or gets a volume that does not keep the promise.",
-            class.metadata.name,
-            class.driver(),
-            claim.spec.volume_mode
-        ),
-        advice: format!("Ask for an access mode the class can give, or use another class.{other}"),
-        brief: format!(
-            "StorageClass \"{}\" cannot give {modes}",
-            class.metadata.name
-        ),
-        ..blank(claim, Outcome::Stuck, modes)
-    }
-}
-
-fn not_as_configured(
-    claim: &Claim,
-    class: &StorageClass,
-    modes: AccessModes,
-    hint: &str,
-) -> Hazard {
-    Hazard {
-        what: format!(
-            "it asks for {modes}, which StorageClass \"{}\" ({}) does not give for volumeMode {} as things are: {hint}.",
-            class.metadata.name,
-            class.driver(),
-            claim.spec.volume_mode
-        ),
-        advice: "Ask for an access mode the class can give, or use a class that is set up for it."
-            .to_owned(),
-        brief: format!(
-            "StorageClass \"{}\" as it is set up cannot give {modes}",
-            class.metadata.name
-        ),
-        ..blank(claim, Outcome::Stuck, modes)
-    }
-}
-
-fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str) -> Hazard {
-    Hazard {
-        what: format!(
-            "it asks for {modes}, and it is not certain that StorageClass \"{}\" ({}) gives that for volumeMode {}: {hint}.",
-            class.metadata.name,
-            class.driver(),
-            claim.spec.volume_mode
-        ),
-        advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
-        brief: format!(
-            "StorageClass \"{}\" may not give {modes}; check the class",
-            class.metadata.name
-        ),
-        ..blank(claim, Outcome::Unknown, modes)
-    }
 }
 
 fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Hazard {

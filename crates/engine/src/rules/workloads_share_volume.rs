@@ -70,6 +70,7 @@ use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
 use crate::analysis::users::Visit;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
+use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::words::listed;
@@ -94,29 +95,28 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     if !workload.has_pods() {
         return;
     }
-    for (at, claim) in users::made_claims(workload) {
-        if let Some(template) = workload.claim_templates.get(at)
-            && !users::others(analysis, &claim).is_empty()
-        {
-            let namespace = &workload.metadata.namespace;
-            let volume = volumes::of_template(&claim, template, namespace, analysis.facts);
-            let hazard = find(&analysis.with_only(volume.clone()), &volume, &claim);
-            found.extend(hazard.map(|hazard| Hazard {
-                field_path: format!("spec.volumeClaimTemplates[{at}]"),
-                ..hazard
-            }));
+    let namespace = &workload.metadata.namespace;
+    let find_in_made = |claim: &str, template: &Claim, index: usize| {
+        if users::others(analysis, claim).is_empty() {
+            return None;
         }
+        let volume = UsedVolume {
+            index,
+            ..volumes::of_template(claim, template, namespace, analysis.facts)
+        };
+        find(&analysis.with_only(volume.clone()), &volume, claim)
+    };
+    for (at, claim) in users::made_claims(workload) {
+        let template = workload.claim_templates.get(at);
+        let hazard = template.and_then(|template| find_in_made(&claim, template, 0));
+        found.extend(hazard.map(|hazard| Hazard {
+            field_path: format!("spec.volumeClaimTemplates[{at}]"),
+            ..hazard
+        }));
     }
     let own = workload.template.ephemeral.iter();
     for ((claim, template), ephemeral) in workload.ephemeral_claims().zip(own) {
-        if !users::others(analysis, &claim).is_empty() {
-            let namespace = &workload.metadata.namespace;
-            let volume = UsedVolume {
-                index: ephemeral.index,
-                ..volumes::of_template(&claim, template, namespace, analysis.facts)
-            };
-            found.extend(find(&analysis.with_only(volume.clone()), &volume, &claim));
-        }
+        found.extend(find_in_made(&claim, template, ephemeral.index));
     }
     let mut mentioned = HashSet::new();
     for volume in &analysis.volumes {
@@ -166,8 +166,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         return None;
     }
     let (workload, view) = (analysis.workload, analysis.facts.view);
-    let bound = view.claim(&workload.metadata.namespace, claim).found()?;
-    let own = view.volume(&bound.spec.volume_name).found()?;
+    let own = view.bound_volume(&workload.metadata.namespace, claim)?;
     let (twin, named, other) = view.twins(own).into_iter().find_map(|twin| {
         let named = twin.claimed_by()?;
         let others = users::others_of(analysis, &named.namespace, &named.name);

@@ -28,13 +28,8 @@ pub struct BatchOrder {
 type Member = (ObjectKind, [Text; 3]);
 
 fn member(kind: ObjectKind, metadata: &Metadata) -> Member {
-    let Metadata {
-        namespace,
-        name,
-        generate_name,
-        ..
-    } = metadata;
-    (kind, [namespace, name, generate_name].map(Text::clone))
+    let names = [&metadata.namespace, &metadata.name, &metadata.generate_name];
+    (kind, names.map(Text::clone))
 }
 
 impl BatchOrder {

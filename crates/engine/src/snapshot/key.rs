@@ -13,13 +13,17 @@ pub struct ObjectKey<'a> {
 }
 
 impl<'a> ObjectKey<'a> {
-    /// The key of an object without a namespace.
-    pub(super) const fn global(kind: ObjectKind, name: &'a str) -> Self {
+    pub(super) const fn new(kind: ObjectKind, namespace: &'a str, name: &'a str) -> Self {
         Self {
             kind,
-            namespace: "",
+            namespace,
             name,
         }
+    }
+
+    /// The key of an object without a namespace.
+    pub(super) const fn global(kind: ObjectKind, name: &'a str) -> Self {
+        Self::new(kind, "", name)
     }
 
     /// As [`Self::global`], with the object's name.
@@ -30,15 +34,12 @@ impl<'a> ObjectKey<'a> {
     /// The key of an object in a namespace. In files, an object may have a prefix in place of
     /// a name, which then identifies it.
     pub(super) fn namespaced(kind: ObjectKind, metadata: &'a Metadata) -> Self {
-        Self {
-            kind,
-            namespace: &metadata.namespace,
-            name: if metadata.name.is_empty() {
-                &metadata.generate_name
-            } else {
-                &metadata.name
-            },
-        }
+        let name = if metadata.name.is_empty() {
+            &metadata.generate_name
+        } else {
+            &metadata.name
+        };
+        Self::new(kind, &metadata.namespace, name)
     }
 }
 

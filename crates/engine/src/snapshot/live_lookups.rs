@@ -46,11 +46,7 @@ impl LookupRequest {
     }
 
     fn all(kind: ObjectKind, namespace: &str) -> Self {
-        Self::of(ObjectKey {
-            kind,
-            namespace,
-            name: "",
-        })
+        Self::of(ObjectKey::new(kind, namespace, ""))
     }
 }
 
@@ -59,10 +55,10 @@ impl LookupRequest {
 #[derive(Debug, Default)]
 pub struct LiveLookups {
     /// Whether cached objects are looked up as well, not only missing ones.
-    confirms_cached: bool,
+    pub(super) confirms_cached: bool,
     responses: HashMap<LookupRequest, Response>,
-    /// The objects in the responses.
-    received: Snapshot,
+    /// The objects in the responses, which take precedence over cached ones.
+    pub(super) received: Snapshot,
     pending: RefCell<Vec<LookupRequest>>,
 }
 
@@ -131,19 +127,9 @@ impl LiveLookups {
             .map(|(request, _)| request)
     }
 
-    /// Whether cached objects are looked up as well.
-    pub(super) const fn confirms_cached(&self) -> bool {
-        self.confirms_cached
-    }
-
     /// Whether the cache is used as it is.
     pub(super) fn is_unused(&self) -> bool {
         !self.confirms_cached && self.responses.is_empty()
-    }
-
-    /// The objects in the responses, which take precedence over cached ones.
-    pub(super) const fn received(&self) -> &Snapshot {
-        &self.received
     }
 
     /// Looks up one object; `cached` is what the cache has. Without a response the request is

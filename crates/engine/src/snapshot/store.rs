@@ -16,7 +16,7 @@ use crate::model::storage_class::StorageClass;
 /// scales, nor workloads whose owner is judged and that have no pods with claims.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    objects: Table,
+    pub(super) objects: Table,
     /// The name of the default class.
     default_class: Option<Text>,
     synced: HashSet<ObjectKind>,
@@ -74,11 +74,8 @@ impl Snapshot {
     /// Removes an object; `namespace` is empty for objects that have none. Whether there was
     /// one.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
-        let removed = self.objects.remove(ObjectKey {
-            kind,
-            namespace,
-            name,
-        });
+        let key = ObjectKey::new(kind, namespace, name);
+        let removed = self.objects.remove(key);
         self.choose_default_class(kind);
         removed
     }
@@ -112,11 +109,6 @@ impl Snapshot {
         self.objects.iter().filter(|object| !object.is_owned())
     }
 
-    /// Whether there is an object with this key.
-    pub(super) fn has(&self, key: ObjectKey<'_>) -> bool {
-        self.objects.get(key).is_some()
-    }
-
     pub(super) fn get<T: Typed>(&self, key: ObjectKey<'_>) -> Option<&T> {
         T::of(self.objects.get(key)?)
     }
@@ -132,19 +124,6 @@ impl Snapshot {
         } else {
             Lookup::NotSynced
         }
-    }
-
-    /// A superset of the objects with this index key.
-    pub(super) fn with(&self, key: IndexKey<'_>) -> &[StoredObject] {
-        self.objects.with(key)
-    }
-
-    /// A superset of the objects with all these index keys; every object if there are no keys.
-    pub(super) fn with_all<'s>(
-        &'s self,
-        keys: &mut dyn Iterator<Item = IndexKey<'_>>,
-    ) -> impl Iterator<Item = &'s StoredObject> + use<'s> {
-        self.objects.with_all(keys)
     }
 
     /// Whether nodes are known.
@@ -174,6 +153,7 @@ impl Snapshot {
             return;
         }
         self.default_class = self
+            .objects
             .with(IndexKey::Kind(ObjectKind::StorageClass))
             .iter()
             .filter_map(StorageClass::of)

@@ -11,7 +11,6 @@ use crate::model::labels::Labels;
 use crate::model::lease::Lease;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, Object, ObjectKind};
-use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
@@ -105,7 +104,7 @@ impl StoredObject {
     /// Whether it may decide about other objects. The owner does instead of an object whose owner
     /// is judged in every cluster, unless that has pods with claims of its own.
     pub(super) fn is_kept(&self) -> bool {
-        let uses_claims = |it: &Workload| it.has_pods() && it.names_claims();
+        let uses_claims = |it: &Workload| it.has_pods() && it.template.claims().next().is_some();
         !self.is_owned() || Workload::of(self).is_some_and(uses_claims)
     }
 
@@ -173,13 +172,8 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
     for (key, value) in workload.template.labels.iter() {
         add(IndexKey::PodLabel { key, value });
     }
-    for volume in &workload.template.volumes {
-        if let PodVolumeSource::Claim { name } = &volume.source {
-            add(IndexKey::Claim {
-                namespace,
-                claim: name,
-            });
-        }
+    for claim in workload.template.claims() {
+        add(IndexKey::Claim { namespace, claim });
     }
     if let Some(source) = &workload.template_source {
         add(IndexKey::Target {

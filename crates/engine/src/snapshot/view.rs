@@ -110,21 +110,6 @@ impl<'a> View<'a> {
         self.overlay.partial
     }
 
-    /// Whether something that is not in view makes the class.
-    pub(crate) fn is_made_elsewhere(&self, class: &Text) -> bool {
-        self.overlay.made_classes.contains(class)
-    }
-
-    /// Whether the default class may be one that attaches nothing.
-    pub(crate) const fn is_default_in_doubt(&self) -> bool {
-        self.overlay.default_in_doubt
-    }
-
-    /// Whether the objects stand in files, whatever is known of the cluster.
-    pub(crate) const fn is_of_files(&self) -> bool {
-        self.overlay.files
-    }
-
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
         match self.overlay.arriving {
@@ -155,6 +140,12 @@ impl<'a> View<'a> {
     /// The persistent volume `name`.
     pub fn volume(&self, name: &str) -> Lookup<&'a Volume> {
         self.find(ObjectKind::Volume, "", name)
+    }
+
+    /// The persistent volume that the claim names.
+    pub(crate) fn bound_volume(&self, namespace: &str, claim: &str) -> Option<&'a Volume> {
+        let claim = self.claim(namespace, claim).found()?;
+        self.volume(&claim.spec.volume_name).found()
     }
 
     /// The persistent volumes of `class` (empty: without one) that no claim is bound to.
@@ -223,7 +214,7 @@ impl<'a> View<'a> {
         self.depends_on_all(ObjectKind::StorageClass, "");
         match self.overlay.lookups {
             Some(lookups) if lookups.has_listed(ObjectKind::StorageClass) => lookups
-                .received()
+                .received
                 .known_default_class()
                 .map_or(Lookup::Absent, Lookup::Found),
             _ => match self.cluster.default_class() {
@@ -240,7 +231,7 @@ impl<'a> View<'a> {
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> = self
-            .with_nearer(key, self.cluster.with(key).iter())
+            .with_nearer(key, self.cluster.objects.with(key).iter())
             .collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
@@ -267,7 +258,7 @@ impl<'a> View<'a> {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
         let received = self.live().filter(|lookups| lookups.supersedes(key));
         let node: Option<&CsiNode> = match received {
-            Some(lookups) => lookups.received().get(key),
+            Some(lookups) => lookups.received.get(key),
             None => self.cluster.get(key),
         };
         // Files without any say nothing.
@@ -341,7 +332,7 @@ impl<'a> View<'a> {
     /// Records that the judgement depends on the wanted nodes, and on there being no others.
     pub(crate) fn depends_on_nodes(&self, wanted: Option<NodeHint<'_>>) {
         if let Some(lookups) = self.live()
-            && lookups.confirms_cached()
+            && lookups.confirms_cached
         {
             self.depends_on_all(ObjectKind::Node, "");
             // They have been visited before, at the expense of the budget.
@@ -454,15 +445,8 @@ impl<'a> View<'a> {
         let Some((kind, controller)) = workload.judged_owner() else {
             return false;
         };
-        let is_known = || {
-            let owner = ObjectKey {
-                kind: ObjectKind::Workload(kind),
-                namespace: &workload.metadata.namespace,
-                name: &controller.name,
-            };
-            self.is_known(owner)
-        };
-        kind.is_built_in() || is_known()
+        let (namespace, name) = (&workload.metadata.namespace, &controller.name);
+        kind.is_built_in() || self.is_known(ObjectKind::Workload(kind), namespace, name)
     }
 
     /// Whether the owner that is judged in the workload's place has its volumes, and as many pods.
@@ -500,10 +484,12 @@ impl<'a> View<'a> {
         let matching = |cluster: &'a Snapshot| {
             let labels = labels.iter();
             let keys = labels.map(|(key, value)| IndexKey::PodLabel { key, value });
-            cluster.with_all(&mut keys.chain(namespace.map(IndexKey::Namespace)))
+            cluster
+                .objects
+                .with_all(&mut keys.chain(namespace.map(IndexKey::Namespace)))
         };
         let lookups = view.live();
-        let received = lookups.map(|lookups| matching(lookups.received()));
+        let received = lookups.map(|lookups| matching(&lookups.received));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
         let further = received
@@ -546,18 +532,11 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Whether KEDA's ScaledObject `name` is known.
-    pub(crate) fn has_scaled_object(&self, namespace: &str, name: &str) -> bool {
-        self.is_known(ObjectKey {
-            kind: ObjectKind::ScaledObject,
-            namespace,
-            name,
-        })
-    }
-
     /// Whether there is such an object, without any live look-up.
-    fn is_known(&self, key: ObjectKey<'_>) -> bool {
-        self.cluster.has(key) || first_with_key(self.overlay.nearer, key).is_some()
+    pub(crate) fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
+        let key = ObjectKey::new(kind, namespace, name);
+        self.cluster.objects.get(key).is_some()
+            || first_with_key(self.overlay.nearer, key).is_some()
     }
 
     /// When a workload is judged, relative to the current object.
@@ -578,11 +557,7 @@ impl<'a> View<'a> {
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
         self.spend(1);
-        let key = ObjectKey {
-            kind,
-            namespace,
-            name,
-        };
+        let key = ObjectKey::new(kind, namespace, name);
         let nearer = self.overlay.nearer.iter().find_map(|it| it.get(key));
         if let Some(object) = nearer {
             return Lookup::Found(object);
@@ -618,10 +593,10 @@ impl<'a> View<'a> {
     /// A superset of the cluster's own objects with that index key.
     fn further(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
         let lookups = self.live();
-        let received = lookups.map(|lookups| lookups.received().with(key));
+        let received = lookups.map(|lookups| lookups.received.objects.with(key));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
-        let cached = self.cluster.with(key).iter().filter(is_current);
+        let cached = self.cluster.objects.with(key).iter().filter(is_current);
         received.unwrap_or_default().iter().chain(cached)
     }
 
@@ -633,7 +608,7 @@ impl<'a> View<'a> {
         further: impl Iterator<Item = &'a StoredObject>,
     ) -> impl Iterator<Item = &'a T> {
         let nearer = self.overlay.nearer.iter();
-        self.first_of(nearer.map(move |cluster| cluster.with(key).iter()))
+        self.first_of(nearer.map(move |cluster| cluster.objects.with(key).iter()))
             .chain(further.filter(|object| !self.is_nearer(object)))
             .take_while(|_| self.spend(1))
             .filter_map(T::of)
@@ -676,5 +651,8 @@ fn first_with<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'
 }
 
 fn first_with_key<'c>(clusters: &[&'c Snapshot], key: ObjectKey<'_>) -> Option<&'c Snapshot> {
-    clusters.iter().copied().find(|it| it.has(key))
+    clusters
+        .iter()
+        .copied()
+        .find(|it| it.objects.get(key).is_some())
 }

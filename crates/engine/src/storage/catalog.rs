@@ -65,12 +65,13 @@ impl Catalog {
     /// The entry of a provisioner: the exact name, else the pattern with the
     /// longest fixed part. Allocates nothing.
     pub fn get(&self, provisioner: &str) -> Option<&Entry> {
-        self.exact.get(provisioner).or_else(|| {
-            self.globs
-                .iter()
-                .find(|(glob, _)| glob.matches(provisioner))
-                .map(|(_, entry)| entry)
-        })
+        let fits = |glob: &Glob| glob.matches(provisioner);
+        self.exact.get(provisioner).or_else(|| self.of_glob(fits))
+    }
+
+    fn of_glob(&self, is_meant: impl Fn(&Glob) -> bool) -> Option<&Entry> {
+        let mut globs = self.globs.iter();
+        globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry))
     }
 
     /// Every entry, open to correction; names must stay as they are.
@@ -95,12 +96,8 @@ impl Catalog {
 
     /// The entry of exactly this name or pattern.
     pub(super) fn named(&self, name: &str) -> Option<&Entry> {
-        self.exact.get(name).or_else(|| {
-            self.globs
-                .iter()
-                .find(|(glob, _)| glob.pattern() == name)
-                .map(|(_, entry)| entry)
-        })
+        let is_it = |glob: &Glob| glob.pattern() == name;
+        self.exact.get(name).or_else(|| self.of_glob(is_it))
     }
 }
 

@@ -281,7 +281,7 @@ impl TryFrom<RawWhen> for When {
     type Error = String;
 
     fn try_from(raw: RawWhen) -> Result<Self, String> {
-        let tests: Vec<Test> = [
+        let test = only([
             raw.is.map(Test::Is),
             raw.prefix.map(Test::Prefix),
             raw.suffix.map(Test::Suffix),
@@ -290,26 +290,17 @@ impl TryFrom<RawWhen> for When {
             raw.bool.map(Test::Bool),
             raw.present
                 .map(|present| if present { Test::Present } else { Test::Absent }),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let parameter = match (raw.parameter, <[Test; 1]>::try_from(tests)) {
-            (Some(key), Ok([test])) => Some(Self::Parameter {
+        ]);
+        let says_how = !raw.aliases.is_empty() || raw.ignore_case || raw.by_attributes_class;
+        let parameter = match (raw.parameter, test) {
+            (Some(key), Ok(Some(test))) => Some(Self::Parameter {
                 key,
                 aliases: raw.aliases,
                 test,
                 ignore_case: raw.ignore_case,
                 by_attributes_class: raw.by_attributes_class,
             }),
-            (None, Err(tests))
-                if tests.is_empty()
-                    && raw.aliases.is_empty()
-                    && !raw.ignore_case
-                    && !raw.by_attributes_class =>
-            {
-                None
-            }
+            (None, Ok(None)) if !says_how => None,
             _ => {
                 return Err(
                     "`parameter` goes with exactly one of `is`, `prefix`, `suffix`, \
@@ -318,24 +309,28 @@ impl TryFrom<RawWhen> for When {
                 );
             }
         };
-        let subjects: Vec<Self> = [
+        let mode = raw.claim_asks.map(|name| modes::exact_mode(&name));
+        let subject = only([
             parameter,
             raw.claim_has.map(|ClaimPart::DataSource| Self::DataSource),
-            raw.claim_asks
-                .map(|name| modes::exact_mode(&name))
-                .transpose()?
-                .map(Self::ClaimAsks),
+            mode.transpose()?.map(Self::ClaimAsks),
             raw.setup.map(Self::Setup),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        <[Self; 1]>::try_from(subjects)
-            .map(|[subject]| subject)
-            .map_err(|_| {
-                "`when` takes exactly one of `parameter`, `claim_has`, `claim_asks` and `setup`"
-                    .to_owned()
-            })
+        ]);
+        subject.ok().flatten().ok_or_else(|| {
+            "`when` takes exactly one of `parameter`, `claim_has`, `claim_asks` and `setup`"
+                .to_owned()
+        })
+    }
+}
+
+/// The only one that is given, if one is; an error if several are.
+fn only<T, const N: usize>(choices: [Option<T>; N]) -> Result<Option<T>, ()> {
+    let mut given = choices.into_iter().flatten();
+    let first = given.next();
+    if given.next().is_none() {
+        Ok(first)
+    } else {
+        Err(())
     }
 }
 

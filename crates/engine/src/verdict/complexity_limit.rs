@@ -115,9 +115,7 @@ pub fn size(object: &Object) -> usize {
 fn of_nodes(selector: &NodeSelector) -> usize {
     let terms = selector.node_selector_terms.iter();
     terms
-        .map(|term| {
-            1 + of_requirements(&term.match_expressions) + of_requirements(&term.match_fields)
-        })
+        .map(|term| 1 + of_requirements(term.requirements()))
         .sum()
 }
 
@@ -130,9 +128,9 @@ fn of_term(term: &PodAffinityTerm) -> usize {
 }
 
 fn of_labels(selector: &LabelSelector) -> usize {
-    selector.match_labels.iter().count() + of_requirements(&selector.match_expressions)
+    selector.match_labels.iter().count() + of_requirements(selector.match_expressions.iter())
 }
 
-fn of_requirements(requirements: &[Requirement]) -> usize {
-    requirements.iter().map(|it| 1 + it.values.len()).sum()
+fn of_requirements<'r>(requirements: impl Iterator<Item = &'r Requirement>) -> usize {
+    requirements.map(|it| 1 + it.values.len()).sum()
 }

@@ -1,7 +1,8 @@
 //! Whether an update is to blame for a hazard.
 
 use super::Document;
-use crate::analysis::{Analysis, Placement, affinity, users, volumes};
+use crate::analysis::eligible_nodes::one_node_of;
+use crate::analysis::{Analysis, affinity, users};
 use crate::model::workload::Workload;
 use crate::rules::{Hazard, codes};
 
@@ -31,15 +32,12 @@ pub(super) fn is_a_step(analysis: &Analysis<'_>, old: &Workload, hazard: &Hazard
         .iter()
         .flat_map(|claim| users::others(analysis, claim));
     let facts = analysis.facts;
-    let node_of = |workload: &Workload| {
-        Placement::of(workload, None, &volumes::of(workload, facts), facts).one_node
-    };
     let ours = &analysis.placement.one_node;
-    let is_pinned_now = ours.is_some() && node_of(old).is_none();
+    let is_pinned_now = ours.is_some() && one_node_of(old, facts).is_none();
     let mut others = others.peekable();
     others.peek().is_some()
         && others.all(|other| {
-            let theirs = node_of(other);
+            let theirs = one_node_of(other, facts);
             let joins_them = is_pinned_now && (theirs.is_none() || theirs == *ours);
             let follows = |workload: &Workload| {
                 affinity::strays(workload, other, facts)

@@ -69,7 +69,10 @@ impl Evaluation<'_> {
             fencing,
             node_name,
             facts: self.facts,
-            heartbeat: &|| Heartbeat::of(node_name, node, self.facts.view, now),
+            heartbeat: &|| {
+                let ready = node.map(|node| node.status.ready);
+                Heartbeat::seen(ready, self.facts.view.node_lease(node_name), now)
+            },
         }));
         let object = self.review.reference;
         let add_way_past = |finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>| {

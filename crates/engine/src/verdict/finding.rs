@@ -116,8 +116,15 @@ impl Serialize for Proposal {
 }
 
 impl Finding {
-    /// The finding for `hazard` on `object`.
-    pub(super) fn new(hazard: &Hazard, object: &ObjectRef, action: Action) -> Self {
+    /// The finding for `hazard` on `object`, with the annotation or exemption that lowers the
+    /// policy's action.
+    pub(super) fn decided(
+        hazard: &Hazard,
+        object: &ObjectRef,
+        action: Action,
+        decision: &Directive<'_>,
+    ) -> Self {
+        let lowered = decision.lowered.filter(|_| action == Action::Warn);
         Self {
             rule: hazard.rule,
             outcome: hazard.outcome,
@@ -134,28 +141,18 @@ impl Finding {
                 _ => String::new(),
             },
             remedies: Vec::new(),
-            suppressed: None,
-            lowered: None,
-        }
-    }
-
-    /// The finding, with the annotation or exemption that lowers the policy's action.
-    pub(super) fn decided(
-        hazard: &Hazard,
-        object: &ObjectRef,
-        action: Action,
-        decision: &Directive<'_>,
-    ) -> Self {
-        let lowered = decision.lowered.filter(|_| action == Action::Warn);
-        Self {
             suppressed: decision.suppressed.map(Suppressed::from),
             lowered: lowered.map(Suppressed::from),
-            ..Self::new(hazard, object, action)
         }
     }
 
     /// The finding for `hazard` on `object`, which `proposal` fixes.
-    pub(super) fn repaired(hazard: &Hazard, object: &ObjectRef, proposal: Proposal) -> Self {
+    pub(super) fn repaired(
+        hazard: &Hazard,
+        object: &ObjectRef,
+        decision: &Directive<'_>,
+        proposal: Proposal,
+    ) -> Self {
         let remedy = proposal.remedy;
         Self {
             message: format!(
@@ -164,7 +161,7 @@ impl Finding {
             ),
             brief: format!("fixed with {}: {}", remedy.name, remedy.effect),
             remedies: vec![proposal],
-            ..Self::new(hazard, object, Action::Fix)
+            ..Self::decided(hazard, object, Action::Fix, decision)
         }
     }
 

@@ -57,11 +57,11 @@ impl Evaluation<'_> {
         account.is_some_and(|it| is_control_plane(&it) || is_service_account(&it))
     }
 
-    /// Whether the owner that controls the object under review is real. It is never one of a kind
-    /// that controls nothing. Else it is if the request comes
-    /// from one of the control plane's controllers, or the owner exists with that uid, or the
-    /// owner cannot be looked up and the request comes from a service account. Files have no
-    /// requester; their owner references are trusted.
+    /// Whether the owner that controls the object under review is real. One of a kind that controls
+    /// nothing never is. Any other is real if one of the control plane's controllers sends the
+    /// request, or if the owner exists with that uid. An owner that cannot be looked up is real if
+    /// a service account sends the request. Files have no requester; their owner references are
+    /// trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         let Some(owner) = metadata
             .controller

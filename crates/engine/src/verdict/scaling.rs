@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::{Evaluation, Verdict, existing_violations};
 use crate::analysis::{Analysis, Facts};
+use crate::model::Text;
 use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
-use crate::model::object::Object;
+use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::{Hazard, Outcome, Scaling, Subject, judge, judge_workload};
 
@@ -36,10 +37,11 @@ impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
         let metadata = &autoscaler.metadata;
         let keda = autoscaler.scaled_object();
-        let is_made = autoscaler.kind == AutoscalerKind::Horizontal;
-        if is_made
-            && keda.is_some_and(|name| self.facts.view.has_scaled_object(&metadata.namespace, name))
-        {
+        let is_known = |name: &Text| {
+            let view = self.facts.view;
+            view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name)
+        };
+        if autoscaler.kind == AutoscalerKind::Horizontal && keda.is_some_and(is_known) {
             return Verdict::default();
         }
         let target = &autoscaler.spec.scale_target_ref;

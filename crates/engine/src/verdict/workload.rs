@@ -15,7 +15,7 @@ use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
-use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
+use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness, keys};
 use crate::remedy::applied::{Applied, Stated};
 use crate::rules::{
     Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
@@ -183,8 +183,8 @@ impl Evaluation<'_> {
         {
             let Repair { proposal, result } = repair;
             operations.extend(proposal.patch.0.iter().cloned());
-            let object = self.review.reference;
-            findings.push(Finding::repaired(&hazard, object, proposal));
+            let (object, decision) = (self.review.reference, decisions.of(&hazard));
+            findings.push(Finding::repaired(&hazard, object, &decision, proposal));
             judged = result;
         }
         let rest = self.judged(&judged.hazards, decisions);
@@ -350,7 +350,7 @@ impl Decisions<'_> {
             decision.lowered = None;
             return decision;
         }
-        if existed && self.resolved.existing() == policy::Existing::Warn {
+        if existed && self.resolved.existing() == Strictness::Warn {
             let spared = |action| match action {
                 Action::Deny => Action::Warn,
                 action => action,

@@ -9,26 +9,11 @@ use crate::verdict::Document;
 
 /// A Deployment that does nothing but use a volume, which `source` is.
 pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
-    let labels = json!({ "multi-attach-guard.dev/probe": "volume-facts" });
     let mut volume = source.clone();
     volume["name"] = json!("volume");
     let document = json!({
         "metadata": { "name": "multi-attach-guard-volume-facts-probe", "namespace": namespace },
-        "spec": {
-            "strategy": { "type": "Recreate" },
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "containers": [{
-                        "name": "probe",
-                        "image": "probe",
-                        "volumeMounts": [{ "name": "volume", "mountPath": "/volume" }],
-                    }],
-                    "volumes": [volume],
-                },
-            },
-        },
+        "spec": { "template": { "spec": { "volumes": [volume] } } },
     });
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
     match DeserializeSeed::deserialize(kind, document) {

@@ -12,7 +12,7 @@ use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
 use crate::policy::{
-    Action, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression, Target,
+    Action, PassedOver, Policy, RemedyChoice, Strictness, SuppressedBy, Suppression, Target,
 };
 use crate::rules::{Outcome, codes};
 
@@ -43,7 +43,7 @@ struct Case {
     lowered: Option<(String, String)>,
     passed_over: Vec<String>,
     /// Looked at only where it is given.
-    existing: Option<Existing>,
+    existing: Option<Strictness>,
 }
 
 impl Default for Case {
