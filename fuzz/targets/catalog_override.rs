@@ -23,7 +23,7 @@ pub fn run(bytes: &[u8]) {
     let mut names = std::collections::HashSet::new();
     if overrides
         .iter()
-        .any(|it| it.check().is_err() || !names.insert(&it.name))
+        .any(|it| it.fault().is_some() || !names.insert(&it.name))
     {
         return;
     }

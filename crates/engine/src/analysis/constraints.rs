@@ -91,8 +91,7 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
                 affinity: together,
                 ..situation.placement.clone()
             },
-            volumes: situation.volumes.clone(),
-            ..*situation
+            ..situation.clone()
         };
         held.pins_replicas() && contradiction(&held).is_none()
     }

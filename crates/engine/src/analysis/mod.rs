@@ -57,6 +57,7 @@ pub struct Facts<'a> {
 }
 
 /// One workload in its cluster.
+#[derive(Clone)]
 pub(crate) struct Analysis<'a> {
     /// The workload.
     pub workload: &'a Workload,
@@ -139,8 +140,7 @@ impl<'a> Analysis<'a> {
         });
         Some(Self {
             volumes: volumes.collect(),
-            placement: self.placement.clone(),
-            ..*self
+            ..self.clone()
         })
     }
 

@@ -7,7 +7,7 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::amount::Amount;
-use super::de::{for_each, nullable};
+use super::de::{Named, for_each, nullable};
 use super::node::ExtendedResources;
 use super::pod::{HostPort, PodVolume};
 use super::quantity::Quantity;
@@ -23,11 +23,11 @@ struct Container {
     #[serde(rename = "restartPolicy", deserialize_with = "always")]
     keeps_running: bool,
     #[serde(deserialize_with = "nullable")]
-    volume_mounts: Vec<Use>,
+    volume_mounts: Vec<Named>,
     #[serde(deserialize_with = "nullable")]
-    volume_devices: Vec<Use>,
+    volume_devices: Vec<Named>,
     #[serde(deserialize_with = "nullable")]
-    security_context: ContainerSecurity,
+    security_context: Security,
 }
 
 /// The ports of containers.
@@ -92,30 +92,16 @@ struct Resources {
     requests: ExtendedResources,
 }
 
-/// The name of a volume that a container mounts, or maps as a device.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Use {
-    #[serde(deserialize_with = "nullable")]
-    name: Text,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ContainerSecurity {
-    se_linux_options: Option<SeLinuxOptions>,
-}
-
 fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Always"))
 }
 
-/// What is read of a pod's own security context.
+/// What is read of the security context of a pod or a container.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct PodSecurity {
+pub(super) struct Security {
     se_linux_options: Option<SeLinuxOptions>,
-    /// `Recursive` where volumes are relabelled file by file instead of mounted with a label.
+    /// Of a pod: `Recursive` where volumes are relabelled file by file instead of mounted with a label.
     #[serde(deserialize_with = "nullable")]
     se_linux_change_policy: Text,
 }
@@ -235,7 +221,7 @@ pub(super) fn extended_resources(
 /// Marks each volume with whether, and under which SELinux label, containers use it. The first of
 /// the lists has the main ones.
 /// Without any container the template is a fragment, and nothing is known.
-pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &PodSecurity) {
+pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &Security) {
     let [main, ..] = lists;
     if volumes.is_empty() || !main.is_filled {
         return;

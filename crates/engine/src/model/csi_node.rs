@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Text;
-use super::de::nullable;
+use super::de::{Named, nullable};
 use super::metadata::Metadata;
 
 /// The CSINode of a node, which has its name.
@@ -24,16 +23,7 @@ pub struct CsiNode {
 pub struct CsiNodeSpec {
     /// Those that have registered with its kubelet.
     #[serde(deserialize_with = "nullable")]
-    pub drivers: Box<[NodeDriver]>,
-}
-
-/// A driver of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NodeDriver {
-    /// Its name.
-    #[serde(deserialize_with = "nullable")]
-    pub name: Text,
+    pub drivers: Box<[Named]>,
 }
 
 impl CsiNode {

@@ -5,9 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Text;
+use super::metadata::Metadata;
 
 /// The most characters in the name of an object.
 pub(super) const LONGEST_NAME: usize = 253;
@@ -90,6 +91,30 @@ pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
 ) -> Result<Text, D::Error> {
     let text = Option::<Borrowed<'_>>::deserialize(deserializer)?;
     Ok(text.map_or_else(Text::default, |Borrowed(text)| first(&text, BYTES)))
+}
+
+/// What is read of an entry of a list of which only the name counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    /// Its name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: Text,
+}
+
+/// An object as it is written, with the spec and the status of its kind.
+#[derive(Default, Deserialize)]
+#[serde(
+    default,
+    bound = "Spec: Default + Deserialize<'de>, Status: Default + Deserialize<'de>"
+)]
+pub(super) struct Written<Spec, Status> {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) metadata: Metadata,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) status: Status,
 }
 
 /// A text that is looked at and not kept.

@@ -8,7 +8,7 @@ use super::Text;
 use super::de::Borrowed;
 
 /// A map of strings, sorted by key, as in labels, annotations and parameters.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Labels(Box<[(Text, Text)]>);
 
 impl Labels {
@@ -42,12 +42,6 @@ impl Labels {
     /// These labels with `key` set to `value`.
     pub(crate) fn with(&self, key: &str, value: &str) -> Self {
         self.iter().chain([(key, value)]).collect()
-    }
-}
-
-impl fmt::Debug for Labels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
-use super::de::nullable;
+use super::de::{Written, nullable};
 use super::labels::Labels;
 use super::metadata::{Metadata, time};
 use super::node::{OUT_OF_SERVICE, Taint};
@@ -92,7 +92,7 @@ impl Pod {
 
 impl<'de> Deserialize<'de> for Pod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = PodWire::deserialize(deserializer)?;
+        let wire = Written::<PodSpec, PodStatus>::deserialize(deserializer)?;
         let status = wire.status;
         let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
         let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
@@ -133,16 +133,6 @@ impl<'de> Deserialize<'de> for Pod {
             meta: wire.metadata,
         })
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodWire {
-    metadata: Metadata,
-    #[serde(deserialize_with = "nullable")]
-    spec: PodSpec,
-    #[serde(deserialize_with = "nullable")]
-    status: PodStatus,
 }
 
 #[derive(Default, Deserialize)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::condition::Condition;
-use super::de::nullable;
+use super::de::{Named, nullable};
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::quantity::Quantity;
@@ -333,14 +333,7 @@ fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>,
 
 /// Reads the names of attached volumes.
 fn attached<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Text]>, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Attached {
-        #[serde(deserialize_with = "nullable")]
-        name: Text,
-    }
-
-    let volumes: Vec<Attached> = nullable(deserializer)?;
+    let volumes: Vec<Named> = nullable(deserializer)?;
     Ok(volumes.into_iter().map(|volume| volume.name).collect())
 }
 
@@ -355,21 +348,13 @@ pub struct NodeSelector {
 
 /// One term of a node selector; a term without requirements matches no node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub match_expressions: Box<[Requirement]>,
     /// Requirements on fields; Kubernetes supports only `metadata.name`.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub match_fields: Box<[Requirement]>,
 }
 

@@ -6,11 +6,10 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
-use super::de::nullable;
+use super::de::{Written, nullable};
 use super::event::Event;
 use super::lease::Lease;
 use super::live_pod::Pod;
-use super::metadata::Metadata;
 use super::node::{NodeStatus, Taint};
 use super::volume_attachment::VolumeAttachment;
 
@@ -88,16 +87,6 @@ impl<'de> Deserialize<'de> for NodeState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Wire {
-            metadata: Metadata,
-            #[serde(deserialize_with = "nullable")]
-            spec: Spec,
-            #[serde(deserialize_with = "nullable")]
-            status: NodeStatus,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
         struct Spec {
             #[serde(deserialize_with = "nullable")]
             taints: Vec<Taint>,
@@ -105,7 +94,7 @@ impl<'de> Deserialize<'de> for NodeState {
             unschedulable: bool,
         }
 
-        let wire = Wire::deserialize(deserializer)?;
+        let wire = Written::<Spec, NodeStatus>::deserialize(deserializer)?;
         Ok(Self {
             name: wire.metadata.name,
             ready: wire.status.ready,

@@ -8,7 +8,7 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::claim::Claim;
-use super::container::{ContainerList, PodSecurity, extended_resources, host_ports, mark};
+use super::container::{ContainerList, Security, extended_resources, host_ports, mark};
 use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
@@ -281,7 +281,7 @@ pub(super) struct PodSpec {
     #[serde(deserialize_with = "nullable")]
     runtime_class_name: Text,
     #[serde(deserialize_with = "nullable")]
-    security_context: PodSecurity,
+    security_context: Security,
 }
 
 /// Tolerations that are kept. Nobody needs as many.
@@ -332,28 +332,21 @@ impl PodSpec {
 #[serde(default, rename_all = "camelCase")]
 struct Affinity {
     #[serde(deserialize_with = "nullable")]
-    node_affinity: RequiredNodes,
+    node_affinity: Required<Option<NodeSelector>>,
     #[serde(deserialize_with = "nullable")]
-    pod_affinity: RequiredPods,
+    pod_affinity: Required<Box<[PodAffinityTerm]>>,
     #[serde(deserialize_with = "nullable")]
-    pod_anti_affinity: RequiredPods,
+    pod_anti_affinity: Required<Box<[PodAffinityTerm]>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct RequiredNodes {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    required: Option<NodeSelector>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RequiredPods {
+#[serde(default, bound = "T: Default + Deserialize<'de>")]
+struct Required<T> {
     #[serde(
         rename = "requiredDuringSchedulingIgnoredDuringExecution",
         deserialize_with = "nullable"
     )]
-    required: Box<[PodAffinityTerm]>,
+    required: T,
 }
 
 #[derive(Default)]

@@ -83,21 +83,13 @@ impl Requirement {
 /// A label selector. An empty one matches everything; where an absent one matches nothing, it is
 /// an `Option`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have these values.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub match_labels: Labels,
     /// Further requirements. All must hold.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub match_expressions: Box<[Requirement]>,
 }
 

@@ -96,12 +96,12 @@ impl Default for Strategy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy_reader::Written;
+    use super::super::strategy_reader::WrittenStrategy;
     use super::super::workload::WorkloadKind;
     use super::*;
 
     fn read(text: &str) -> Strategy {
-        let written: Option<Written> = serde_json::from_str(text).unwrap();
+        let written: Option<WrittenStrategy> = serde_json::from_str(text).unwrap();
         let kind = WorkloadKind::Deployment;
         written.unwrap_or_default().rollouts(kind).strategy
     }

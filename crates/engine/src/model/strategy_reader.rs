@@ -32,7 +32,7 @@ impl From<Strategy> for Rollouts {
 /// `spec.strategy` or `spec.updateStrategy`, with the fields of every kind.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Written {
+pub(super) struct WrittenStrategy {
     #[serde(deserialize_with = "nullable")]
     r#type: Text,
     /// Of the built-in kinds.
@@ -108,7 +108,7 @@ struct HookPod {
     volumes: Vec<Text>,
 }
 
-impl Written {
+impl WrittenStrategy {
     /// What it says of a workload of `kind`.
     pub(super) fn rollouts(self, kind: WorkloadKind) -> Rollouts {
         match kind {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn room(kind: WorkloadKind, text: &str) -> Option<(i64, i64)> {
-        let written: Written = serde_json::from_str(text).unwrap();
+        let written: WrittenStrategy = serde_json::from_str(text).unwrap();
         let room = written.rollouts(kind).strategy.room(2);
         room.map(|Room { surge, unavailable }| (surge, unavailable))
     }

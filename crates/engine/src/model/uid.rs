@@ -8,7 +8,7 @@ use super::Text;
 
 /// An object's uid: a UUID as the API server generates them, or the digest of any other text, as
 /// only equality counts. No text is unknown, which is the default.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Text")]
 pub struct Uid(u128);
 
@@ -53,12 +53,6 @@ impl fmt::Display for Uid {
         let digits = format!("{:032x}", self.0);
         let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
         write!(f, "{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
-    }
-}
-
-impl fmt::Debug for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
-use super::de::nullable;
+use super::de::{Written, nullable};
 use super::metadata::Metadata;
 
 /// A `storage.k8s.io` VolumeAttachment: a volume that is attached to a node, or being attached or
@@ -35,17 +35,6 @@ impl VolumeAttachment {
 
 impl<'de> Deserialize<'de> for VolumeAttachment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Wire {
-            #[serde(deserialize_with = "nullable")]
-            metadata: Metadata,
-            #[serde(deserialize_with = "nullable")]
-            spec: Spec,
-            #[serde(deserialize_with = "nullable")]
-            status: Status,
-        }
-
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Spec {
@@ -78,11 +67,11 @@ impl<'de> Deserialize<'de> for VolumeAttachment {
             message: String,
         }
 
-        let Wire {
+        let Written {
             metadata,
             spec,
             status,
-        } = Wire::deserialize(deserializer)?;
+        } = Written::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             metadata,
             volume: spec.source.persistent_volume_name,

@@ -7,10 +7,10 @@ use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::condition::Condition;
-use super::de::{for_each, nullable, present};
+use super::de::{Written, for_each, nullable, present};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
-use super::strategy_reader::Written;
+use super::strategy_reader::WrittenStrategy;
 use super::workload::{Workload, WorkloadKind};
 
 impl Workload {
@@ -24,13 +24,13 @@ impl Workload {
         deserializer: D,
     ) -> Result<Self, D::Error> {
         if kind == WorkloadKind::Pod {
-            return Ok(BarePod::deserialize(deserializer)?.workload());
+            return Ok(bare_pod(Written::deserialize(deserializer)?));
         }
-        let Wire {
+        let Written {
             metadata,
             spec,
             status,
-        } = Wire::deserialize(deserializer)?;
+        } = Written::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             is_behind: status.is_behind(),
             finished: kind == WorkloadKind::Job && (status.completion_time || status.has_ended),
@@ -40,24 +40,14 @@ impl Workload {
     }
 }
 
-#[derive(Deserialize)]
-struct Wire {
-    #[serde(default, deserialize_with = "nullable")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "nullable")]
-    spec: Spec,
-    #[serde(default, deserialize_with = "nullable")]
-    status: Status,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
     replicas: Option<i64>,
     #[serde(deserialize_with = "nullable")]
-    strategy: Written,
+    strategy: WrittenStrategy,
     #[serde(deserialize_with = "nullable")]
-    update_strategy: Written,
+    update_strategy: WrittenStrategy,
     template: PodTemplate,
     workload_ref: Option<Box<ScaleTarget>>,
     max_replica_count: Option<i64>,
@@ -237,16 +227,6 @@ fn has_ended<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Erro
     Ok(has_ended)
 }
 
-#[derive(Deserialize)]
-struct BarePod {
-    #[serde(default, deserialize_with = "nullable")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "nullable")]
-    spec: PodSpec,
-    #[serde(default, deserialize_with = "nullable")]
-    status: PodStatus,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PodStatus {
@@ -254,17 +234,15 @@ struct PodStatus {
     phase: Text,
 }
 
-impl BarePod {
-    fn workload(self) -> Workload {
-        let spec = Spec {
-            template: self.spec.with_labels(self.metadata.labels.clone()),
-            ..Spec::default()
-        };
-        let phase = self.status.phase.as_str();
-        Workload {
-            finished: matches!(phase, "Succeeded" | "Failed"),
-            ready: phase == "Running",
-            ..spec.workload(WorkloadKind::Pod, self.metadata)
-        }
+fn bare_pod(pod: Written<PodSpec, PodStatus>) -> Workload {
+    let spec = Spec {
+        template: pod.spec.with_labels(pod.metadata.labels.clone()),
+        ..Spec::default()
+    };
+    let phase = pod.status.phase.as_str();
+    Workload {
+        finished: matches!(phase, "Succeeded" | "Failed"),
+        ready: phase == "Running",
+        ..spec.workload(WorkloadKind::Pod, pod.metadata)
     }
 }

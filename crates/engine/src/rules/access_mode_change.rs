@@ -33,8 +33,7 @@
 //!
 //! Other changes of the claim.
 
-use super::hazard::Hazard;
-use super::{ClaimReview, On, Outcome, Rule, messages};
+use super::{ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 

@@ -37,8 +37,7 @@
 //! or that have no replicas, which a HorizontalPodAutoscaler leaves alone. Autoscalers that never
 //! scale up (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, messages};
+use super::{Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Constraint, Contradiction, Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
@@ -88,9 +87,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         // With the volumes as they are taken to be, where they are not known.
         &Analysis {
             workload: &scaled,
-            facts: analysis.facts,
-            volumes: analysis.volumes.clone(),
-            placement: analysis.placement.clone(),
+            ..analysis.clone()
         },
         workload.replicas,
         messages::pods_field(workload.kind),

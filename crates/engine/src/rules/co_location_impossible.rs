@@ -49,8 +49,7 @@
 //! one node, or over domains of which one is eligible. Affinity and spread of pods that name their
 //! node, because those never meet the scheduler.
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, messages, strategies};
+use super::{Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::workload::WorkloadKind;

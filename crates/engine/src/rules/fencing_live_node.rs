@@ -58,8 +58,7 @@
 //! are being deleted already. The attach-detach controller, and accounts under `fencing.accounts`
 //! of the policy.
 
-use super::hazard::Hazard;
-use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};
+use super::{Certainty, Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::{Facts, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};

@@ -30,8 +30,7 @@
 //! Names that a tool is still to fill in: `${CLASS}`, `<class>`, `STORAGE_CLASS`. Objects of a
 //! live cluster, where the API server has looked at all names.
 
-use super::hazard::Hazard;
-use super::{ClaimReview, On, Outcome, Rule};
+use super::{ClaimReview, Hazard, On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::Text;
 use crate::model::metadata::is_name;

@@ -34,9 +34,8 @@
 //!
 //! `rollingUpdate: null`.
 
-use super::hazard::Hazard;
 use super::strategies::{RECREATE_ONCE, recreate_once};
-use super::{On, Outcome, Rule};
+use super::{Hazard, On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;

@@ -40,9 +40,8 @@
 //! and single pods with Recreate on a volume that promises too much, where the driver is not known
 //! to refuse the first node.
 
-use super::hazard::Hazard;
 use super::unguarded_volume::{Clash, Scene, by_driver, clashes};
-use super::{ClaimReview, On, Outcome, Rule, messages};
+use super::{ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::binding::{class_of, fitting};
 use crate::analysis::mislabelled::{is_never_attached, mislabelled};
 use crate::analysis::{Analysis, ByDriver, UsedVolume};

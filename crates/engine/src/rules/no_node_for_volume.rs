@@ -50,8 +50,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{Certainty, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::affinity::matches_itself;
 use crate::analysis::binding::class_of;
 use crate::analysis::eligibility::{Eligibility, is_elastic, only_host};

@@ -43,8 +43,7 @@
 //! each pod, and generic ephemeral volumes. Suspended Jobs and CronJobs, and runs of a CronJob
 //! that may overlap. An autoscaler's smaller number of replicas replaces the manifest's.
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, messages};
+use super::{Hazard, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 
 pub(super) const RULE: Rule = Rule {

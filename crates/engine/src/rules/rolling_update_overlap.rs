@@ -66,8 +66,7 @@
 //! that cannot be on two nodes, Deployments with no replicas, and a DeploymentConfig
 //! with the strategy `Custom`.
 
-use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages, strategies};
+use super::{Certainty, Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::placement_change::{PlacementChange, Places};
@@ -236,11 +235,11 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
             analysis.placement.eligible,
             if is_shared { "and every other user of the claim on another node is gone" } else { "is gone, then the rollout goes on" }
         ),
-        advice: match affinity_would_hold(analysis) {
-            true if is_shared => "Keep all users of the claim on one node with required pod affinity, or give each a claim of its own.",
-            false if is_shared => "Keep all users of the claim on one node, or give each a claim of its own.",
-            true => "Nothing breaks; to spare the wait, keep the pods on one node (required pod affinity).",
-            false => "Nothing breaks.",
+        advice: match (is_shared, affinity_would_hold(analysis)) {
+            (true, true) => "Keep all users of the claim on one node with required pod affinity, or give each a claim of its own.",
+            (true, false) => "Keep all users of the claim on one node, or give each a claim of its own.",
+            (false, true) => "Nothing breaks; to spare the wait, keep the pods on one node (required pod affinity).",
+            (false, false) => "Nothing breaks.",
         }
         .to_owned(),
         brief: format!(

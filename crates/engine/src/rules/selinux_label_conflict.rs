@@ -43,8 +43,7 @@
 //! files do not get. Several labels in one pod, and `Recursive` in both. Drivers without
 //! `seLinuxMount`, and pods that are never on one node.
 
-use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{Certainty, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::{Analysis, UsedVolume, users};
 use crate::model::Text;
 use crate::model::pod::PodVolumeSource;

@@ -39,8 +39,7 @@
 //!
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, messages, strategies};
+use super::{Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::model::workload::WorkloadKind;
 

@@ -49,8 +49,7 @@
 
 use std::collections::HashSet;
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, messages, strategies};
+use super::{Hazard, On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};
 use crate::model::workload::{Workload, WorkloadKind};
 

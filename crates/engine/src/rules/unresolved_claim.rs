@@ -51,8 +51,7 @@
 
 use std::collections::HashSet;
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
+use super::{Hazard, On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;

@@ -36,8 +36,7 @@
 //! free volume fits, provisioners that nobody
 //! knows, updates of claims, and templates whose claims are all there.
 
-use super::hazard::Hazard;
-use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
+use super::{Certainty, ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::binding;
 use crate::analysis::{Analysis, Facts, Grounds, users};

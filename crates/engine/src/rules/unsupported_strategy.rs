@@ -34,8 +34,7 @@
 //! `RollingUpdate`. `Recreate` in a StatefulSet, which Kubernetes 1.37 knows behind the feature
 //! gate `StatefulSetRecreateStrategy` (KEP-3541).
 
-use super::hazard::Hazard;
-use super::{On, Outcome, Rule};
+use super::{Hazard, On, Outcome, Rule};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;

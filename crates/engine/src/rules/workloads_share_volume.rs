@@ -64,8 +64,7 @@
 
 use std::collections::HashSet;
 
-use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, messages};
+use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
 use crate::analysis::users::Visit;

@@ -55,7 +55,7 @@ impl ProvisionerOverride {
     }
 
     /// Why the entry cannot be used, if it says nothing or names nobody.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub fn fault(&self) -> Option<String> {
         let Self { name, .. } = self;
         if name.trim().is_empty() {
             return Some(

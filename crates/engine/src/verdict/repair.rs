@@ -7,6 +7,7 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use super::Proposal;
+use super::existing_violations::is_new;
 use super::scaling::capped;
 use crate::analysis::{Analysis, Facts};
 use crate::model::ListRoom;
@@ -94,12 +95,9 @@ impl<'a> Judged<'a> {
         }
         let hazards = judge_workload(&analysis);
         let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
-        let is_old = |after: &Hazard| {
-            self.hazards
-                .iter()
-                .any(|before| after.is_covered_by(before))
-        };
-        let helps = hazards.iter().all(|after| milder(after) && is_old(after));
+        let helps = hazards
+            .iter()
+            .all(|after| milder(after) && !is_new(after, &self.hazards));
         helps.then(|| Repair {
             proposal: Proposal { remedy, patch },
             result: Judged {
