@@ -9,6 +9,7 @@
 //!     in/kustomization.yaml: {resources: [web.yaml]}    # everything else as it stands
 //!     in/more.yaml: "a: 1\n"
 //!     in/less.yaml: {text: *more, with: [a, b]}         # a text with a replacement
+//!     in/last.yaml: {link: less.yaml}                   # what is no text: see `Special`
 //!   run: in --facts facts.yaml      # after `check --format json`; `.` if left out
 //!   finds: [deny rolling-update-overlap -/web in/web.yaml]
 //!   then: [{run: in, finds: []}]    # afterwards, in the same folder
@@ -16,6 +17,9 @@
 //!
 //! The words of `finds` are among these of a finding, in this order: its action, certainty and
 //! rule, the kind and `namespace/name` of its object, its file and line, and what renders it.
+//!
+//! OUTSIDE is a folder outside of all repositories, in which nothing is ever written, and HOST a
+//! server (see [`super::server`]). No case says what nobody may see, which is [`SECRET`].
 
 use std::collections::BTreeMap;
 
@@ -23,8 +27,13 @@ use serde::Deserialize;
 
 #[cfg(unix)]
 use super::releases::gitops;
+#[cfg(unix)]
+use super::server::{Answer, Commit, Server};
 use super::shorthand::Shorthand;
 use super::*;
+
+/// In the environment, and in files that nobody may show.
+pub(super) const SECRET: &str = "hunter2";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +41,9 @@ struct Cases {
     /// What has anchors.
     #[serde(rename = "shared")]
     _shared: Value,
+    /// What is outside of the repositories.
+    #[serde(default)]
+    outside: BTreeMap<String, Value>,
     cases: Vec<Case>,
 }
 
@@ -40,7 +52,22 @@ struct Cases {
 struct Case {
     name: String,
     files: Vec<BTreeMap<String, Value>>,
+    /// What is committed to the server's repositories before.
+    #[cfg(unix)]
+    git: Vec<Commit>,
+    /// What the server answers from now on, by path.
+    #[cfg(unix)]
+    served: BTreeMap<String, Answer>,
+    /// The programs that it has, where these are others than those of its file.
+    #[cfg(unix)]
+    tools: Option<Vec<String>>,
+    /// The folder in which it is run, the root if left out.
+    from: String,
     run: String,
+    /// What is piped into it.
+    stdin: Value,
+    /// Whether it gets less memory than one of the files would take.
+    limited: bool,
     /// All findings.
     finds: Vec<String>,
     /// All that is not rendered: its kind, path and reason.
@@ -59,6 +86,12 @@ struct Case {
     times: BTreeMap<String, usize>,
     /// And what it does not.
     hides: Vec<String>,
+    /// How often the output in other formats contains some parts.
+    formats: BTreeMap<String, BTreeMap<String, usize>>,
+    /// How often the server is asked.
+    asked: Option<usize>,
+    /// How many files the folder `cache` has then.
+    kept: Option<usize>,
     /// What the run replaces in a file, and by what; everything else stays as it was written.
     edits: Option<BTreeMap<String, [String; 2]>>,
     then: Vec<Self>,
@@ -66,6 +99,73 @@ struct Case {
 
 /// What is in the folder, by name.
 type Files<'a> = BTreeMap<&'a String, &'a Value>;
+
+/// What is in the place of a text.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Special {
+    /// A link that leads there.
+    Link(String),
+    /// So many bytes, all of which are 0.
+    Size(u64),
+    /// So many bytes that cannot be compressed.
+    Noise(usize),
+    /// A named pipe, of any name.
+    Pipe(()),
+}
+
+#[cfg(unix)]
+impl Special {
+    fn make(self, place: &Path) {
+        match self {
+            Self::Link(target) => std::os::unix::fs::symlink(target, place).unwrap(),
+            Self::Size(bytes) => fs::File::create(place).unwrap().set_len(bytes).unwrap(),
+            Self::Pipe(()) => assert!(
+                Command::new("mkfifo")
+                    .arg(place)
+                    .status()
+                    .unwrap()
+                    .success()
+            ),
+            Self::Noise(bytes) => {
+                let mut noise = vec![0; bytes];
+                let mut state = 1_u64;
+                for chunk in noise.chunks_mut(8) {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+                }
+                fs::write(place, noise).unwrap();
+            }
+        }
+    }
+}
+
+fn special(file: &Value) -> Option<Special> {
+    serde_json::from_value(file.clone()).ok()
+}
+
+/// Puts files into a folder; those that are null go.
+pub(super) fn put<'f>(folder: &Path, files: impl IntoIterator<Item = (&'f String, &'f Value)>) {
+    for (name, file) in files {
+        let place = folder.join(name);
+        // Whatever its name is: a file of a cache.
+        if let Some(all) = name.strip_suffix("/*") {
+            for entry in fs::read_dir(folder.join(all)).unwrap() {
+                fs::write(entry.unwrap().path(), text(file)).unwrap();
+            }
+            continue;
+        }
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        match special(file) {
+            _ if file.is_null() => fs::remove_file(place).unwrap(),
+            #[cfg(unix)]
+            Some(special) => special.make(&place),
+            _ => fs::write(place, text(file)).unwrap(),
+        }
+    }
+}
 
 /// The text with the first replaced by the second, which must be there.
 fn replaced(text: String, edit: Option<&[String; 2]>) -> String {
@@ -167,33 +267,74 @@ fn all_like(expected: &[String], texts: &[String]) -> bool {
     expected.len() == texts.len() && expected.iter().zip(texts).all(like)
 }
 
+/// Where cases are played.
+struct Stage<'a> {
+    /// The programs that render.
+    path: &'a Path,
+    #[cfg(unix)]
+    server: Option<&'a Server>,
+}
+
 impl Case {
-    /// What goes another way than the case says.
-    fn play<'a>(&'a self, folder: &TempDir, path: &Path, mut files: Files<'a>) -> Vec<String> {
-        for (name, file) in self.files.iter().flatten() {
-            let place = folder.path().join(name);
-            if file.is_null() {
-                fs::remove_file(place).unwrap();
-                continue;
-            }
-            fs::create_dir_all(place.parent().unwrap()).unwrap();
-            fs::write(place, text(file)).unwrap();
-            files.insert(name, file);
-        }
+    /// Runs it with these further arguments.
+    fn run(&self, folder: &Path, path: &Path, more: &[&str]) -> Output {
         let all = if self.run.is_empty() { "." } else { &self.run };
-        let all: Vec<&str> = std::iter::once("check").chain(all.split(' ')).collect();
-        let output = run_on(
-            path,
-            folder.path(),
-            &[&all[..], &["--format", "json"]].concat(),
-            "",
+        let arguments = std::iter::once("check").chain(all.split(' '));
+        let arguments: Vec<&str> = arguments.chain(more.iter().copied()).collect();
+        let input = if self.stdin.is_null() {
+            String::new()
+        } else {
+            text(&self.stdin)
+        };
+        let mut command = program(&arguments);
+        if self.limited {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "ulimit -v 3000000; exec \"$0\" \"$@\""]);
+            shell.arg(command.get_program()).args(&arguments);
+            command = shell;
+        }
+        command.current_dir(folder.join(&self.from));
+        fed(on_path(&mut command, path).env("TOKEN", SECRET), &input)
+    }
+
+    /// What goes another way than the case says.
+    fn play<'a>(&'a self, folder: &Path, stage: &Stage<'_>, mut files: Files<'a>) -> Vec<String> {
+        put(folder, self.files.iter().flatten());
+        files.extend(
+            self.files
+                .iter()
+                .flatten()
+                .filter(|(_, file)| !file.is_null()),
         );
+        let path = stage.path;
+        #[cfg(unix)]
+        let tools = self.tools.as_ref().and_then(|names| {
+            rendering::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+        #[cfg(unix)]
+        let path = tools.as_ref().map_or(path, TempDir::path);
+        #[cfg(unix)]
+        if let Some(server) = stage.server {
+            self.git.iter().for_each(|it| server.commit(it));
+            server.answers(&self.served);
+            server.asked();
+        }
+        let output = self.run(folder, path, &["--format", "json"]);
         let mut wrong = Vec::new();
         let mut must = |is_so: bool, what: &str, found: &dyn std::fmt::Debug| {
             if !is_so {
                 wrong.push(format!("{} {}: {what}: {found:#?}", self.name, self.run));
             }
         };
+        #[cfg(unix)]
+        if let (Some(wanted), Some(server)) = (self.asked, stage.server) {
+            let asked = server.asked();
+            must(asked == wanted, "asked so often", &asked);
+        }
+        if let Some(wanted) = self.kept {
+            let kept = fs::read_dir(folder.join("cache")).map_or(0, Iterator::count);
+            must(kept == wanted, "kept so many files", &kept);
+        }
         let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let findings = list(&report, "findings");
         let found: Vec<String> = findings.iter().map(words).collect();
@@ -214,7 +355,8 @@ impl Case {
         if let Some(notices) = &self.notices {
             must(all_like(notices, &noticed), "not these notices", &noticed);
         }
-        let said = [noticed, texts(&report, "findings", &["message"])].concat();
+        let mut said = [noticed, texts(&report, "findings", &["message"])].concat();
+        said.push(err(&output).to_owned());
         for part in &self.says {
             must(said.iter().any(|it| it.contains(part)), part, &said);
         }
@@ -227,9 +369,9 @@ impl Case {
             "not this exit code",
             &output,
         );
+        let mut all_said = both_streams(&output);
         if !(self.text.is_empty() && self.times.is_empty() && self.hides.is_empty()) {
-            let output = run_on(path, folder.path(), &all, "");
-            let said = format!("{}{}", out(&output), err(&output));
+            let said = both_streams(&self.run(folder, path, &[]));
             for part in &self.text {
                 must(said.contains(part), part, &said);
             }
@@ -239,58 +381,88 @@ impl Case {
             for part in &self.hides {
                 must(!said.contains(part), part, &said);
             }
+            all_said += &said;
         }
-        for (name, file) in self.edits.iter().flat_map(|_| &files) {
+        for (format, parts) in &self.formats {
+            let said = both_streams(&self.run(folder, path, &["--format", format]));
+            for (part, times) in parts {
+                must(said.matches(part).count() == *times, part, &said);
+            }
+            all_said += &said;
+        }
+        must(!all_said.contains(SECRET), "a secret is shown", &all_said);
+        let written = files.iter().filter(|(_, file)| special(file).is_none());
+        for (name, file) in written.filter(|_| self.edits.is_some()) {
             let edit = self.edits.as_ref().and_then(|edits| edits.get(*name));
             let expected = replaced(text(file), edit);
-            let after = fs::read_to_string(folder.path().join(name)).unwrap();
+            let after = fs::read_to_string(folder.join(name)).unwrap();
             must(after == expected, name, &after);
         }
-        must(
-            !folder.path().join("ran").exists(),
-            "a program was run",
-            &output,
-        );
+        must(!folder.join("ran").exists(), "a program was run", &output);
         for next in &self.then {
-            wrong.extend(next.play(folder, path, files.clone()));
+            wrong.extend(next.play(folder, stage, files.clone()));
         }
         wrong
     }
 }
 
-/// Plays the cases of a file, each in such a repository, with these programs.
-fn play(name: &str, repository: impl Fn() -> TempDir, path: &Path) {
+/// Plays the cases of a file, each in such a repository.
+fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check/cases");
     let yaml = fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let yaml = yaml.replace("OUTSIDE", outside.path().to_str().unwrap());
+    #[cfg(unix)]
+    let yaml = stage.server.map_or(yaml.clone(), |it| it.fill(&yaml));
     // Half of the file is aliases, which the default budget takes for an attack.
     let options = serde_saphyr::options! { budget: None };
-    let cases: Cases = serde_saphyr::from_str_with_options(&yaml, options)
+    let cases: Value = serde_saphyr::from_str_with_options(&yaml, options)
         .unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
+    let cases: Cases =
+        serde_json::from_value(cases).unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
+    put(outside.path(), &cases.outside);
     let all = cases.cases.iter();
-    let wrong: Vec<String> = all
-        .flat_map(|case| case.play(&repository(), path, Files::new()))
+    let mut wrong: Vec<String> = all
+        .flat_map(|case| case.play(repository().path(), stage, Files::new()))
         .collect();
+    for entry in fs::read_dir(outside.path()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !cases.outside.contains_key(&name) {
+            wrong.push(format!("{name} was made outside of the repositories"));
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The same without any program, as in [`run_with`].
+fn play_alone(name: &str) {
+    let stage = Stage {
+        path: Path::new(""),
+        #[cfg(unix)]
+        server: None,
+    };
+    play(name, || repository(&[]), &stage);
 }
 
 /// The same with helm and kustomize.
 #[cfg(unix)]
 fn play_with_tools(name: &str, repository: impl Fn() -> TempDir) {
     if let Some(tools) = rendering::tools(&["helm", "kustomize"]) {
-        play(name, repository, tools.path());
+        let path = tools.path();
+        play(name, repository, &Stage { path, server: None });
     }
 }
 
 /// Which objects speak for which: folders, facts, namespaces, patches and hooks.
 #[test]
 fn scopes() {
-    play("scopes", || repository(&[]), Path::new(""));
+    play_alone("scopes");
 }
 
 /// Objects of kinds that are not Kubernetes' own.
 #[test]
 fn custom_kinds() {
-    play("custom_kinds", || repository(&[]), Path::new(""));
+    play_alone("custom_kinds");
 }
 
 /// Releases of GitOps controllers.
@@ -310,7 +482,7 @@ fn deliveries() {
 /// What is found, where, and how it is reported.
 #[test]
 fn findings_and_exit_codes() {
-    play("findings", || repository(&[]), Path::new(""));
+    play_alone("findings");
 }
 
 /// Charts and kustomizations.
@@ -318,4 +490,26 @@ fn findings_and_exit_codes() {
 #[test]
 fn rendered() {
     play_with_tools("rendered", || repository(&[]));
+}
+
+/// What `--fetch` gets of charts and of Git repositories.
+#[cfg(unix)]
+#[test]
+fn fetched() {
+    let tools = or_skip!(rendering::tools(&["helm", "kustomize", "git"]));
+    let server = Server::start(tools.path());
+    let (path, server) = (tools.path(), Some(&server));
+    play("fetched", || gitops(&[]), &Stage { path, server });
+}
+
+/// What a stranger's pull request may try: to read what the pipeline may read, to reach a
+/// network, to write elsewhere. With the program that gives namespaces, and without.
+#[cfg(unix)]
+#[test]
+fn attacks_on_what_renders() {
+    for tools in attacks::both(&["helm", "kustomize", "git"]) {
+        let server = Server::start(tools.path());
+        let (path, server) = (tools.path(), Some(&server));
+        play("attacks", || repository(&[]), &Stage { path, server });
+    }
 }

@@ -1,7 +1,12 @@
 //! `check`, `rules` and `capabilities`, run as users run them.
 
 // Helpers of tests stand outside the functions clippy knows as tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 /// The programs that a test needs, or else the test ends: who was asked for them has said why.
 macro_rules! or_skip {
@@ -18,14 +23,7 @@ mod attacks;
 mod bad_input;
 mod cases;
 mod compare;
-#[cfg(unix)]
-mod fetching;
 mod findings;
-#[cfg(unix)]
-mod git;
-mod hostile_releases;
-#[cfg(unix)]
-mod museum;
 mod others;
 #[path = "../harness/output.rs"]
 mod output;
@@ -44,6 +42,8 @@ mod releases;
 #[cfg(unix)]
 mod rendering;
 mod repair;
+#[cfg(unix)]
+mod server;
 #[path = "../harness/shorthand.rs"]
 #[allow(dead_code, reason = "cases write claims as any other object")]
 mod shorthand;
@@ -138,8 +138,16 @@ fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
 /// The same with the programs of this PATH.
 fn run_on(path: &Path, folder: &Path, arguments: &[&str], input: &str) -> Output {
     let mut check = program(arguments);
-    let check = check.current_dir(folder).env_remove("KUBECONFIG");
-    fed(check.env("PATH", path), input)
+    fed(on_path(check.current_dir(folder), path), input)
+}
+
+fn on_path<'c>(command: &'c mut Command, path: &Path) -> &'c mut Command {
+    command.env_remove("KUBECONFIG").env("PATH", path)
+}
+
+/// All that was printed.
+fn both_streams(output: &Output) -> String {
+    format!("{}{}", out(output), err(output))
 }
 
 fn run(folder: &TempDir, arguments: &[&str]) -> Output {

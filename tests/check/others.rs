@@ -2,78 +2,98 @@
 
 use super::*;
 
-#[test]
-fn rules_explain_themselves() {
-    let folder = shop();
-    let list = run(&folder, &["rules"]);
-    assert_eq!(out(&list).lines().count(), engine::rules::RULES.len());
-    let one = run(&folder, &["rules", "single-pod-volume"]);
-    begins(out(&one), "# single-pod-volume\n\n");
-    has(
-        out(&run(&folder, &["rules", "impossible-name"])),
-        "DNS-1123",
-    );
-    let unknown = run(&folder, &["rules", "nope"]);
-    assert_eq!(code(&unknown), 2);
-    assert!(err(&unknown).starts_with("There is no rule \"nope\". The rules are: "));
-}
-
-#[test]
-fn capabilities_are_listed_by_class() {
-    let folder = shop();
-    let text = run(&folder, &["capabilities", "--facts", "deploy"]);
-    for part in [
-        "gp3 (ebs.csi.aws.com, AWS Elastic Block Store (CSI))\n",
-        "  Filesystem  ReadWriteOnce, ReadWriteOncePod\n",
-        "ReadWriteMany: possible only when StorageClass parameter \"type\" is \"io2\"\n",
-    ] {
-        has(out(&text), part);
-    }
-    let json = run(
-        &folder,
-        &["capabilities", "--facts", "deploy", "--format", "json"],
-    );
-    let json: Value = serde_json::from_str(out(&json)).unwrap();
-    assert_eq!(json["classes"][0]["class"], "gp3");
-    assert_eq!(code(&run(&folder, &["capabilities"])), 2);
-}
-
-#[test]
-fn capabilities_of_a_product_need_no_cluster() {
-    let folder = repository(&[]);
-    for (name, part) in [
-        ("ebs", "\"type\" is \"io2\""),
-        (
-            "ebs.csi.aws.com",
-            "ebs.csi.aws.com, AWS Elastic Block Store (CSI)\n",
-        ),
-        ("gp3", "gp3 (ebs.csi.aws.com, "),
-        ("azure disk", "maxShares"),
-        ("longhorn", "Every node needs an NFS client"),
-    ] {
-        let output = run(&folder, &["capabilities", name]);
-        assert_eq!(code(&output), 0, "{name}: {}", err(&output));
-        assert!(out(&output).contains(part), "{name}: {}", out(&output));
-        assert!(out(&output).contains("  Source      "), "{}", out(&output));
-    }
-    let json = run(&folder, &["capabilities", "--all", "--format", "json"]);
-    let json: Value = serde_json::from_str(out(&json)).unwrap();
-    assert!(json["products"].as_array().unwrap().len() > 240);
-    let unknown = run(&folder, &["capabilities", "no such storage"]);
-    assert_eq!(code(&unknown), 2);
-    assert!(err(&unknown).contains("`multi-attach-guard capabilities --all`"));
+/// Commands in the shop, where `_` stands for a blank in a word, with the exit code and what they
+/// print, after `^` at the beginning.
+const COMMANDS: [(&str, i32, &[&str]); 16] = [
+    ("rules single-pod-volume", 0, &["^# single-pod-volume\n\n"]),
+    ("rules impossible-name", 0, &["DNS-1123"]),
+    (
+        "rules nope",
+        2,
+        &["^There is no rule \"nope\". The rules are: "],
+    ),
+    (
+        "capabilities --facts deploy",
+        0,
+        &[
+            "gp3 (ebs.csi.aws.com, AWS Elastic Block Store (CSI))\n",
+            "  Filesystem  ReadWriteOnce, ReadWriteOncePod\n",
+            "ReadWriteMany: possible only when StorageClass parameter \"type\" is \"io2\"\n",
+        ],
+    ),
+    (
+        "capabilities --facts deploy --format json",
+        0,
+        &["\"class\": \"gp3\""],
+    ),
+    ("capabilities", 2, &[]),
+    // Those of a product need no cluster.
+    (
+        "capabilities ebs",
+        0,
+        &["\"type\" is \"io2\"", "  Source      "],
+    ),
+    (
+        "capabilities ebs.csi.aws.com",
+        0,
+        &["ebs.csi.aws.com, AWS Elastic Block Store (CSI)\n"],
+    ),
+    (
+        "capabilities gp3",
+        0,
+        &["gp3 (ebs.csi.aws.com, ", "  Source      "],
+    ),
+    (
+        "capabilities azure_disk",
+        0,
+        &["maxShares", "  Source      "],
+    ),
+    (
+        "capabilities longhorn",
+        0,
+        &["Every node needs an NFS client", "  Source      "],
+    ),
+    (
+        "capabilities no_such_storage",
+        2,
+        &["`multi-attach-guard capabilities --all`"],
+    ),
     // With facts, a name is one of a class there.
-    let one = run(&shop(), &["capabilities", "gp3", "--facts", "deploy"]);
-    assert_eq!(out(&one).matches("Filesystem").count(), 1);
-}
+    ("capabilities gp3 --facts deploy", 0, &["  Filesystem  "]),
+    ("completion bash", 0, &["capabilities"]),
+    ("completion zsh", 0, &["capabilities"]),
+    ("completion fish", 0, &["capabilities"]),
+];
 
 #[test]
-fn shells_get_their_completions() {
-    for shell in ["bash", "zsh", "fish"] {
-        let output = run(&repository(&[]), &["completion", shell]);
-        assert_eq!(code(&output), 0);
-        assert!(out(&output).contains("capabilities"), "{shell}");
+fn commands_say_what_is_asked_for() {
+    let folder = shop();
+    for (command, exit, parts) in COMMANDS {
+        let words: Vec<String> = command.split(' ').map(|it| it.replace('_', " ")).collect();
+        let output = run(
+            &folder,
+            &words.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
+        assert_eq!(code(&output), exit, "{command}: {output:?}");
+        let (said, other) = if exit == 0 {
+            (out(&output), "")
+        } else {
+            (err(&output), out(&output))
+        };
+        assert_eq!(other, "", "{command}");
+        for part in parts {
+            match part.strip_prefix('^') {
+                Some(start) => begins(said, start),
+                None => has(said, part),
+            }
+        }
     }
+    let rules = run(&folder, &["rules"]);
+    assert_eq!(out(&rules).lines().count(), engine::rules::RULES.len());
+    let all = run(&folder, &["capabilities", "--all", "--format", "json"]);
+    assert!(report(&all)["products"].as_array().unwrap().len() > 240);
+    let one = run(&folder, &["capabilities", "gp3", "--facts", "deploy"]);
+    assert_eq!(out(&one).matches("Filesystem").count(), 1);
 }
 
 /// What `check --format concise` prints is what the problem matcher reads.
@@ -108,12 +128,6 @@ fn packages_get_completions_and_manual_pages() {
         let text = fs::read_to_string(folder.path().join("dist").join(file)).unwrap();
         assert!(text.contains(part), "{file}");
     }
-}
-
-#[test]
-fn bash_completes_what_follows_a_command() {
-    let folder = shop();
-    assert_eq!(code(&run(&folder, &["dist", "dist"])), 0);
     let output = Command::new("bash")
         .args([
             "-euc",

@@ -2,24 +2,6 @@
 
 use super::*;
 
-#[test]
-fn many_reasons_are_counted() {
-    let tools = or_skip!(super::rendering::tools(&["kustomize"]));
-    let files: Vec<(String, String)> = (0..13)
-        .map(|number| {
-            let name = format!("k{number:02}/kustomization.yaml");
-            (name, format!("resources: [gone-{number}.yaml]\n"))
-        })
-        .collect();
-    let files = borrowed(&files);
-    let output = super::rendering::check(&repository(&files), tools.path(), ".");
-    let text = out(&output);
-    assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");
-    let rest =
-        "3 kustomizations (k10, k11, k12) were not rendered either, each for its own reason;";
-    assert!(text.contains(rest), "{text}");
-}
-
 /// kubectl reads all documents of such a file, too.
 #[test]
 fn utf_16_is_read_and_not_rewritten() {

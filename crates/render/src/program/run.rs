@@ -204,7 +204,8 @@ fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
         let url = url.to_owned();
         return Failure::Fetches { url };
     }
-    if complaint.contains("fatal error: ") && complaint.contains("out of memory") {
+    let no_memory = ["out of memory", "cannot allocate memory"];
+    if complaint.contains("fatal error: ") && no_memory.iter().any(|it| complaint.contains(it)) {
         return Failure::Memory { program };
     }
     match complaint.trim() {

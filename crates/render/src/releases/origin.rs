@@ -35,7 +35,7 @@ impl Release {
                 _ => Renderer::Nothing,
             },
             rendered_from: match &self.elsewhere {
-                Some(name) => name.clone(),
+                Some(name) => without_user(name),
                 None => self.chart.shown(repository),
             },
             unknown: self.unknown.first().map(|it| without_user(it)),
@@ -47,7 +47,7 @@ impl Chart {
     /// As messages name it.
     pub(crate) fn shown(&self, repository: &Repository) -> String {
         match self {
-            Self::Remote(remote) => remote.to_string(),
+            Self::Remote(remote) => without_user(&remote.to_string()),
             Self::Folder(folder)
             | Self::Kustomization(folder, _)
             | Self::Generated(folder, _)

@@ -1,0 +1,320 @@
+//! What `--fetch` gets something from: a repository of charts, a registry and Git repositories, all of
+//! them on loopback.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::cases::put;
+use super::releases::gitops;
+use super::rendering::WEB;
+use super::{CLAIM, err};
+
+/// Options that allow fetching from the server.
+pub(super) const FETCH: &str = "--fetch --fetch-cache cache --fetch-from 127.0.0.1 --exclude=cache";
+
+/// What a path is answered with. One that ends with a slash stands for all that is below it.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Answer {
+    Text(String),
+    /// The chart, packed.
+    Chart(()),
+    /// To there, and as far below it as was asked.
+    Redirect(String),
+    /// The head of an answer of so many bytes, and no end.
+    Endless(u64),
+    /// Nothing, until whoever asks gives up.
+    Silence(()),
+    /// This, for who brings the token `secret`, which is at `/token`.
+    Guarded(Box<Self>),
+}
+
+/// What is done in a repository.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Commit {
+    r#in: String,
+    files: BTreeMap<String, Value>,
+    /// What git does before the commit.
+    #[serde(default)]
+    before: Option<String>,
+    /// What it does afterwards.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// The server, which counts what it is asked. It has the chart `web` 1.2.3 in a repository and in a
+/// registry, and the Git repository `base`, in which the kustomization `deploy` takes that of `common`.
+pub(super) struct Server {
+    /// The first commit of `base`.
+    commit: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    port: u16,
+    chart: Vec<u8>,
+    repositories: TempDir,
+    asked: AtomicUsize,
+    answers: Mutex<BTreeMap<String, Answer>>,
+}
+
+/// What it answers where a case says nothing else.
+const ANSWERS: &str = r#"
+/index.yaml: {text: "entries: {web: [{name: web, version: 1.2.3, digest: DIGEST, urls: [web-1.2.3.tgz]}]}"}
+/web-1.2.3.tgz: {chart: }
+/v2/charts/web/manifests/1.2.3: {text: '{"layers": [{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:DIGEST"}]}'}
+"/v2/charts/web/blobs/sha256:DIGEST": {chart: }
+/token?service=charts: {text: '{"token": "secret"}'}
+/hang/: {silence: }
+/moved/: {redirect: "http://ELSEWHERE/"}
+"#;
+
+impl Server {
+    /// With the chart of [`gitops`], packed by the helm in that folder.
+    pub(super) fn start(helm: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let folder = gitops(&[]);
+        let shared = Arc::new(Shared {
+            port: listener.local_addr().unwrap().port(),
+            chart: packed(helm, &folder.path().join("charts/web")),
+            repositories: tempfile::tempdir().unwrap(),
+            asked: AtomicUsize::default(),
+            answers: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                // Whoever asked may be gone.
+                std::thread::spawn(move || shared.serve(&stream));
+            }
+        });
+        let base = [
+            ("deploy/kustomization.yaml", "resources: [../common]\n"),
+            (
+                "common/kustomization.yaml",
+                "resources: [web.yaml, claim.yaml]\n",
+            ),
+            ("common/web.yaml", WEB),
+            ("common/claim.yaml", CLAIM),
+        ];
+        let mut server = Self {
+            commit: String::new(),
+            shared,
+        };
+        server.commit(&Commit {
+            r#in: "base".to_owned(),
+            files: base
+                .map(|(name, text)| (name.to_owned(), text.into()))
+                .into(),
+            before: None,
+            after: Some("tag v1".to_owned()),
+        });
+        server.commit = server.git("base", "rev-parse HEAD").trim().to_owned();
+        server.answers(&BTreeMap::new());
+        server
+    }
+
+    /// The text with what only this server knows.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let digest = ring::digest::digest(&ring::digest::SHA256, &self.shared.chart);
+        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        text.replace("ELSEWHERE", &format!("localhost:{}", self.shared.port))
+            .replace("HOST", &format!("127.0.0.1:{}", self.shared.port))
+            .replace("DIGEST", &digest.collect::<String>())
+            .replace("COMMIT", &self.commit)
+            .replace("FETCH", FETCH)
+    }
+
+    /// Answers as it does by itself, but for these.
+    pub(super) fn answers(&self, others: &BTreeMap<String, Answer>) {
+        let own: Value = serde_saphyr::from_str(&self.fill(ANSWERS)).unwrap();
+        let mut answers: BTreeMap<String, Answer> = serde_json::from_value(own).unwrap();
+        answers.extend(others.clone());
+        *self.shared.answers.lock().unwrap() = answers;
+    }
+
+    /// How often it was asked since it was last looked at.
+    pub(super) fn asked(&self) -> usize {
+        self.shared.asked.swap(0, Ordering::SeqCst)
+    }
+
+    pub(super) fn commit(&self, commit: &Commit) {
+        let repository = &*commit.r#in;
+        let folder = self.shared.repositories.path().join("org").join(repository);
+        if !folder.exists() {
+            fs::create_dir_all(&folder).unwrap();
+            self.git(repository, "init --quiet --initial-branch=main");
+        }
+        put(&folder, &commit.files);
+        self.git(repository, "add --all");
+        commit
+            .before
+            .iter()
+            .for_each(|it| drop(self.git(repository, it)));
+        self.git(repository, "commit --quiet --message=change");
+        commit
+            .after
+            .iter()
+            .for_each(|it| drop(self.git(repository, it)));
+    }
+
+    fn git(&self, repository: &str, arguments: &str) -> String {
+        let done = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(["-c", "core.compression=0"])
+            .args(arguments.split(' '))
+            .current_dir(self.shared.repositories.path().join("org").join(repository))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "git {arguments}: {}", err(&done));
+        String::from_utf8(done.stdout).unwrap()
+    }
+}
+
+/// The chart of a folder.
+fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
+    let out = tempfile::tempdir().unwrap();
+    let done = Command::new(helm.join("helm"))
+        .args(["package", "--destination"])
+        .arg(out.path())
+        .arg(folder)
+        .env("HOME", out.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", err(&done));
+    fs::read(out.path().join("web-1.2.3.tgz")).unwrap()
+}
+
+/// A request.
+struct Asked {
+    method: String,
+    path: String,
+    headers: HashMap<String, String>,
+    body: Vec<u8>,
+}
+
+impl Asked {
+    fn read(stream: &TcpStream) -> io::Result<Self> {
+        let mut reader = BufReader::new(stream);
+        let mut first = String::new();
+        reader.read_line(&mut first)?;
+        let lines = reader.by_ref().lines().map_while(Result::ok);
+        let lines = lines.take_while(|line| !line.is_empty());
+        let headers: HashMap<String, String> = lines
+            .filter_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                Some((name.to_lowercase(), value.to_owned()))
+            })
+            .collect();
+        let length = headers.get("content-length").and_then(|it| it.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        reader.read_exact(&mut body)?;
+        let mut words = first.split(' ').map(str::to_owned);
+        Ok(Self {
+            method: words.next().unwrap_or_default(),
+            path: words.next().unwrap_or_default(),
+            headers,
+            body,
+        })
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut stream: &TcpStream) -> io::Result<()> {
+        let asked = Asked::read(stream)?;
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if asked.path.starts_with("/org/") {
+            return self.serve_git(stream, &asked);
+        }
+        let is_of =
+            |path: &str| asked.path == path || path.ends_with('/') && asked.path.starts_with(path);
+        let answers = self.answers.lock().unwrap().clone();
+        let (mut answer, mut below) = (None, "");
+        for (path, it) in answers.iter().filter(|(path, _)| is_of(path)) {
+            (answer, below) = (Some(it), &asked.path[path.len()..]);
+        }
+        if let Some(Answer::Guarded(inner)) = answer {
+            answer = Some(&**inner);
+            if asked.header("authorization") != "Bearer secret" {
+                let realm = format!("http://127.0.0.1:{}/token", self.port);
+                let wanted =
+                    format!("www-authenticate: Bearer realm=\"{realm}\",service=\"charts\"");
+                return head(stream, "401 Unauthorized", 0, &wanted);
+            }
+        }
+        let bytes = match answer {
+            Some(Answer::Text(text)) => text.as_bytes(),
+            Some(Answer::Chart(())) => &self.chart,
+            Some(Answer::Redirect(to)) => {
+                return head(stream, "302 Found", 0, &format!("location: {to}{below}"));
+            }
+            Some(Answer::Endless(length)) => {
+                head(stream, "200 OK", *length, "x: y")?;
+                loop {
+                    stream.write_all(&[b'a'; 1 << 16])?;
+                }
+            }
+            Some(Answer::Silence(())) => {
+                return io::copy(&mut stream, &mut io::sink()).map(drop);
+            }
+            Some(Answer::Guarded(_)) | None => return head(stream, "404 Not Found", 0, "x: y"),
+        };
+        head(stream, "200 OK", bytes.len() as u64, "x: y")?;
+        stream.write_all(bytes)
+    }
+
+    /// By git's own program for web servers.
+    fn serve_git(&self, mut stream: &TcpStream, asked: &Asked) -> io::Result<()> {
+        let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+        let mut program = Command::new("git")
+            .arg("http-backend")
+            .env("GIT_PROJECT_ROOT", self.repositories.path())
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("GIT_PROTOCOL", asked.header("git-protocol"))
+            .env("PATH_INFO", path)
+            .env("QUERY_STRING", query)
+            .env("REQUEST_METHOD", &asked.method)
+            .env("CONTENT_TYPE", asked.header("content-type"))
+            .env("CONTENT_LENGTH", asked.header("content-length"))
+            .env("HTTP_CONTENT_ENCODING", asked.header("content-encoding"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        if let Some(mut input) = program.stdin.take() {
+            input.write_all(&asked.body)?;
+        }
+        let answer = program.wait_with_output()?.stdout;
+        let status = match answer.strip_prefix(b"Status: ") {
+            Some(rest) => String::from_utf8_lossy(&rest[..3]).into_owned(),
+            None => "200".to_owned(),
+        };
+        stream.write_all(format!("HTTP/1.1 {status} x\r\nconnection: close\r\n").as_bytes())?;
+        stream.write_all(&answer)
+    }
+}
+
+/// The head of an answer of so many bytes, with one more line.
+fn head(mut stream: &TcpStream, status: &str, length: u64, more: &str) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{more}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())
+}
