@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{self, Output};
+use crate::harness::Output;
 use crate::world::{Mode, World};
 
 /// A way of applying. Flux's helm-controller is Helm.
@@ -86,16 +86,6 @@ impl Answer {
             }
             _ => Err(format!("{output:#?}")),
         }
-    }
-}
-
-/// The programs that apply, beside those of the control plane.
-pub(crate) struct Programs(PathBuf);
-
-impl Programs {
-    /// Compiles them where they are not there yet; `None` where that cannot be done here.
-    pub(crate) fn locate() -> Option<Self> {
-        harness::built(&["build-appliers"], "Helm 3, Flux and Argo CD").map(Self)
     }
 }
 
@@ -256,7 +246,7 @@ impl<'a> Applier<'a> {
     }
 
     fn program(&self, name: &str) -> PathBuf {
-        self.world.programs.0.join(name)
+        self.world.programs.join(name)
     }
 
     /// Writes the manifest into a file, and has its path.

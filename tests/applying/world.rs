@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use axum::http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
@@ -17,7 +17,6 @@ use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, FakeNodes, Guard, Needs, NodeSpec, wait_until};
 use crate::install::{self, UNGUARDED};
 use crate::manifests::NODES;
-use crate::ways::Programs;
 
 /// Longer than anything here takes, also where the machine is busy.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -73,7 +72,8 @@ fn usual_policy() -> String {
 /// What all cells share.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
-    pub(crate) programs: Programs,
+    /// The programs that apply, beside those of the control plane.
+    pub(crate) programs: PathBuf,
     /// A kubeconfig whose requests no guard is shown.
     pub(crate) unguarded: PathBuf,
     _nodes: FakeNodes<'static>,
@@ -88,7 +88,7 @@ pub(crate) fn world() -> Option<&'static World> {
 
 impl World {
     fn new() -> Option<Self> {
-        let programs = Programs::locate()?;
+        let programs = harness::built(&["build-appliers"], "Helm 3, Flux and Argo CD")?;
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let nodes = plane.fake_nodes();
         nodes.add(&NODES.map(|name| NodeSpec {
@@ -135,13 +135,10 @@ impl World {
         Ok(namespace)
     }
 
-    fn api(&self, namespace: &str) -> Api<Deployment> {
-        Api::namespaced(self.plane.client(), namespace)
-    }
-
     /// The Deployment as it is stored.
     pub(crate) fn read(&self, namespace: &str) -> Result<Deployment, String> {
-        let read = self.plane.block_on(self.api(namespace).get("web"));
+        let deployments = Api::<Deployment>::namespaced(self.plane.client(), namespace);
+        let read = self.plane.block_on(deployments.get("web"));
         read.map_err(|error| error.to_string())
     }
 
@@ -167,10 +164,9 @@ impl World {
 
     /// Takes the Deployment away, so that its pods keep nobody busy.
     pub(crate) fn remove(&self, namespace: &str) {
-        let background = DeleteParams::background();
-        let _ = self
-            .plane
-            .block_on(self.api(namespace).delete("web", &background));
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web");
+        let background = json!({ "propagationPolicy": "Background" });
+        let _ = self.plane.send(Method::DELETE, &path, &background);
     }
 
     /// A folder for the files of one namespace.

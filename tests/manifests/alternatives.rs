@@ -111,13 +111,3 @@ fn what_comments_propose_is_right() {
     // That of the base and its alternative, and the one of the first week.
     assert!(policies >= 3, "{policies}");
 }
-
-#[test]
-fn a_proposal_is_distinguished_from_prose() {
-    let text = "a: 1\n# prose: here\n#b:\n#  c: 2\nd: 3\n#e: 4\n";
-    let expected = [
-        "a: 1\n# prose: here\nb:\n  c: 2\nd: 3\n#e: 4",
-        "a: 1\n# prose: here\n#b:\n#  c: 2\nd: 3\ne: 4",
-    ];
-    assert_eq!(followed(text), expected);
-}

@@ -32,11 +32,10 @@ impl LiveLookups {
                 *by_webhook.entry(format!("{name} {kind}")).or_default() += value;
             }
         }
-        let own = guard.metrics(plane);
-        let answered = series(&own, "multi_attach_guard_reviews_total");
+        let answered = guard.count(plane, "multi_attach_guard_reviews_total{");
         Self {
             by_webhook,
-            answered: answered.map(|(_, value)| value).sum(),
+            answered,
         }
     }
 
