@@ -59,20 +59,6 @@ fn is(case: &Value, node: &str, health: &str) -> bool {
     nodes.any(|it| it["name"] == *node && it["health"] == health)
 }
 
-/// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
-pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
-    stage.starts(&deployment("web", &json!({})));
-    let node = stage.node_of("web");
-    stage.world.nodes.die(&node);
-    stage.until("node-lost");
-    stage.kubectl(&["delete", "node", &node]);
-    let case = stage.until_case("node-lost", "the node to be gone", |case| {
-        is(case, &node, "gone")
-    });
-    let mut ways = stage::ways_out(&case).into_iter();
-    assert!(ways.all(|way| !way.contains("taint")), "{case:#}");
-}
-
 /// Nobody deletes a pod that tolerates the silence of its node, and the taint as well.
 pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
     let tolerations = json!([

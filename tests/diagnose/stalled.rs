@@ -61,15 +61,6 @@ fn requests(cpus: &str) -> Value {
     json!({"container": {"resources": {"requests": {"cpu": cpus}}}})
 }
 
-/// The scheduler names no volume, and the pod fits nowhere.
-pub(crate) fn a_pod_that_is_too_large(stage: &Stage) {
-    stage.apply(&deployment("web", &requests("100")));
-    let case = stage.until("other");
-    stage::says(&case, "Insufficient cpu");
-    let shown = stage.look(&stage::commands(&case, "check")[0]);
-    assert!(shown.contains("FailedScheduling"), "{shown}");
-}
-
 /// A Job that must run where a pod runs whose node is full.
 pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));

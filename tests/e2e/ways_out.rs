@@ -11,10 +11,9 @@ use crate::said::Said;
 use crate::stored;
 use crate::world::World;
 
-pub(crate) const ROWS: [Row; 8] = rows! {
+pub(crate) const ROWS: [Row; 7] = rows! {
     "Deployment | kubectl rollout undo to the revision whose pod runs | silent" => undo_to_what_runs;
     "Deployment | an apply of the template whose pod runs, with a new image beside it | deny (rolling-update-overlap)" => another_template_is_no_rollback;
-    "Deployment | a hotfix, by the command that its denial prints | silent" => hotfix_by_the_printed_command;
     "Deployment | server-side apply of Recreate, after the printed command | silent" => server_side_apply_after_the_printed_command;
     "Deployment | back to a revision whose ReplicaSet is gone | deny (rolling-update-overlap)" => back_to_a_revision_that_is_gone;
     "Deployment | kubectl rollout undo to a revision that is at fault and has no ready pod | deny (rolling-update-overlap)" => back_to_a_revision_without_pods;
@@ -52,14 +51,6 @@ fn another_template_is_no_rollback(world: &World) -> Result<(), String> {
     let image = ["set", "image", "deployment/web", "main=example.com/app:4"];
     let denied = Said::of(&stage.kubectl(&image)).denied;
     seen(denied.contains("rolling-update-overlap"), denied).map(drop)
-}
-
-fn hotfix_by_the_printed_command(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-    stage.until_revision("1")?;
-    run_what_the_denial_prints(&stage)?;
-    stage.is_silent(&SET_IMAGE)?;
-    until_image(&stage, "example.com/app:2")
 }
 
 fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), String> {

@@ -11,11 +11,18 @@ mod edits;
 mod fuzz;
 #[cfg(unix)]
 mod hostile_text;
+#[path = "../harness/machine.rs"]
+mod machine;
 #[path = "../harness/output.rs"]
 #[allow(dead_code, reason = "what is needed here is a part of it")]
 mod output;
 mod promises;
 mod readme;
+#[path = "../serve/running.rs"]
+#[allow(dead_code, reason = "what is needed here is a part of it")]
+mod running;
+#[path = "../harness/serving.rs"]
+mod serving;
 #[cfg(unix)]
 mod terminal;
 #[path = "../written/mod.rs"]

@@ -6,9 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 
 use clap::CommandFactory;
 use multi_attach_guard::cli::Cli;
@@ -16,6 +14,7 @@ use serde_json::Value;
 use source::policy_file;
 
 use crate::output::{program, report};
+use crate::running;
 
 type Promises = BTreeSet<String>;
 
@@ -175,63 +174,14 @@ fn policy_keys() -> Promises {
     keys
 }
 
-/// Ends the program with the test.
-struct Serving(Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// `metric multi_attach_guard_reviews{decision}` and the like, of a guard that has denied
 /// something. Those of a live cluster's view are not among them.
 async fn metrics() -> Promises {
-    let folder = tempfile::tempdir().unwrap();
-    let ca = folder.path().join("ca.pem");
-    let serve = ["serve", "--self-signed", "--log-format=json"];
-    let child = program(&serve)
-        .arg("--shutdown-delay=0s")
-        .args(["--listen=127.0.0.1:0", "--admin=127.0.0.1:0"])
-        .arg("--facts")
-        .arg(file("examples/facts"))
-        .arg("--write-ca")
-        .arg(&ca)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut serving = Serving(child);
-    let log = BufReader::new(serving.0.stderr.take().unwrap());
-    let listening: Value = log
-        .lines()
-        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-        .find(|event: &Value| event["message"] == "listening")
-        .unwrap();
-    let address = |port: &str| listening[port].as_str().unwrap().to_owned();
-
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let ca = reqwest::Certificate::from_pem(&fs::read(&ca).unwrap()).unwrap();
-    let client = reqwest::Client::builder()
-        .tls_certs_only([ca])
-        .build()
-        .unwrap();
-    let port = address("webhook").rsplit_once(':').unwrap().1.to_owned();
-    for path in ["mutate", "validate"] {
-        client
-            .post(format!("https://localhost:{port}/{path}"))
-            .header("content-type", "application/json")
-            .body(fs::read(file("examples/review.json")).unwrap())
-            .send()
-            .await
-            .unwrap()
-            .error_for_status()
-            .unwrap();
+    let server = running::serve(&[]).await;
+    for path in ["/mutate", "/validate"] {
+        server.review(path, &running::example()).await;
     }
-    let metrics = client
-        .get(format!("http://{}/metrics", address("admin")))
-        .send();
-    let text = metrics.await.unwrap().text().await.unwrap();
+    let (_, text) = server.admin("/metrics").await;
     let mut found = Promises::new();
     for line in text.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {

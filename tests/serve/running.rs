@@ -69,9 +69,13 @@ pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
 }
 
 async fn start(folder: TempDir, arguments: &[&str]) -> Running {
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut command = on_ports(any, any, folder.path(), arguments);
-    let mut process = command.spawn().unwrap();
+    let ca = folder.path().join(CA);
+    let write_ca = format!("--write-ca={}", ca.display());
+    let base = ["serve", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0"];
+    let more = ["--log-format=json", "--self-signed", &write_ca];
+    let mut process = command(&[&base, &more, arguments].concat())
+        .spawn()
+        .unwrap();
     let stderr: Log = Box::new(process.stderr.take().unwrap());
     let mut log = BufReader::new(stderr).lines();
     let listening = log_line(&mut log, "listening").await;
@@ -82,19 +86,9 @@ async fn start(folder: TempDir, arguments: &[&str]) -> Running {
         admin,
         process,
         log,
-        client: trusting(&std::fs::read(folder.path().join(CA)).unwrap())
-            .build()
-            .unwrap(),
+        client: trusting(&std::fs::read(ca).unwrap()).build().unwrap(),
         folder,
     }
-}
-
-fn on_ports(webhook: SocketAddr, admin: SocketAddr, folder: &Path, arguments: &[&str]) -> Command {
-    let listen = format!("--listen={webhook}");
-    let admin = format!("--admin={admin}");
-    let ca = format!("--write-ca={}", folder.join(CA).display());
-    let base = ["serve", &listen, &admin, "--log-format=json"];
-    command(&[&base[..], &["--self-signed", &ca], arguments].concat())
 }
 
 /// The next line of the log whose message begins so.

@@ -23,16 +23,9 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 .patch_status(node, &unconditional, &Patch::Strategic(&report))
                 .await?;
         }
-        Action::Run { pod, .. } => {
+        Action::Run { pod, .. } | Action::End(pod) => {
             let found = pods(pod).get(&pod.name).await?;
-            let report = running(pod, &found);
-            pods(pod)
-                .patch_status(&pod.name, &unconditional, &Patch::Strategic(&report))
-                .await?;
-        }
-        Action::End(pod) => {
-            let found = pods(pod).get(&pod.name).await?;
-            let report = ended(pod, &found);
+            let report = report(pod, &found, matches!(step, Action::Run { .. }));
             pods(pod)
                 .patch_status(&pod.name, &unconditional, &Patch::Strategic(&report))
                 .await?;
@@ -115,61 +108,45 @@ fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
     serde_json::from_value(volume).unwrap()
 }
 
-fn running(object: &Object, pod: &Pod) -> Value {
+/// What a kubelet says of a pod whose containers run, or have ended.
+fn report(object: &Object, pod: &Pod, runs: bool) -> Value {
     let now = super::now();
-    let condition =
-        |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now });
-    let containers = statuses(pod, true, &json!({ "running": { "startedAt": now } }));
-    json!({
-        "metadata": { "uid": object.uid },
-        "status": {
-            "phase": "Running",
-            "startTime": now,
-            "conditions": [
-                condition("Initialized"),
-                condition("PodReadyToStartContainers"),
-                condition("ContainersReady"),
-                condition("Ready"),
-            ],
-            "containerStatuses": containers,
-        },
-    })
-}
-
-fn ended(object: &Object, pod: &Pod) -> Value {
-    let now = super::now();
-    let condition = |kind: &str| {
-        json!({
-            "type": kind,
-            "status": "False",
-            "reason": "PodCompleted",
-            "lastTransitionTime": now,
-        })
+    let condition = |kind: &&str| {
+        let reason = if runs {
+            Value::Null
+        } else {
+            json!("PodCompleted")
+        };
+        let status = if runs { "True" } else { "False" };
+        json!({ "type": kind, "status": status, "reason": reason, "lastTransitionTime": now })
     };
-    let end = json!({ "terminated": { "exitCode": 0, "reason": "Completed", "finishedAt": now } });
-    json!({
-        "metadata": { "uid": object.uid },
-        "status": {
-            "phase": "Succeeded",
-            "conditions": [condition("ContainersReady"), condition("Ready")],
-            "containerStatuses": statuses(pod, false, &end),
-        },
-    })
-}
-
-fn statuses(pod: &Pod, ready: bool, state: &Value) -> Vec<Value> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    containers
-        .map(|container| {
-            json!({
-                "name": container.name,
-                "image": container.image,
-                "imageID": "",
-                "ready": ready,
-                "started": ready,
-                "restartCount": 0,
-                "state": state,
-            })
+    let state = if runs {
+        json!({ "running": { "startedAt": now } })
+    } else {
+        json!({ "terminated": { "exitCode": 0, "reason": "Completed", "finishedAt": now } })
+    };
+    let statuses = containers.map(|container| {
+        json!({
+            "name": container.name,
+            "image": container.image,
+            "imageID": "",
+            "ready": runs,
+            "started": runs,
+            "restartCount": 0,
+            "state": state,
         })
-        .collect()
+    });
+    let mut status = json!({ "containerStatuses": statuses.collect::<Vec<_>>() });
+    let begun = ["Initialized", "PodReadyToStartContainers"];
+    let conditions = ["ContainersReady", "Ready"].iter();
+    if runs {
+        status["phase"] = json!("Running");
+        status["startTime"] = json!(now);
+        status["conditions"] = begun.iter().chain(conditions).map(condition).collect();
+    } else {
+        status["phase"] = json!("Succeeded");
+        status["conditions"] = conditions.map(condition).collect();
+    }
+    json!({ "metadata": { "uid": object.uid }, "status": status })
 }
