@@ -110,6 +110,8 @@ enum Special {
     Size(u64),
     /// So many bytes that cannot be compressed.
     Noise(usize),
+    /// A text that is not UTF-8.
+    Latin1(String),
     /// A named pipe, of any name.
     Pipe(()),
 }
@@ -127,6 +129,10 @@ impl Special {
                     .unwrap()
                     .success()
             ),
+            Self::Latin1(text) => {
+                let bytes = text.chars().map(|it| u8::try_from(u32::from(it)).unwrap());
+                fs::write(place, bytes.collect::<Vec<_>>()).unwrap();
+            }
             Self::Noise(bytes) => {
                 let mut noise = vec![0; bytes];
                 let mut state = 1_u64;
