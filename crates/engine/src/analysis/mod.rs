@@ -158,8 +158,7 @@ impl<'a> Analysis<'a> {
     /// The autoscaler, there before the workload, that allows it the most pods.
     pub(crate) fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
         let (workload, view) = (self.workload, self.facts.view);
-        let metadata = &workload.metadata;
-        view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+        view.autoscalers(workload)
             .into_iter()
             .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
             .max_by_key(|autoscaler| autoscaler.most(workload.replicas))

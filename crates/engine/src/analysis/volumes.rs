@@ -65,10 +65,7 @@ impl UsedVolume {
     pub(crate) const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
             AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
-            AttachConstraint::Free
-            | AttachConstraint::SinglePod
-            | AttachConstraint::Driver(_)
-            | AttachConstraint::Unknown(_) => None,
+            _ => None,
         }
     }
 

@@ -157,13 +157,8 @@ impl fmt::Display for AccessModes {
         if self.is_empty() {
             return f.write_str("none");
         }
-        for (at, mode) in self.iter().enumerate() {
-            if at > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(mode.name())?;
-        }
-        Ok(())
+        let names: Vec<&str> = self.iter().map(AccessMode::name).collect();
+        f.write_str(&names.join(", "))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Autoscalers and scales, which change a workload's replicas.
 
 use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::de::{Deserializer, IgnoredAny};
 
 use super::Text;
 use super::condition::Condition;
-use super::de::nullable;
+use super::de::{Written, nullable};
 use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
 use super::object::{ObjectKind, group_of};
 
@@ -143,7 +143,7 @@ impl Autoscaler {
     pub(crate) fn read_scaled_object<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        let object = ScaledObject::deserialize(deserializer)?;
+        let object = Written::<ScaledObjectSpec, IgnoredAny>::deserialize(deserializer)?;
         let mut spec = object.spec;
         // KEDA writes it into the HorizontalPodAutoscaler, and does not scale from 0 itself
         // (`controllers/keda/hpa.go`).
@@ -191,15 +191,6 @@ impl Autoscaler {
 
 /// The most replicas of a ScaledObject that does not say.
 const MAX_REPLICA_COUNT: i64 = 100;
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ScaledObject {
-    #[serde(deserialize_with = "nullable")]
-    metadata: Metadata,
-    #[serde(deserialize_with = "nullable")]
-    spec: ScaledObjectSpec,
-}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

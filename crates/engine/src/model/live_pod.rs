@@ -5,9 +5,10 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
+use super::condition::Condition;
 use super::de::{Written, nullable};
 use super::labels::Labels;
-use super::metadata::{Metadata, time};
+use super::metadata::Metadata;
 use super::node::{OUT_OF_SERVICE, Taint};
 use super::pod::PodSpec;
 
@@ -146,18 +147,6 @@ struct PodStatus {
     init_container_statuses: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
     container_statuses: Vec<Container>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: Text,
-    status: Text,
-    #[serde(deserialize_with = "nullable")]
-    message: String,
-    #[serde(deserialize_with = "time")]
-    last_transition_time: Option<Timestamp>,
 }
 
 #[derive(Default, Deserialize)]

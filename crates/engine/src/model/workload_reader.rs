@@ -94,22 +94,7 @@ impl Spec {
                 template: self.template,
             },
         };
-        let replicas = match kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => job.pods(),
-            WorkloadKind::ScaledJob => {
-                let jobs = self.max_replica_count.unwrap_or(MAX_SCALED_JOBS);
-                jobs.saturating_mul(job.pods())
-            }
-            WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
-            // Its API has no default, so that nothing means none.
-            WorkloadKind::DeploymentConfig => self.replicas.unwrap_or(0),
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController
-            | WorkloadKind::Rollout
-            | WorkloadKind::CloneSet => self.replicas.unwrap_or(1),
-        };
+        let replicas = job.pods_of(kind, self.replicas, self.max_replica_count);
         let mut template = job.template;
         if kind == WorkloadKind::Job && !self.manual_selector && !metadata.name.is_empty() {
             // The Job's strategy in the API server adds these after admission
@@ -186,6 +171,26 @@ struct JobSpec {
 const MAX_SCALED_JOBS: i64 = 100;
 
 impl JobSpec {
+    /// How many pods a workload of `kind` wants that makes such Jobs or says how many `replicas`.
+    fn pods_of(&self, kind: WorkloadKind, replicas: Option<i64>, max_jobs: Option<i64>) -> i64 {
+        match kind {
+            WorkloadKind::Job | WorkloadKind::CronJob => self.pods(),
+            WorkloadKind::ScaledJob => {
+                let jobs = max_jobs.unwrap_or(MAX_SCALED_JOBS);
+                jobs.saturating_mul(self.pods())
+            }
+            WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
+            // Its API has no default, so that nothing means none.
+            WorkloadKind::DeploymentConfig => replicas.unwrap_or(0),
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::Rollout
+            | WorkloadKind::CloneSet => replicas.unwrap_or(1),
+        }
+    }
+
     /// How many of its pods run at the same time.
     fn pods(&self) -> i64 {
         let parallelism = self.parallelism.unwrap_or(1);
@@ -221,7 +226,7 @@ impl Status {
 /// Whether the conditions of a Job say that it is complete or has failed.
 fn has_ended<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let mut has_ended = false;
-    for_each(deserializer, |Condition { kind, status }| {
+    for_each(deserializer, |Condition { kind, status, .. }| {
         has_ended |= matches!(kind.as_str(), "Complete" | "Failed") && status == "True";
     })?;
     Ok(has_ended)

@@ -239,17 +239,11 @@ impl<'a> Resolved<'a> {
         };
         // An object that asks for anything but silence outranks its Namespace's silence.
         if silent(&self.object) {
-            Some(Suppression {
-                by: SuppressedBy::Object,
-                reason: self.object.reason,
-            })
+            Some(self.object.suppression(SuppressedBy::Object))
         } else if self.namespace.ignores(rule)
             || (self.object.action.is_none() && silent(&self.namespace))
         {
-            Some(Suppression {
-                by: SuppressedBy::Namespace,
-                reason: self.namespace.reason,
-            })
+            Some(self.namespace.suppression(SuppressedBy::Namespace))
         } else {
             None
         }
@@ -257,10 +251,7 @@ impl<'a> Resolved<'a> {
 
     /// What the object or else its Namespace asks for, and which of them.
     fn asked(&self, outcome: Outcome) -> Option<(Action, Suppression<'a>)> {
-        let of = |honoured: &Honoured<'a>, by| {
-            let reason = honoured.reason;
-            Some((honoured.action?, Suppression { by, reason }))
-        };
+        let of = |honoured: &Honoured<'a>, by| Some((honoured.action?, honoured.suppression(by)));
         of(&self.object, SuppressedBy::Object)
             .or_else(|| of(&self.namespace, SuppressedBy::Namespace))
             // One word for all findings is not meant to refuse what merely

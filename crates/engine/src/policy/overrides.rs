@@ -9,7 +9,7 @@ use jiff::{Timestamp, ToSpan};
 
 use super::action::{Action, RemedyChoice};
 use super::error::nearest;
-use super::{Target, keys};
+use super::{SuppressedBy, Suppression, Target, keys};
 use crate::model::labels::Labels;
 use crate::model::words::listed;
 use crate::rules::codes;
@@ -58,13 +58,24 @@ impl fmt::Display for PassedOver<'_> {
     }
 }
 
-/// Why a value that is none of the words `known` for the key is not honoured.
-fn unknown_value(key: &str, value: &str, known: &[&str]) -> String {
-    let what = match nearest(value.trim(), known) {
-        Some(meant) => format!("known; did you mean \"{meant}\"?"),
-        None => format!("{}.", listed(known, "or")),
-    };
-    format!("{key}: \"{}\" is not {what}", short(value))
+/// The one of the words that `value` is; if it is none of them, `unknown` gets the reason.
+fn known_word<T: Copy + AsRef<str>, const N: usize>(
+    key: &str,
+    value: Option<&str>,
+    words: [T; N],
+    unknown: &mut Vec<String>,
+) -> Option<T> {
+    let value = value?;
+    let known = words.iter().find(|word| word.as_ref() == value.trim());
+    if known.is_none() {
+        let words = words.each_ref().map(T::as_ref);
+        let what = match nearest(value.trim(), &words) {
+            Some(meant) => format!("known; did you mean \"{meant}\"?"),
+            None => format!("{}.", listed(&words, "or")),
+        };
+        unknown.push(format!("{key}: \"{}\" is not {what}", short(value)));
+    }
+    known.copied()
 }
 
 /// Why an entry of the `ignore` list that is no rule is not honoured.
@@ -120,10 +131,16 @@ pub(super) struct Honoured<'a> {
     /// The `ignore` list as written.
     ignore: &'a str,
     /// Empty where none is given and none is needed.
-    pub(super) reason: &'a str,
+    reason: &'a str,
 }
 
 impl<'a> Honoured<'a> {
+    /// What silences or lowers a finding, with the reason given here.
+    pub(super) const fn suppression(&self, by: SuppressedBy) -> Suppression<'a> {
+        let reason = self.reason;
+        Suppression { by, reason }
+    }
+
     /// Whether the `ignore` list names the rule.
     pub(super) fn ignores(&self, rule: &str) -> bool {
         entries(self.ignore).any(|entry| entry == rule)
@@ -195,23 +212,10 @@ impl<'a> Honoured<'a> {
 
         // A Namespace is set up by whoever runs the cluster, often with labels,
         // which cannot hold a sentence: there only silence has to be explained.
-        let action = action.and_then(|value| {
-            let action = Action::from_name(value.trim());
-            if action.is_none() {
-                let known = Action::ALL.map(Action::name);
-                unknown.push(unknown_value(keys::ACTION, value, &known));
-            }
-            action
-                .filter(|action| with_reason(on_object || *action == Action::Ignore, keys::ACTION))
-        });
-        let remedy = remedy.and_then(|value| {
-            let remedy = RemedyChoice::from_name(value.trim());
-            if remedy.is_none() {
-                let known = RemedyChoice::ALL.map(RemedyChoice::name);
-                unknown.push(unknown_value(keys::REMEDY, value, &known));
-            }
-            remedy.filter(|_| with_reason(on_object, keys::REMEDY))
-        });
+        let action = known_word(keys::ACTION, action, Action::ALL, &mut unknown)
+            .filter(|it| with_reason(on_object || *it == Action::Ignore, keys::ACTION));
+        let remedy = known_word(keys::REMEDY, remedy, RemedyChoice::ALL, &mut unknown)
+            .filter(|_| with_reason(on_object, keys::REMEDY));
         let ignore = ignore
             .filter(|_| with_reason(true, keys::IGNORE))
             .unwrap_or_default();

@@ -37,15 +37,10 @@ impl Applied {
         let Some(document) = document else {
             return if lives { Self::Unknown } else { Self::Unsaid };
         };
-        let managers = document.pointer("/metadata/managedFields");
-        let mut managers = managers.and_then(Value::as_array).into_iter().flatten();
-        let applies = |entry: &Value| {
-            entry.get("operation").and_then(Value::as_str) == Some("Apply")
-                && entry.get("subresource").is_none()
-        };
+        let is_whole = |entry: &Value| entry.get("subresource").is_none();
         let options = document.pointer(ARGO_OPTIONS).and_then(Value::as_str);
         let has = |pointer| document.pointer(pointer).is_some();
-        if managers.any(applies)
+        if applied_entries(document).any(is_whole)
             || has(FLUX)
             || options.is_some_and(|options| options.contains(ARGO_SERVER_SIDE))
         {
@@ -88,10 +83,7 @@ impl Stated {
         if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
             return where_it_is(has_fields(&last, "/spec/strategy"));
         }
-        let managers = document.pointer("/metadata/managedFields");
-        let entries = managers.and_then(Value::as_array).into_iter().flatten();
-        let mut applied = entries
-            .filter(|it| it.get("operation").and_then(Value::as_str) == Some("Apply"))
+        let mut applied = applied_entries(document)
             .filter(|it| it.pointer("/fieldsV1/f:spec/f:template").is_some())
             .peekable();
         if applied.peek().is_none() {
@@ -100,6 +92,13 @@ impl Stated {
         let states = |it: &Value| has_fields(it, "/fieldsV1/f:spec/f:strategy");
         where_it_is(applied.any(states))
     }
+}
+
+/// What the managed fields say of those who apply on the server's side.
+fn applied_entries(document: &Value) -> impl Iterator<Item = &Value> {
+    let entries = document.pointer("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    entries.filter(|entry| entry.get("operation").and_then(Value::as_str) == Some("Apply"))
 }
 
 /// Whether anything is set there: numbers of a rolling update come back as well as its type does,

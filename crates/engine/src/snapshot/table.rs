@@ -74,9 +74,10 @@ impl Table {
     /// no keys.
     pub(super) fn with_all<'s>(
         &'s self,
-        keys: &mut dyn Iterator<Item = IndexKey<'_>>,
+        keys: &[IndexKey<'_>],
     ) -> impl Iterator<Item = &'s StoredObject> + use<'s> {
-        let shortest = keys.map(|key| self.with(key)).min_by_key(|it| it.len());
+        let found = keys.iter().map(|key| self.with(*key));
+        let shortest = found.min_by_key(|it| it.len());
         let all = shortest.is_none().then(|| self.iter());
         let shortest = shortest.unwrap_or_default().iter();
         shortest.chain(all.into_iter().flatten())

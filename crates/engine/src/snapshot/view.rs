@@ -231,7 +231,7 @@ impl<'a> View<'a> {
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> = self
-            .with_nearer(key, self.cluster.objects.with(key).iter())
+            .with_nearer(&[key], self.cluster.objects.with(key).iter())
             .collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
@@ -317,7 +317,7 @@ impl<'a> View<'a> {
     /// The nodes with that index key, or another one with the same hash. The overlay has none.
     fn nodes_with(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a Node> + use<'a> {
         let is_known = self.knows_nodes();
-        self.further(key)
+        self.further(&[key])
             .take_while(move |_| is_known && self.spend(1))
             .filter_map(Node::of)
     }
@@ -481,35 +481,25 @@ impl<'a> View<'a> {
         for kind in WorkloadKind::ALL {
             self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
-        let matching = |cluster: &'a Snapshot| {
-            let labels = labels.iter();
-            let keys = labels.map(|(key, value)| IndexKey::PodLabel { key, value });
-            cluster
-                .objects
-                .with_all(&mut keys.chain(namespace.map(IndexKey::Namespace)))
-        };
-        let lookups = view.live();
-        let received = lookups.map(|lookups| matching(&lookups.received));
-        let is_current =
-            move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
-        let further = received
-            .into_iter()
-            .flatten()
-            .chain(matching(view.cluster).filter(is_current))
-            .filter(move |object| !view.is_nearer(object));
-        let nearer: Vec<_> = view.overlay.nearer.iter().map(|it| matching(it)).collect();
-        view.first_of(nearer.into_iter())
-            .chain(further)
-            .take_while(move |_| view.spend(1))
-            .filter_map(Workload::of)
-            .filter(move |workload| {
-                namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
-                    && labels.is_subset(&workload.template.labels)
-                    && !view.owner_is_judged(workload)
-            })
+        let of_labels = labels.iter();
+        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel { key, value });
+        let keys = of_labels.chain(namespace.map(IndexKey::Namespace));
+        let keys: Vec<IndexKey<'_>> = keys.collect();
+        let workloads = view.with_nearer(&keys, view.further(&keys));
+        workloads.filter(move |workload: &&Workload| {
+            namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
+                && labels.is_subset(&workload.template.labels)
+                && !view.owner_is_judged(workload)
+        })
     }
 
     /// The autoscalers that scale the workload.
+    pub(crate) fn autoscalers(&self, workload: &Workload) -> Vec<&'a Autoscaler> {
+        let metadata = &workload.metadata;
+        self.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+    }
+
+    /// The autoscalers that scale the workload of that kind and name.
     pub fn autoscalers_of(
         &self,
         kind: WorkloadKind,
@@ -582,35 +572,36 @@ impl<'a> View<'a> {
     ) -> impl Iterator<Item = &'a T> {
         let lookups = self.live();
         let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
-        let used = self.further(key).filter(is_used).inspect(move |object| {
+        let used = self.further(&[key]).filter(is_used).inspect(move |object| {
             if let Some(lookups) = lookups {
                 lookups.depends_on(object.key());
             }
         });
-        self.with_nearer(key, used)
+        self.with_nearer(&[key], used)
     }
 
-    /// A superset of the cluster's own objects with that index key.
-    fn further(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
+    /// A superset of the cluster's own objects with these index keys.
+    fn further(self, keys: &[IndexKey<'_>]) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
         let lookups = self.live();
-        let received = lookups.map(|lookups| lookups.received.objects.with(key));
+        let received = lookups.map(|lookups| lookups.received.objects.with_all(keys));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
-        let cached = self.cluster.objects.with(key).iter().filter(is_current);
-        received.unwrap_or_default().iter().chain(cached)
+        let cached = self.cluster.objects.with_all(keys).filter(is_current);
+        received.into_iter().flatten().chain(cached)
     }
 
-    /// A superset of the objects with that index key in the overlay, and the `further` ones
+    /// A superset of the objects with these index keys in the overlay, and the `further` ones
     /// that the overlay does not define. Each costs a step.
-    fn with_nearer<T: Typed>(
-        &self,
-        key: IndexKey<'_>,
-        further: impl Iterator<Item = &'a StoredObject>,
-    ) -> impl Iterator<Item = &'a T> {
+    fn with_nearer<T: Typed, F: Iterator<Item = &'a StoredObject>>(
+        self,
+        keys: &[IndexKey<'_>],
+        further: F,
+    ) -> impl Iterator<Item = &'a T> + use<'a, T, F> {
         let nearer = self.overlay.nearer.iter();
-        self.first_of(nearer.map(move |cluster| cluster.objects.with(key).iter()))
-            .chain(further.filter(|object| !self.is_nearer(object)))
-            .take_while(|_| self.spend(1))
+        let nearer: Vec<_> = nearer.map(|it| it.objects.with_all(keys)).collect();
+        self.first_of(nearer.into_iter())
+            .chain(further.filter(move |object| !self.is_nearer(object)))
+            .take_while(move |_| self.spend(1))
             .filter_map(T::of)
     }
 

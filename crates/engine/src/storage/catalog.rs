@@ -11,13 +11,10 @@ use crate::model::Text;
 
 pub(super) const EMBEDDED: &str = include_str!("catalog.yaml");
 
-/// Why a catalog cannot be read.
+/// Why a catalog cannot be read, with line and column.
 #[derive(Debug, thiserror::Error)]
-pub enum CatalogError {
-    /// The text is no catalog; line and column are in the source.
-    #[error("the storage catalog cannot be read: {0}")]
-    Unreadable(#[from] serde_saphyr::Error),
-}
+#[error("the storage catalog cannot be read: {0}")]
+pub struct CatalogError(#[from] serde_saphyr::Error);
 
 /// Every provisioner that is known, by name or by pattern.
 #[derive(Clone, Debug)]

@@ -1,7 +1,5 @@
 //! Whether a class can give the access modes that a claim requests.
 
-use std::fmt::Write as _;
-
 use super::capability::Capability;
 use super::condition::{ConditionState, When};
 use super::entry::Rwop;
@@ -148,17 +146,17 @@ impl Capability<'_> {
         let mut needed = Vec::new();
         for (condition, state) in &self.conditions {
             let effect = condition.effect(self.volume_mode);
-            match state {
+            let (clauses, concerns) = match state {
                 ConditionState::Met => {
-                    if effect.set.is_some_and(|set| !missing.is_subset(set)) {
-                        ruled_out.push((&condition.when, *state));
-                    }
+                    let rules_out = effect.set.is_some_and(|set| !missing.is_subset(set));
+                    (&mut ruled_out, rules_out)
                 }
                 ConditionState::NotMet | ConditionState::UpToClaim | ConditionState::Hidden => {
-                    if effect.grants().minus(missing) != effect.grants() {
-                        needed.push((&condition.when, *state));
-                    }
+                    (&mut needed, !effect.grants().common(missing).is_empty())
                 }
+            };
+            if concerns {
+                clauses.push((&condition.when, *state));
             }
         }
         if !ruled_out.is_empty() {
@@ -179,20 +177,13 @@ impl Capability<'_> {
 }
 
 fn joined(clauses: &[(&When, ConditionState)]) -> String {
-    let mut text = String::new();
-    for (at, (clause, state)) in clauses.iter().enumerate() {
-        let before = if at == 0 { "" } else { ", or " };
-        let by_attributes_class =
-            matches!(clause, When::Parameter { .. }) && *state == ConditionState::UpToClaim;
-        let after = if by_attributes_class {
-            " or the claim's VolumeAttributesClass makes it so"
-        } else {
-            ""
-        };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{before}{clause}{after}");
-    }
-    text
+    let shown = clauses.iter().map(|(clause, state)| match (clause, state) {
+        (When::Parameter { .. }, ConditionState::UpToClaim) => {
+            format!("{clause} or the claim's VolumeAttributesClass makes it so")
+        }
+        _ => clause.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(", or ")
 }
 
 #[cfg(test)]

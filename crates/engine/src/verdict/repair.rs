@@ -73,10 +73,8 @@ impl<'a> Judged<'a> {
 
     /// The most pods the workload may come to have, its autoscalers counted.
     fn most_pods(&self) -> i64 {
-        let metadata = &self.workload.metadata;
-        self.facts
-            .view
-            .autoscalers_of(self.workload.kind, &metadata.namespace, &metadata.name)
+        let autoscalers = self.facts.view.autoscalers(&self.workload);
+        autoscalers
             .iter()
             .map(|autoscaler| autoscaler.spec.max_replicas)
             .fold(self.workload.replicas, i64::max)

@@ -16,19 +16,14 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
     if workload.replicas <= 1 || workload.template.volumes.is_empty() {
         return workload;
     }
-    let metadata = &workload.metadata;
-    let most = facts
-        .view
-        .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+    let autoscalers = facts.view.autoscalers(&workload);
+    let most = autoscalers
         .iter()
         .filter_map(|autoscaler| autoscaler.cap())
         .filter(|most| *most < workload.replicas)
         .min();
     match most {
-        Some(replicas) => Cow::Owned(Workload {
-            replicas,
-            ..workload.into_owned()
-        }),
+        Some(replicas) => Cow::Owned(workload.with_replicas(replicas)),
         None => workload,
     }
 }

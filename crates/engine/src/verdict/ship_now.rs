@@ -74,13 +74,7 @@ impl Evaluation<'_> {
         {
             return None;
         }
-        let metadata = &workload.metadata;
-        let is_scaled = || {
-            let view = self.facts.view;
-            let autoscalers =
-                view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
-            !autoscalers.is_empty()
-        };
+        let is_scaled = || !self.facts.view.autoscalers(workload).is_empty();
         let passes = |change: &&ShipNow| {
             let changed = Workload {
                 strategy: Strategy::Recreate { leftover: false },
