@@ -30,8 +30,7 @@ use serde_json::Value;
 
 pub use complexity_limit::size;
 pub use denial::DENIAL_LENGTH;
-pub use finding::shortened;
-pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
+pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH, shortened};
 
 use crate::analysis::Facts;
 use crate::model::metadata::Metadata;
@@ -231,7 +230,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
     }
     let verdict = match review.object {
         Object::Workload(workload) => evaluation.workload(workload),
-        Object::Claim(claim) => evaluation.claim(claim),
+        Object::Claim(claim) => Some(evaluation.claim(claim)),
         Object::Autoscaler(autoscaler) => evaluation.autoscaler(autoscaler),
         Object::Scale(scale) => evaluation.scale(scale),
         Object::Node(node) => evaluation.node(node),
@@ -242,12 +241,12 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::CsiNode(_)
         | Object::Namespace(_)
         | Object::Lease(_)
-        | Object::RuntimeClass(_) => Verdict::default(),
+        | Object::RuntimeClass(_) => None,
     };
     if steps.is_exhausted() {
         return evaluation.too_complex();
     }
-    verdict
+    verdict.unwrap_or_default()
 }
 
 /// One review with everything that is needed to judge it.
@@ -307,7 +306,7 @@ impl Evaluation<'_> {
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
-        verdict.may_be_overridden = resolved.object_may_override();
+        verdict.may_be_overridden = resolved.object_may_override;
         let mut passed_over = resolved.passed_over().iter();
         let shown = passed_over.by_ref().take(MOST_NOTICES);
         let shown = shown.map(|notice| finding::shortened(notice.to_string()));

@@ -1,9 +1,8 @@
 //! On which nodes the pods of one revision may be.
 
-use super::affinity;
 use super::eligibility::Eligibility;
 use super::volumes::{self, UsedVolume};
-use super::{Facts, NodeAssumption};
+use super::{Facts, NodeAssumption, affinity};
 use crate::model::Text;
 use crate::model::workload::{Workload, WorkloadKind};
 

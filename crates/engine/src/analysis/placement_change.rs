@@ -5,11 +5,10 @@
 
 use std::fmt;
 
-use super::Facts;
-use super::affinity;
 use super::eligibility::COUNTED;
 use super::eligible_nodes::{EligibleNodes, OneNode};
 use super::volumes::{self, UsedVolume};
+use super::{Facts, affinity};
 use crate::model::Text;
 use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};

@@ -362,14 +362,17 @@ fn persistent(
     blank: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
-    let (driver, attach) = match &volume.spec.source {
-        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, facts)),
-        VolumeSource::InTree(in_tree) => {
-            (Text::from(in_tree.field), attach_in_tree(in_tree, facts))
-        }
+    let modes = volume.spec.access_modes;
+    let (driver, attach, modes) = match &volume.spec.source {
+        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, facts), modes),
+        VolumeSource::InTree(in_tree) => (
+            Text::from(in_tree.field),
+            attach_in_tree(in_tree, facts),
+            in_tree.effective_modes(modes),
+        ),
         VolumeSource::Unknown => match class_of(claim, facts) {
-            Ok(class) => (class.driver().into(), attach(class.driver(), facts)),
-            Err(_) => (Text::default(), Attach::Unforeseen),
+            Ok(class) => (class.driver().into(), attach(class.driver(), facts), modes),
+            Err(_) => (Text::default(), Attach::Unforeseen, modes),
         },
     };
     let reach = reach(volume);
@@ -380,10 +383,6 @@ fn persistent(
         NodeLocal::Pinned => reach.is_some(),
         NodeLocal::Scheduled => true,
         NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
-    };
-    let modes = match &volume.spec.source {
-        VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
-        VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
     let guarded = attach_constraint(modes, attach, basis, facts);
     UsedVolume {

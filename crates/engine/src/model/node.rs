@@ -242,14 +242,6 @@ impl fmt::Display for Toleration {
 }
 
 impl Toleration {
-    /// The toleration of every taint.
-    pub(crate) fn everything() -> Self {
-        Self {
-            operator: "Exists".into(),
-            ..Self::default()
-        }
-    }
-
     /// Whether the toleration covers `taint`.
     ///
     /// Source: `Toleration.ToleratesTaint` in the Kubernetes API helpers,

@@ -298,7 +298,10 @@ fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleratio
         }
     })?;
     if distinct.len() > MAX_TOLERATIONS {
-        distinct = vec![Toleration::everything()];
+        distinct = vec![Toleration {
+            operator: "Exists".into(),
+            ..Toleration::default()
+        }];
     }
     Ok(distinct.into())
 }

@@ -45,11 +45,6 @@ pub struct Room {
 }
 
 impl Strategy {
-    /// Whether all old pods are stopped before a new one is started.
-    pub(crate) const fn stops_first(&self) -> bool {
-        matches!(self, Self::Recreate { .. })
-    }
-
     /// How many pods a rolling update of `replicas` pods may add and remove; `None` if there is no
     /// rolling update, or one that the API server rejects.
     ///

@@ -144,7 +144,8 @@ pub struct Resolved<'a> {
     possible: Vec<&'a Section>,
     object: Honoured<'a>,
     namespace: Honoured<'a>,
-    object_may_override: bool,
+    /// Whether annotations of the object are heard.
+    pub(crate) object_may_override: bool,
     passed_over: Vec<PassedOver<'a>>,
 }
 
@@ -289,11 +290,6 @@ impl<'a> Resolved<'a> {
         (self.possible.iter())
             .map(|section| said_in(Some(section)))
             .fold(said_in(self.entry), Ord::min)
-    }
-
-    /// Whether annotations of the object are heard.
-    pub(crate) const fn object_may_override(&self) -> bool {
-        self.object_may_override
     }
 
     /// A controller would undo a fix and retry a refused object forever.

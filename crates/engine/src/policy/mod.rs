@@ -18,9 +18,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use crate::analysis::NodeAssumption as Nodes;
-pub(crate) use action::Overrides;
 pub use action::{Action, RemedyChoice};
-pub(crate) use action::{Controlled, Strictness};
+pub(crate) use action::{Controlled, Overrides, Strictness};
 pub(crate) use decide::{Directive, Suppression};
 pub use decide::{Resolved, SuppressedBy, Target};
 pub use error::PolicyError;

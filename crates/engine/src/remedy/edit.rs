@@ -7,37 +7,31 @@ use serde_json::{Map, Value};
 /// missing or null are made first; a field that is there is replaced, one that
 /// is not is added. No operation where the field has that value already.
 pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
+    let Some((last, parents)) = path.split_last() else {
+        return Patch(Vec::new());
+    };
     let mut operations = Vec::new();
     let mut here = Some(object);
     let mut pointer = PointerBuf::root();
-    for (at, key) in path.iter().enumerate() {
+    for key in parents {
         pointer.push_back(*key);
-        let is_last = at + 1 == path.len();
-        let there = here.and_then(|parent| parent.get(key));
-        if is_last {
-            if there == Some(&value) {
-                return Patch(Vec::new());
-            }
-            operations.push(match there {
-                Some(_) => PatchOperation::Replace(ReplaceOperation {
-                    path: pointer,
-                    value,
-                }),
-                None => PatchOperation::Add(AddOperation {
-                    path: pointer,
-                    value,
-                }),
-            });
-            break;
-        }
-        if !there.is_some_and(Value::is_object) {
+        here = here
+            .and_then(|parent| parent.get(key))
+            .filter(|value| value.is_object());
+        if here.is_none() {
             operations.push(PatchOperation::Add(AddOperation {
                 path: pointer.clone(),
                 value: Value::Object(Map::new()),
             }));
         }
-        here = there.filter(|value| value.is_object());
     }
+    pointer.push_back(*last);
+    let path = pointer;
+    operations.push(match here.and_then(|parent| parent.get(last)) {
+        Some(there) if *there == value => return Patch(Vec::new()),
+        Some(_) => PatchOperation::Replace(ReplaceOperation { path, value }),
+        None => PatchOperation::Add(AddOperation { path, value }),
+    });
     Patch(operations)
 }
 

@@ -40,40 +40,52 @@ use crate::model::claim::Claim;
 pub(super) const RULE: Rule = Rule {
     code: "access-mode-change",
     at_fault: "the API server refuses to change this",
-    source: include_str!("access_mode_change.rs"),
     on: &[On::Claim(judge)],
 };
 
 fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
-    let (claim, facts) = (review.claim, review.facts);
+    let claim = review.claim;
     let Some(old) = review
         .old
         .filter(|old| claim.spec.access_modes != old.spec.access_modes)
     else {
         return;
     };
-    if let Some(advice) = without_copy(claim, old) {
-        found.push(Hazard {
+    let (advice, brief) = match without_copy(claim, old) {
+        Some(advice) => (
             advice,
-            brief: "access modes of a claim cannot be changed; change the volume's, then recreate the claim"
-                .to_owned(),
-            ..hazard(claim, old)
-        });
-        return;
-    }
-    let class = messages::who_shares(facts, claim.spec.volume_mode);
-    let steps = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {
+            "access modes of a claim cannot be changed; change the volume's, then recreate the claim",
+        ),
+        None => (
+            with_copy(review),
+            "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore",
+        ),
+    };
+    found.push(Hazard {
+        field_path: "spec.accessModes".to_owned(),
+        volumes: vec![claim.metadata.name.clone()],
+        what: format!(
+            "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
+            old.spec.access_modes, claim.spec.access_modes
+        ),
+        advice,
+        brief: brief.to_owned(),
+        ..RULE.hazard(Outcome::Refused)
+    });
+}
+
+/// The way to other modes, for which the data is copied.
+fn with_copy(review: &ClaimReview<'_>) -> String {
+    let spec = &review.claim.spec;
+    let class = messages::who_shares(review.facts, spec.volume_mode);
+    let steps = if spec.access_modes.contains(AccessMode::ReadWriteMany) {
         "docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
     } else {
         ""
     };
-    found.push(Hazard {
-        advice: format!(
-            "{steps}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
-        ),
-        brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
-        ..hazard(claim, old)
-    });
+    format!(
+        "{steps}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
+    )
 }
 
 /// The way to ReadWriteOncePod, for which the volume can stay (Kubernetes documentation,
@@ -90,16 +102,4 @@ fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
     Some(format!(
         "No copy is needed: set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, delete the claim, remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
     ))
-}
-
-fn hazard(claim: &Claim, old: &Claim) -> Hazard {
-    Hazard {
-        field_path: "spec.accessModes".to_owned(),
-        volumes: vec![claim.metadata.name.clone()],
-        what: format!(
-            "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
-            old.spec.access_modes, claim.spec.access_modes
-        ),
-        ..RULE.hazard(Outcome::Refused)
-    }
 }

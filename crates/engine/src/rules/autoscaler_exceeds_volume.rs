@@ -45,32 +45,28 @@ use crate::model::autoscaler::Autoscaler;
 pub(super) const RULE: Rule = Rule {
     code: "autoscaler-exceeds-volume",
     at_fault: "the volume does not serve so many pods",
-    source: include_str!("autoscaler_exceeds_volume.rs"),
     on: &[On::Scaled(judge), On::Workload(judge_workload)],
 };
 
 fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let analysis = &scaling.analysis;
     let (workload, pods) = (analysis.workload, analysis.pods());
-    found.extend(match scaling.autoscaler {
-        Some(autoscaler) => find(
-            analysis,
-            scaling.before,
-            &format!("spec.{}", autoscaler.kind.fields()[1]),
-            &format!(
+    let (field, who, fewer) = match scaling.autoscaler {
+        Some(autoscaler) => (
+            format!("spec.{}", autoscaler.kind.fields()[1]),
+            format!(
                 "it may scale {} {} to {pods} pods",
                 workload.kind, workload.metadata.name
             ),
-            &set_to_one(autoscaler, "spec.", ""),
+            set_to_one(autoscaler, "spec.", ""),
         ),
-        None => find(
-            analysis,
-            scaling.before,
-            "spec.replicas",
-            &format!("{pods} pods are requested"),
-            "Scale to 1",
+        None => (
+            "spec.replicas".to_owned(),
+            format!("{pods} pods are requested"),
+            "Scale to 1".to_owned(),
         ),
-    });
+    };
+    found.extend(find(analysis, scaling.before, &field, &who, &fewer));
 }
 
 /// The hazard of an autoscaler that exists before its workload.

@@ -57,7 +57,6 @@ use crate::model::workload::WorkloadKind;
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
     at_fault: "this keeps apart pods that have to be together",
-    source: include_str!("co_location_impossible.rs"),
     on: &[On::Workload(judge)],
 };
 
@@ -67,20 +66,19 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let text = &constraint.text;
     let (outcome, excess, consequence) = match pods {
-        Together::Replicas(pods) if analysis.workload.ends() => (
-            Outcome::Delay,
-            pods,
-            format!(
-                "its {pods} pods must share a node, but {text} keeps them apart: each waits until the one before it has ended"
-            ),
-        ),
-        Together::Replicas(pods) => (
-            Outcome::Stuck,
-            pods,
-            format!(
-                "its {pods} pods must share a node, but {text} keeps them apart: all but the first can never start"
-            ),
-        ),
+        Together::Replicas(pods) => {
+            let (outcome, then) = if analysis.workload.ends() {
+                (
+                    Outcome::Delay,
+                    "each waits until the one before it has ended",
+                )
+            } else {
+                (Outcome::Stuck, "all but the first can never start")
+            };
+            let consequence =
+                format!("its {pods} pods must share a node, but {text} keeps them apart: {then}");
+            (outcome, pods, consequence)
+        }
         Together::Rollout => (
             Outcome::Deadlock,
             0,

@@ -68,7 +68,6 @@ use crate::snapshot::Lookup;
 pub(super) const RULE: Rule = Rule {
     code: "fencing-live-node",
     at_fault: "the node is alive and may still write",
-    source: include_str!("fencing_live_node.rs"),
     on: &[On::Fencing(judge)],
 };
 
@@ -82,23 +81,27 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     let heartbeat = (review.heartbeat)();
-    let is_known = match heartbeat.life() {
-        Life::Alive => true,
-        Life::Unknown => false,
+    let number = match volumes.len() {
+        1 => "1 volume".to_owned(),
+        more => format!("{more} volumes"),
+    };
+    let are = if volumes.len() == 1 { "is" } else { "are" };
+    let (outcome, certainty, signs, brief) = match heartbeat.life() {
         Life::Silent => return,
+        Life::Alive => (
+            Outcome::DataLoss,
+            Certainty::Verified,
+            format!("is alive ({heartbeat})"),
+            format!("node {node} is alive and has {number} attached: two writers damage data"),
+        ),
+        Life::Unknown => (
+            Outcome::Unknown,
+            Certainty::Assumed,
+            format!("may be alive, and there is no way to tell ({heartbeat})"),
+            format!("it is not known whether node {node} is off; {number} {are} attached to it"),
+        ),
     };
-    let (outcome, certainty) = if is_known {
-        (Outcome::DataLoss, Certainty::Verified)
-    } else {
-        (Outcome::Unknown, Certainty::Assumed)
-    };
-    let number = count(volumes.len());
-    let signs = if is_known {
-        format!("is alive ({heartbeat})")
-    } else {
-        format!("may be alive, and there is no way to tell ({heartbeat})")
-    };
-    let what = what(review, &volumes, &signs);
+    let what = what(review, &volumes, &format!("{number} {are}"), &signs);
     let instead = instead(review);
     found.push(Hazard {
         certainty,
@@ -115,22 +118,15 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
              (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),
-        brief: if is_known { format!(
-                "node {node} is alive and has {} attached: two writers damage data",
-                match volumes.len() {
-                    1 => "1 volume".to_owned(),
-                    more => format!("{more} volumes"),
-                }
-            ) } else { format!("it is not known whether node {node} is off; {number} attached to it") },
+        brief,
         volumes,
         ..RULE.hazard(outcome)
     });
 }
 
-/// The fact seen and its consequence.
-fn what(review: &FencingReview<'_>, volumes: &[Text], signs: &str) -> String {
+/// The fact seen and its consequence; `number` is the subject of a sentence.
+fn what(review: &FencingReview<'_>, volumes: &[Text], number: &str, signs: &str) -> String {
     let node = review.node_name;
-    let number = count(volumes.len());
     let named = messages::some(volumes.iter().map(|name| format!("\"{name}\"")).collect());
     match review.fencing {
         Fencing::Taint(_) => format!(
@@ -187,13 +183,5 @@ fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
     match facts.view.volume(name) {
         Lookup::Found(volume) if volume.spec.access_modes.is_shared() => Vec::new(),
         _ => vec![name.clone()],
-    }
-}
-
-/// `1 volume is` or `3 volumes are`.
-fn count(volumes: usize) -> String {
-    match volumes {
-        1 => "1 volume is".to_owned(),
-        more => format!("{more} volumes are"),
     }
 }

@@ -38,7 +38,6 @@ use crate::model::metadata::is_name;
 pub(super) const RULE: Rule = Rule {
     code: "impossible-name",
     at_fault: "no object can have this name",
-    source: include_str!("impossible_name.rs"),
     on: &[On::Workload(judge), On::Claim(judge_claim)],
 };
 

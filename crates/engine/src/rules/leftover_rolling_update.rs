@@ -43,7 +43,6 @@ use crate::model::workload::WorkloadKind;
 pub(super) const RULE: Rule = Rule {
     code: "leftover-rolling-update",
     at_fault: "no block for rolling updates may stand beside Recreate",
-    source: include_str!("leftover_rolling_update.rs"),
     on: &[On::Workload(judge)],
 };
 

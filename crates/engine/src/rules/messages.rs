@@ -1,15 +1,15 @@
 //! Parts of sentences that several rules use.
 
 use super::impossible_name::is_impossible;
-use crate::analysis::Basis;
 use crate::analysis::constraints::affinity_would_hold;
-use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
+use crate::analysis::{Analysis, AttachConstraint, Basis, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::metadata::is_name;
+use crate::model::storage_class::StorageClass;
 use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::storage::ClassModes;
+use crate::storage::{ClassModes, NodeLocal};
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
@@ -279,12 +279,9 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
             "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a ReadWriteMany volume."
                 .to_owned()
         }
-        WorkloadKind::Job | WorkloadKind::CronJob => format!(
-            "Set parallelism to 1{}, or use a ReadWriteMany volume.",
-            or_together(analysis)
-        ),
-        WorkloadKind::ScaledJob => format!(
-            "Set maxReplicaCount to 1{}, or use a ReadWriteMany volume.",
+        kind @ (WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob) => format!(
+            "Set {} to 1{}, or use a ReadWriteMany volume.",
+            if kind == WorkloadKind::ScaledJob { "maxReplicaCount" } else { "parallelism" },
             or_together(analysis)
         ),
         WorkloadKind::Deployment
@@ -336,25 +333,20 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     } else {
         " of this cluster"
     };
+    let shares = |class: &&StorageClass| {
+        let annotations = &class.metadata.annotations;
+        let stated = ClassModes::from_annotations(|key| annotations.get(key)).unwrap_or_default();
+        let capability = facts
+            .catalog
+            .capability(class.driver(), class.parameters.iter(), mode)
+            .with_stated(stated);
+        let granted = capability.granted.unwrap_or_default();
+        capability.confidence.is_firm()
+            && granted.contains(AccessMode::ReadWriteMany)
+            // Copied through without a check, so it proves nothing.
+            && capability.node_local == NodeLocal::No
+    };
     let classes = facts.view.storage_classes();
-    let names = classes
-        .iter()
-        .filter(|class| {
-            let capability = facts
-                .catalog
-                .capability(class.driver(), class.parameters.iter(), mode)
-                .with_stated(
-                    ClassModes::from_annotations(|key| class.metadata.annotations.get(key))
-                        .unwrap_or_default(),
-                );
-            capability.confidence.is_firm()
-                && capability
-                    .granted
-                    .is_some_and(|modes| modes.contains(AccessMode::ReadWriteMany))
-                // Copied through without a check, so it proves nothing.
-                && capability.node_local == crate::storage::NodeLocal::No
-        })
-        .map(|class| &class.metadata.name);
-    let first = names.min()?;
+    let first = &classes.into_iter().find(shares)?.metadata.name;
     Some(format!("StorageClass \"{first}\"{whose}"))
 }

@@ -50,7 +50,6 @@ use crate::model::access_mode::AccessModes;
 pub(super) const RULE: Rule = Rule {
     code: "mislabelled-volume",
     at_fault: "the volume promises what its driver does not keep",
-    source: include_str!("mislabelled_volume.rs"),
     on: &[On::Workload(judge), On::Claim(judge_claim)],
 };
 

@@ -25,8 +25,7 @@ mod unsupported_access_mode;
 mod unsupported_strategy;
 mod workloads_share_volume;
 
-pub(crate) use hazard::Hazard;
-pub(crate) use hazard::supposed;
+pub(crate) use hazard::{Hazard, supposed};
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
@@ -48,8 +47,6 @@ pub struct Rule {
     pub code: &'static str,
     /// What is wrong with the field at fault, for a label at its line.
     pub at_fault: &'static str,
-    /// The source of the rule's own file, where its documentation stands.
-    source: &'static str,
     /// What the rule applies to, and how it judges that.
     on: &'static [On],
 }
@@ -127,9 +124,15 @@ impl Rule {
         }
     }
 
+    fn source(&self) -> &'static str {
+        let mut sources = codes::ALL.into_iter().zip(SOURCES);
+        let of_rule = sources.find(|(code, _)| *code == self.code);
+        of_rule.map_or("", |(_, source)| source)
+    }
+
     /// Its documentation, as Markdown: the comment at the top of its file.
     pub fn documentation(&self) -> String {
-        let comment = self.source.lines().map_while(|it| it.strip_prefix("//!"));
+        let comment = self.source().lines().map_while(|it| it.strip_prefix("//!"));
         comment
             .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
             .collect()
@@ -137,7 +140,7 @@ impl Rule {
 
     /// What it finds, in a sentence: the first line of its documentation.
     pub fn summary(&self) -> &'static str {
-        let first = self.source.lines().next().unwrap_or_default();
+        let first = self.source().lines().next().unwrap_or_default();
         first.trim_start_matches("//! ")
     }
 }
@@ -147,6 +150,10 @@ macro_rules! rules {
     ($($CODE:ident: $file:ident,)+) => {
         /// Every rule, in the order in which the documentation lists them.
         pub const RULES: [Rule; codes::ALL.len()] = [$($file::RULE),+];
+
+        /// The source of each rule's own file, where its documentation stands.
+        const SOURCES: [&str; codes::ALL.len()] =
+            [$(include_str!(concat!(stringify!($file), ".rs"))),+];
 
         /// The public names of the rules.
         ///

@@ -62,12 +62,12 @@ use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
 use crate::model::pod::HOSTNAME;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::StorageClass;
+use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 
 pub(super) const RULE: Rule = Rule {
     code: "no-node-for-volume",
     at_fault: "the pod may not go where the volume is",
-    source: include_str!("no_node_for_volume.rs"),
     on: &[On::Workload(judge)],
 };
 
@@ -217,6 +217,11 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let host = only_host(reach);
     let mut volumes = analysis.volumes.iter();
     let stays = volumes.any(|it| it.claim.as_ref() == Some(claim) && it.keeps_its_node());
+    let place = place(reach, analysis);
+    let machine = match host {
+        Some(host) => Some(host.to_owned()),
+        None => stays.then(|| format!("where {}", place.replacen(' ', " is ", 1))),
+    };
     // Where the pods' node selector rules the volume's nodes out, no node that joins has both.
     let certainty = if host.is_some() || reach.excludes(&workload.template.node_selector) {
         Certainty::Verified
@@ -228,28 +233,22 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         field_path: workload.kind.pod_spec_path().to_owned(),
         volumes: vec![claim.clone()],
         what: format!(
-            "no node has both what the pods ask for and the volume of claim \"{claim}\", which cannot leave {}: {}.",
-            place(reach, analysis),
+            "no node has both what the pods ask for and the volume of claim \"{claim}\", which cannot leave {place}: {}.",
             stops(workload)
         ),
-        advice: match host {
-            Some(host) => format!(
-                "The data is on the machine {host}: let the pods go there, bring that machine back, or use a new claim."
-            ),
-            None if stays => format!(
-                "The data is on the machine where {}: let the pods go there, bring that machine back, or use a new claim.",
-                place(reach, analysis).replacen(' ', " is ", 1)
+        advice: match &machine {
+            Some(machine) => format!(
+                "The data is on the machine {machine}: let the pods go there, bring that machine back, or use a new claim."
             ),
             None => {
                 "Let the pods go to nodes that reach the volume, or move the data first.".to_owned()
             }
         },
-        brief: if host.is_some() || stays {
-            format!(
+        brief: match &machine {
+            Some(_) => format!(
                 "the pods cannot reach the machine of claim \"{claim}\"; use that machine, or a new claim"
-            )
-        } else {
-            format!("no node can have both the pod and the volume of claim \"{claim}\"")
+            ),
+            None => format!("no node can have both the pod and the volume of claim \"{claim}\""),
         },
         ..blank(certainty)
     })
@@ -258,7 +257,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
 /// What becomes of the pods, as part of a sentence.
 fn stops(workload: &Workload) -> &'static str {
     match workload.kind {
-        WorkloadKind::Deployment if workload.strategy.stops_first() => {
+        WorkloadKind::Deployment if matches!(workload.strategy, Strategy::Recreate { .. }) => {
             "Recreate stops the pod that runs, and the new one stays Pending"
         }
         _ => "a new pod stays Pending",

@@ -49,7 +49,6 @@ use crate::analysis::Analysis;
 pub(super) const RULE: Rule = Rule {
     code: "replicas-share-volume",
     at_fault: "the pods of one volume may be on several nodes",
-    source: include_str!("replicas_share_volume.rs"),
     on: &[On::Workload(judge)],
 };
 

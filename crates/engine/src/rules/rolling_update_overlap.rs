@@ -67,17 +67,15 @@
 //! with the strategy `Custom`.
 
 use super::{Certainty, Hazard, On, Outcome, Rule, messages, strategies};
-use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::placement_change::{PlacementChange, Places};
-use crate::analysis::users;
+use crate::analysis::{Analysis, users};
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "rolling-update-overlap",
     at_fault: "the new pod starts before the old one is gone",
-    source: include_str!("rolling_update_overlap.rs"),
     on: &[On::Workload(judge)],
 };
 

@@ -52,7 +52,6 @@ use crate::model::workload::Workload;
 pub(super) const RULE: Rule = Rule {
     code: "selinux-label-conflict",
     at_fault: "the volume is mounted with one label at a time",
-    source: include_str!("selinux_label_conflict.rs"),
     on: &[On::Workload(judge)],
 };
 

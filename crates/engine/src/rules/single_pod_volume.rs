@@ -46,7 +46,6 @@ use crate::model::workload::WorkloadKind;
 pub(super) const RULE: Rule = Rule {
     code: "single-pod-volume",
     at_fault: "the volume serves one pod at a time",
-    source: include_str!("single_pod_volume.rs"),
     on: &[On::Workload(judge)],
 };
 

@@ -51,17 +51,14 @@ pub(super) const fn name(workload: &Workload) -> &'static str {
 pub(super) fn order(workload: &Workload, room: Room) -> String {
     let Room { surge, unavailable } = room;
     let name = name(workload);
-    match (&workload.strategy, unavailable) {
+    let order = match (&workload.strategy, unavailable) {
         (Strategy::SideBySide(_), _) => {
-            format!("{name} starts all new pods before an old one stops")
+            return format!("{name} starts all new pods before an old one stops");
         }
-        (_, 0) => format!(
-            "{name} starts the new pod before the old one stops (surge {surge}, unavailable {unavailable})"
-        ),
-        _ => format!(
-            "{name} starts new pods before the last of the old ones stops (surge {surge}, unavailable {unavailable})"
-        ),
-    }
+        (_, 0) => "starts the new pod before the old one stops",
+        _ => "starts new pods before the last of the old ones stops",
+    };
+    format!("{name} {order} (surge {surge}, unavailable {unavailable})")
 }
 
 /// What stops every old pod before a new one starts, as the beginning of a sentence.
@@ -89,35 +86,37 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
 }
 
 /// The same in a few words.
-pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> &'static str {
+pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> String {
     let workload = analysis.workload;
-    let shares = workload.replicas > 1 && analysis.replicas_share_exclusive();
-    match (workload.kind, shares) {
-        (WorkloadKind::StatefulSet, _) => "scale to 0 first",
-        (WorkloadKind::Rollout | WorkloadKind::CloneSet, true) => {
-            if or_together {
-                "use one replica and maxSurge 0, or keep the pods on one node"
+    let has_recreate = !matches!(
+        workload.kind,
+        WorkloadKind::Rollout | WorkloadKind::CloneSet
+    );
+    let brief = match workload.kind {
+        WorkloadKind::StatefulSet => "scale to 0 first",
+        _ if workload.replicas > 1 && analysis.replicas_share_exclusive() => {
+            let and = if has_recreate {
+                "Recreate"
             } else {
-                "use one replica and maxSurge 0"
-            }
+                "maxSurge 0"
+            };
+            let or = if or_together {
+                ", or keep the pods on one node"
+            } else {
+                ""
+            };
+            return format!("use one replica and {and}{or}");
         }
-        (WorkloadKind::Rollout | WorkloadKind::CloneSet, false) if workload.replicas > 1 => {
+        WorkloadKind::Rollout | WorkloadKind::CloneSet if workload.replicas > 1 => {
             "scale to 0 first"
         }
-        (WorkloadKind::Rollout, false) => match workload.strategy {
-            Strategy::SideBySide(_) => "use canary with maxSurge 0",
-            _ => "use maxSurge 0",
-        },
-        (WorkloadKind::CloneSet, false) => "use maxSurge 0",
-        (_, true) => {
-            if or_together {
-                "use one replica and Recreate, or keep the pods on one node"
-            } else {
-                "use one replica and Recreate"
-            }
+        WorkloadKind::Rollout if matches!(workload.strategy, Strategy::SideBySide(_)) => {
+            "use canary with maxSurge 0"
         }
-        (WorkloadKind::DeploymentConfig, false) => "use Recreate",
-        (_, false) if workload.replicas > 1 => "use Recreate",
+        WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
+        WorkloadKind::DeploymentConfig => "use Recreate",
+        _ if workload.replicas > 1 => "use Recreate",
         _ => "use Recreate or maxSurge 0",
-    }
+    };
+    brief.to_owned()
 }

@@ -56,7 +56,6 @@ use crate::model::workload::{Workload, WorkloadKind};
 pub(super) const RULE: Rule = Rule {
     code: "unguarded-volume",
     at_fault: "nothing keeps a second pod from the volume",
-    source: include_str!("unguarded_volume.rs"),
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 

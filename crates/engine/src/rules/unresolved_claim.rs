@@ -63,7 +63,6 @@ use crate::snapshot::Absence;
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",
     at_fault: "what this is decides what happens",
-    source: include_str!("unresolved_claim.rs"),
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
@@ -254,9 +253,8 @@ fn about_claims(
     absence: Absence,
     partial: bool,
 ) -> (String, &'static str) {
-    let names = claims
-        .iter()
-        .map(|(volume, _)| format!("\"{}\"", volume.shown_name()));
+    let names = claims.iter().map(|(volume, _)| volume.shown_name());
+    let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
     let (fate, advice) = match absence {
         Absence::NotSynced => ("were not read in time", "Try again."),
         Absence::Absent if partial => (
@@ -265,13 +263,7 @@ fn about_claims(
         ),
         Absence::Absent => ("do not exist", "Create the claims."),
     };
-    (
-        format!(
-            "claims {} {fate}",
-            listed(&names.collect::<Vec<_>>(), "and")
-        ),
-        advice,
-    )
+    (format!("claims {} {fate}", listed(&names, "and")), advice)
 }
 
 /// What is missing, and what to do about it. `partial`: there may be more in the

@@ -38,8 +38,7 @@
 
 use super::{Certainty, ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::attach_constraint::Missing;
-use crate::analysis::binding;
-use crate::analysis::{Analysis, Facts, Grounds, users};
+use crate::analysis::{Analysis, Facts, Grounds, binding, users};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::pod::EphemeralClaim;
@@ -50,7 +49,6 @@ use crate::storage::{ClassModes, Support, likely_classes};
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-access-mode",
     at_fault: "the class does not give this",
-    source: include_str!("unsupported_access_mode.rs"),
     on: &[On::Claim(judge_claim), On::Workload(judge_templates)],
 };
 

@@ -42,7 +42,6 @@ use crate::model::workload::WorkloadKind;
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-strategy",
     at_fault: "the API server knows no such type here",
-    source: include_str!("unsupported_strategy.rs"),
     on: &[On::Workload(judge)],
 };
 

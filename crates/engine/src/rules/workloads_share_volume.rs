@@ -78,7 +78,6 @@ use crate::model::workload::{Workload, WorkloadKind};
 pub(super) const RULE: Rule = Rule {
     code: "workloads-share-volume",
     at_fault: "another workload uses this volume too",
-    source: include_str!("workloads_share_volume.rs"),
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 

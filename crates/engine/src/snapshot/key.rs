@@ -26,20 +26,16 @@ impl<'a> ObjectKey<'a> {
         Self::new(kind, "", name)
     }
 
-    /// As [`Self::global`], with the object's name.
-    pub(super) fn cluster(kind: ObjectKind, metadata: &'a Metadata) -> Self {
-        Self::global(kind, &metadata.name)
-    }
-
-    /// The key of an object in a namespace. In files, an object may have a prefix in place of
-    /// a name, which then identifies it.
-    pub(super) fn namespaced(kind: ObjectKind, metadata: &'a Metadata) -> Self {
-        let name = if metadata.name.is_empty() {
-            &metadata.generate_name
+    /// The key of an object. In files, an object of a namespace may have a prefix in place of a
+    /// name, which then identifies it.
+    pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+        if !kind.is_namespaced() {
+            Self::global(kind, &metadata.name)
+        } else if metadata.name.is_empty() {
+            Self::new(kind, &metadata.namespace, &metadata.generate_name)
         } else {
-            &metadata.name
-        };
-        Self::new(kind, &metadata.namespace, name)
+            Self::new(kind, &metadata.namespace, &metadata.name)
+        }
     }
 }
 

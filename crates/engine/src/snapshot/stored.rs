@@ -17,9 +17,9 @@ use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::Workload;
 
-/// Declares the types that are stored, each with the scope and the kind of its objects.
+/// Declares the types that are stored, each with the kind of its objects.
 macro_rules! stored {
-    ($($kind:ident($it:ident): $scope:ident $object_kind:expr,)*) => {
+    ($($kind:ident($it:ident): $object_kind:expr,)*) => {
         /// An object, reduced to what decides about other objects. Cloning it is cheap.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "each variant holds what its name says")]
@@ -39,7 +39,7 @@ macro_rules! stored {
             /// What identifies the object.
             pub fn key(&self) -> ObjectKey<'_> {
                 match self {
-                    $(Self::$kind($it) => ObjectKey::$scope($object_kind, &$it.metadata),)*
+                    $(Self::$kind($it) => ObjectKey::of($object_kind, &$it.metadata),)*
                 }
             }
 
@@ -64,18 +64,18 @@ macro_rules! stored {
 }
 
 stored! {
-    Workload(it): namespaced ObjectKind::Workload(it.kind),
-    Claim(it): namespaced ObjectKind::Claim,
-    Volume(it): cluster ObjectKind::Volume,
-    StorageClass(it): cluster ObjectKind::StorageClass,
-    CsiDriver(it): cluster ObjectKind::CsiDriver,
-    Node(it): cluster ObjectKind::Node,
-    Namespace(it): cluster ObjectKind::Namespace,
-    Autoscaler(it): namespaced it.kind.object_kind(),
-    Lease(it): namespaced ObjectKind::Lease,
-    RuntimeClass(it): cluster ObjectKind::RuntimeClass,
-    VolumeAttachment(it): cluster ObjectKind::VolumeAttachment,
-    CsiNode(it): cluster ObjectKind::CsiNode,
+    Workload(it): ObjectKind::Workload(it.kind),
+    Claim(it): ObjectKind::Claim,
+    Volume(it): ObjectKind::Volume,
+    StorageClass(it): ObjectKind::StorageClass,
+    CsiDriver(it): ObjectKind::CsiDriver,
+    Node(it): ObjectKind::Node,
+    Namespace(it): ObjectKind::Namespace,
+    Autoscaler(it): it.kind.object_kind(),
+    Lease(it): ObjectKind::Lease,
+    RuntimeClass(it): ObjectKind::RuntimeClass,
+    VolumeAttachment(it): ObjectKind::VolumeAttachment,
+    CsiNode(it): ObjectKind::CsiNode,
 }
 
 /// A type of object that can be stored.

@@ -534,12 +534,8 @@ impl<'a> View<'a> {
         self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
     }
 
-    /// When an autoscaler is judged, relative to the current object.
-    pub(crate) fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
-        self.turn(autoscaler.kind.object_kind(), &autoscaler.metadata)
-    }
-
-    fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
+    /// When an object is judged, relative to the current one.
+    pub(crate) fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
         self.overlay.batch.map_or(Turn::Never, |(order, current)| {
             order.turn(kind, metadata, current)
         })

@@ -56,9 +56,9 @@ pub struct Entry {
     confidence: Confidence,
     /// A sentence worth showing.
     pub(super) note: Option<Text>,
-    /// The access modes that a policy states.
+    /// The access modes that a policy states in place of the catalog, whatever the parameters.
     #[serde(skip)]
-    stated: ClassModes,
+    pub(super) stated: ClassModes,
     /// Whether a policy states `attach_required`.
     #[serde(skip)]
     pub(super) attach_stated: bool,
@@ -158,14 +158,6 @@ impl Entry {
             granted,
             possible: granted.map(|granted| self.conditions.iter().fold(granted, with)),
             confidence: self.confidence,
-        }
-    }
-
-    /// States the modes in place of the catalog, whatever the parameters.
-    pub(super) const fn state_modes(&mut self, mode: VolumeMode, modes: AccessModes) {
-        match mode {
-            VolumeMode::Filesystem => self.stated.filesystem = Some(modes),
-            VolumeMode::Block => self.stated.block = Some(modes),
         }
     }
 

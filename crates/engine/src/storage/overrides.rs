@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::glob::Glob;
 use super::modes;
 use crate::model::Text;
-use crate::model::access_mode::{AccessModes, VolumeMode};
+use crate::model::access_mode::AccessModes;
 
 /// One provisioner as the policy file states it. What is left out stays as the
 /// catalog has it; what is stated counts as verified.
@@ -32,14 +32,8 @@ pub struct ProvisionerOverride {
 
 impl ProvisionerOverride {
     fn correct(&self, entry: &mut Entry) {
-        for (mode, stated) in [
-            (VolumeMode::Filesystem, self.filesystem),
-            (VolumeMode::Block, self.block),
-        ] {
-            if let Some(modes) = stated {
-                entry.state_modes(mode, modes);
-            }
-        }
+        entry.stated.filesystem = self.filesystem.or(entry.stated.filesystem);
+        entry.stated.block = self.block.or(entry.stated.block);
         if self.attach_required.is_some() {
             entry.attach_required = self.attach_required;
             entry.attach_stated = true;
@@ -115,6 +109,7 @@ impl Catalog {
 mod tests {
     use super::*;
     use crate::model::access_mode::AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
+    use crate::model::access_mode::VolumeMode;
     use crate::storage::NodeLocal;
     use crate::storage::entry::Confidence;
 

@@ -34,15 +34,8 @@ impl Evaluation<'_> {
     /// Judges a new claim with the workloads that wait for it. The policy of each workload
     /// decides about its hazards.
     fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
-        let metadata = &claim.metadata;
-        let waiting = self
-            .facts
-            .view
-            .workloads_using(&metadata.namespace, &metadata.name);
-        if waiting.is_empty() {
-            return;
-        }
-        let view = self.facts.view;
+        let (metadata, view) = (&claim.metadata, self.facts.view);
+        let waiting = view.workloads_using(&metadata.namespace, &metadata.name);
         let overlay = Overlay {
             arriving: Some(claim),
             ..*view.overlay()
@@ -53,7 +46,7 @@ impl Evaluation<'_> {
         };
         let mut reported = HashSet::new();
         for workload in waiting {
-            if !workload.has_pods() || self.facts.view.workload_turn(workload) != Turn::Never {
+            if !workload.has_pods() || view.workload_turn(workload) != Turn::Never {
                 continue;
             }
             let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))

@@ -58,22 +58,24 @@ impl Evaluation<'_> {
 /// The hazard of an object with this `size` whose lists were cut or whose judgement exceeded the
 /// work budget.
 fn hazard(is_cut: bool, size: usize) -> Hazard {
-    let why = match (is_cut, size > HONEST_SIZE) {
-        (true, _) => "its lists are longer than the guard reads".to_owned(),
-        (false, true) => format!(
+    let fewer =
+        "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
+    let (why, advice) = if is_cut {
+        let why = "its lists are longer than the guard reads";
+        (why.to_owned(), fewer)
+    } else if size > HONEST_SIZE {
+        let why = format!(
             "with {size} volumes, tolerations, constraints and values in them, judging it \
              takes more than {WORK_BUDGET} steps, which is where the guard stops"
-        ),
-        (false, false) => format!(
+        );
+        (why, fewer)
+    } else {
+        let why = format!(
             "it involves so many workloads, volumes and nodes that judging it takes more \
              than {WORK_BUDGET} steps, which is where the guard stops"
-        ),
-    };
-    let advice = if is_cut || size > HONEST_SIZE {
-        "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
-             policy."
-    } else {
-        "Give each workload claims of its own, or simpler affinity."
+        );
+        let advice = "Give each workload claims of its own, or simpler affinity.";
+        (why, advice)
     };
     Hazard {
         rule: codes::UNRESOLVED_CLAIM,

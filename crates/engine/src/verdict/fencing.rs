@@ -21,16 +21,16 @@ const ATTACH_DETACH_CONTROLLER: [&str; 2] = [
 
 impl Evaluation<'_> {
     /// Judges a Node that is tainted or deleted.
-    pub(super) fn node(&self, node: &Node) -> Verdict {
+    pub(super) fn node(&self, node: &Node) -> Option<Verdict> {
         let (fencing, before) = match self.review.old {
             _ if self.review.document.deletes() && node.metadata.drained_first => {
-                return Verdict::default();
+                return None;
             }
             _ if self.review.document.deletes() => (Fencing::DeleteNode(node), node),
             Some(Object::Node(old)) if node.spec.out_of_service && !old.spec.out_of_service => {
                 (Fencing::Taint(old), old)
             }
-            _ => return Verdict::default(),
+            _ => return None,
         };
         // The API server's own copy, which no cache can be ahead of.
         let known = Lookup::Found(before);
@@ -38,9 +38,9 @@ impl Evaluation<'_> {
     }
 
     /// Judges a VolumeAttachment that is deleted.
-    pub(super) fn attachment(&self, attachment: &VolumeAttachment) -> Verdict {
+    pub(super) fn attachment(&self, attachment: &VolumeAttachment) -> Option<Verdict> {
         if !self.review.document.deletes() {
-            return Verdict::default();
+            return None;
         }
         let name = &attachment.node;
         self.fencing(
@@ -57,13 +57,11 @@ impl Evaluation<'_> {
         node_name: &str,
         node: Lookup<&Node>,
         fencing: Fencing<'_>,
-    ) -> Verdict {
+    ) -> Option<Verdict> {
         // Files have no time of submission, and nothing is deleted in them.
-        let Some(now) = self.review.document.moment() else {
-            return Verdict::default();
-        };
+        let now = self.review.document.moment()?;
         if self.may_fence() {
-            return Verdict::default();
+            return None;
         }
         let hazards = judge(Subject::Fencing(&FencingReview {
             fencing,
@@ -76,7 +74,7 @@ impl Evaluation<'_> {
         }));
         let object = self.review.reference;
         let add_way_past = |finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>| {
-            if finding.action != Action::Deny || !resolved.object_may_override() {
+            if finding.action != Action::Deny || !resolved.object_may_override {
                 return;
             }
             let way_past = way_past(object, now);
@@ -90,7 +88,7 @@ impl Evaluation<'_> {
             ];
             finding.denial = denial::text(object, hazard, &ways);
         };
-        self.decided(&hazards, metadata, &object.kind, || false, add_way_past)
+        Some(self.decided(&hazards, metadata, &object.kind, || false, add_way_past))
     }
 
     /// Whether the request comes from an account that may fence nodes.

@@ -29,7 +29,7 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
 }
 
 impl Evaluation<'_> {
-    pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
+    pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Option<Verdict> {
         let metadata = &autoscaler.metadata;
         let keda = autoscaler.scaled_object();
         let is_known = |name: &Text| {
@@ -37,15 +37,11 @@ impl Evaluation<'_> {
             view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name)
         };
         if autoscaler.kind == AutoscalerKind::Horizontal && keda.is_some_and(is_known) {
-            return Verdict::default();
+            return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
-        let kind = WorkloadKind::find(&target.kind, target.group());
-        let workload = kind.and_then(|it| self.scalable(it, &metadata.namespace, &target.name));
-        let Some(workload) = workload else {
-            return Verdict::default();
-        };
-        let workload = &*workload;
+        let kind = WorkloadKind::find(&target.kind, target.group())?;
+        let workload = &*self.scalable(kind, &metadata.namespace, &target.name)?;
         let hazards = self.scaled(
             workload,
             autoscaler.most(workload.replicas),
@@ -57,7 +53,7 @@ impl Evaluation<'_> {
             }
             _ => Vec::new(),
         };
-        self.decided(
+        Some(self.decided(
             &hazards,
             metadata,
             autoscaler.kind.name(),
@@ -67,7 +63,7 @@ impl Evaluation<'_> {
                     finding.only_warn();
                 }
             },
-        )
+        ))
     }
 
     /// The workload that is scaled, with its pod template.
@@ -81,17 +77,12 @@ impl Evaluation<'_> {
         view.with_template(view.workload(kind, namespace, name).found()?)
     }
 
-    pub(super) fn scale(&self, scale: &Scale) -> Verdict {
-        let Some(kind) = self.review.scaled else {
-            return Verdict::default();
-        };
+    pub(super) fn scale(&self, scale: &Scale) -> Option<Verdict> {
         let metadata = &scale.metadata;
-        let found = self.scalable(kind, &metadata.namespace, &metadata.name);
-        let Some(workload) = found.as_deref() else {
-            return Verdict::default();
-        };
+        let kind = self.review.scaled?;
+        let workload = &*self.scalable(kind, &metadata.namespace, &metadata.name)?;
         if self.is_judged_in_owner(&workload.with_replicas(scale.spec.replicas)) {
-            return Verdict::default();
+            return None;
         }
         // The request knows better than a cache how many replicas there are.
         let current = match self.review.old {
@@ -107,7 +98,7 @@ impl Evaluation<'_> {
             of_rollouts.retain(|hazard| hazard.outcome == Outcome::Deadlock);
         }
         let hazards = [&*of_scaling, &of_rollouts].concat();
-        self.decided(
+        Some(self.decided(
             &hazards,
             &workload.metadata,
             workload.kind.name(),
@@ -118,7 +109,7 @@ impl Evaluation<'_> {
                     finding.only_warn();
                 }
             },
-        )
+        ))
     }
 
     /// The verdict on `replicas` pods of `workload`.

@@ -22,14 +22,12 @@ use crate::rules::{
 };
 
 impl Evaluation<'_> {
-    pub(super) fn workload(&self, workload: &Workload) -> Verdict {
+    pub(super) fn workload(&self, workload: &Workload) -> Option<Verdict> {
         let view = self.facts.view;
         if self.is_judged_in_owner(workload) {
-            return Verdict::default();
+            return None;
         }
-        let Some(whole) = view.with_template(workload) else {
-            return Verdict::default();
-        };
+        let whole = view.with_template(workload)?;
         let capped = capped(whole, self.facts);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => view.with_template(old),
@@ -42,12 +40,12 @@ impl Evaluation<'_> {
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
         }
         if hazards.is_empty() {
-            return Verdict::default();
+            return None;
         }
         let existing = self.existing(&capped, previous, &hazards);
         let controlled = self.owner_is_real(&workload.metadata);
         let owner = workload.metadata.controller.as_deref();
-        self.with_policy(
+        Some(self.with_policy(
             &workload.metadata,
             workload.kind.name(),
             controlled,
@@ -61,7 +59,7 @@ impl Evaluation<'_> {
                 };
                 self.answered(&capped, previous, hazards, &decisions)
             },
-        )
+        ))
     }
 
     /// What the mode asks for: the findings, with remedies or with a patch.
@@ -213,9 +211,8 @@ impl Evaluation<'_> {
         let object = self.review.reference;
         let mut ways = Vec::new();
         let mut shorter = None;
-        let mut more = String::new();
         if existed {
-            more.push_str(EXISTED);
+            finding.message.push_str(EXISTED);
         }
         let ship_now = decisions
             .ship_now
@@ -225,16 +222,17 @@ impl Evaluation<'_> {
             ways.push(change.sentence(object, stated));
             shorter = (stated == Stated::Unknown).then(|| change.sentence(object, Stated::Yes));
         }
-        if existed && decisions.resolved.object_may_override() {
+        if existed && decisions.resolved.object_may_override {
             ways.push(last_resort(object, self.review.document.moment()));
         }
         for way in &ways {
-            more.push(' ');
-            more.push_str(way);
+            finding.message.push(' ');
+            finding.message.push_str(way);
         }
-        finding.message.push_str(&more);
-        // Where there is no room for the command.
-        ways.splice(ways.len().min(1)..ways.len().min(1), shorter);
+        // It takes the place of the first, if there is no room for that one's command.
+        if let Some(shorter) = shorter {
+            ways.insert(1, shorter);
+        }
         finding.denial = denial::text(object, hazard, &ways);
         finding
     }
@@ -249,19 +247,15 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Whether the object has no uid, as the API server gives it one when it stores it.
-    fn is_not_stored(&self) -> bool {
-        self.review.object.metadata().uid == Uid::default()
-    }
-
     /// The hazard with advice that the API server accepts. Where it may refuse Recreate on the
     /// live object, zero surge comes first, and the command that is needed once is printed. The
     /// same holds for a file that does not show how it is applied.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
         let applied = self.applied();
+        // The API server gives an object its uid when it stores it.
         let is_file = applied == Applied::Unsaid
             && self.review.document.requester().is_none()
-            && self.is_not_stored();
+            && self.review.object.metadata().uid == Uid::default();
         if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
             return Cow::Borrowed(hazard);
         }

@@ -77,7 +77,7 @@ pub(super) fn of(
     Some(VolumeFacts {
         denied,
         existing: plain.existing(),
-        overrides: plain.object_may_override(),
+        overrides: plain.object_may_override,
         controlled: own.action == free.action,
         exempt: policy.names_exempt_in(namespace),
         ..VolumeFacts::default()
