@@ -115,13 +115,9 @@ fn parse(directory: &Path) {
         &Exclude::nothing(),
         &mut std::io::empty(),
     );
-    let reading = read(
-        &found.sources,
-        |manifest| {
-            black_box(manifest.tree);
-        },
-        || {},
-    );
+    let reading = read(&found.sources, |manifest| {
+        black_box(manifest.tree);
+    });
     assert!(reading.errors.is_empty());
 }
 

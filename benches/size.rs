@@ -29,7 +29,7 @@ fn main() {
         .map(PathBuf::from)
         .collect();
     let found = find(&paths, &Exclude::nothing(), &mut io::empty());
-    let objects = read_objects(&found.sources, false, || {});
+    let objects = read_objects(&found.sources, false);
     let mut sizes: BTreeMap<&str, Vec<(usize, String)>> = BTreeMap::new();
     for item in &objects.items {
         if let Object::Workload(workload) = &item.object {

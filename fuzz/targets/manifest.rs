@@ -72,7 +72,7 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(text.as_bytes(), bytes);
     }
     let _ = Kustomization::read(&text);
-    let objects = read_objects(&found.sources, true, || {});
+    let objects = read_objects(&found.sources, true);
     for error in &objects.errors {
         let sentence = error.to_string();
         assert!(sentence.ends_with('.'), "{sentence}");
@@ -208,7 +208,7 @@ fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, mode: 
     let text = source.text().expect("it was text a moment ago");
     let end = part.start + part.text.len();
     let whole = format!("{}{edited}{}", &text[..part.start], &text[end..]);
-    let objects = read_objects(&[Source::in_memory("-", whole.clone())], true, || {});
+    let objects = read_objects(&[Source::in_memory("-", whole.clone())], true);
     let again = objects.items.iter().find(|again| again.place == item.place);
     let again = again.unwrap_or_else(|| panic!("the object is gone\n{whole}"));
     let verdict = verdict(again, &cluster_of(&objects), mode);

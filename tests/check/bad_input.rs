@@ -67,15 +67,3 @@ fn a_directory_that_may_not_be_read_is_named() {
     );
     assert_eq!(findings(&output).len(), 1, "the rest is checked");
 }
-
-/// Programs that read standard error see messages only.
-#[test]
-fn long_runs_are_silent_on_what_is_no_terminal() {
-    let files: Vec<(String, String)> = (0..1000)
-        .map(|number| (format!("{number}.yaml"), "a: 1\n".to_owned()))
-        .collect();
-    let files = borrowed(&files);
-    let output = run(&repository(&files), &["check", "."]);
-    let nothing = "Nothing was judged in .: no file holds a workload, a claim or an autoscaler that could be read.\n";
-    assert_eq!((code(&output), err(&output)), (0, nothing));
-}

@@ -48,7 +48,7 @@ fn item<'v>(value: &'v mut Value, place: &Position) -> &'v mut Value {
 
 fn deployments(text: &str) -> Vec<Position> {
     let source = Source::in_memory("corpus", text.to_owned());
-    let reading = read(&[source], |manifest| manifest.kind == "Deployment", || {});
+    let reading = read(&[source], |manifest| manifest.kind == "Deployment");
     assert!(reading.errors.is_empty(), "{:?}\n{text}", reading.errors);
     reading
         .objects

@@ -44,7 +44,7 @@ pub(super) fn at_origin(
 ) -> Option<Fix> {
     let text = files.text(file.parent()?, file, MAX_BYTES)?;
     let source = Source::in_memory("", text.clone());
-    let items = read_objects(&[source], false, || {}).items;
+    let items = read_objects(&[source], false).items;
     let named = |is_name: &dyn Fn(&str) -> bool| {
         let mut found = items.iter().filter(|item| {
             let ObjectRef { kind, name, .. } = &item.reference;

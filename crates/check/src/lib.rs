@@ -39,7 +39,7 @@
 //! # ".to_owned();
 //! let policy = EffectivePolicy::new(Policy::default(), Catalog::embedded()?);
 //! let text = Text::read_from(Source::at_hand("web.yaml", manifest));
-//! let reading = Reading::of(vec![text], None, &NoFiles, || {});
+//! let reading = Reading::of(vec![text], None, &NoFiles);
 //! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);
 //!
 //! let report = parsed.report(&policy, &NoFiles, Format::Text);

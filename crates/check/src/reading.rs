@@ -40,14 +40,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads the texts. `namespace` is that of objects for which nothing else says one. `done` is
-    /// called after each text.
-    pub fn of(
-        texts: Vec<Text>,
-        namespace: Option<&str>,
-        files: &dyn Files,
-        done: impl Fn() + Sync,
-    ) -> Self {
+    /// Reads the texts. `namespace` is that of objects for which nothing else says one.
+    pub fn of(texts: Vec<Text>, namespace: Option<&str>, files: &dyn Files) -> Self {
         let mut reading = Self {
             neighbours: Neighbours::among(&texts, files),
             texts,
@@ -55,26 +49,20 @@ impl Reading {
         };
         let is_file = |it: &&Text| !it.is_rendered();
         reading.summary.files = reading.texts.iter().filter(is_file).count();
-        reading.read(files, done);
+        reading.read(files);
         reading.namespaces = Namespaces::of(&reading.objects, &reading.texts, namespace);
         reading
     }
 
     /// Reads the texts that were added.
-    pub fn read(&mut self, files: &dyn Files, done: impl Fn() + Sync) {
+    pub fn read(&mut self, files: &dyn Files) {
         let (texts, first) = (&self.texts, self.read);
-        let read = read_objects(&texts[first..], true, done);
+        let read = read_objects(&texts[first..], true);
         let summary = &mut self.summary;
         summary.others += read.others;
         summary.templates += read.templates;
-        let counts = [
-            (&mut summary.skipped, read.skipped),
-            (&mut summary.unopened, read.unopened),
-        ];
-        for (all, counts) in counts {
-            for (kind, count) in counts {
-                *all.entry(kind).or_default() += count;
-            }
+        for (kind, count) in read.skipped {
+            *summary.skipped.entry(kind).or_default() += count;
         }
         let named = texts.iter().map(|it| (it.source.name.as_str(), &it.source));
         let named: HashMap<&str, _> = named.collect();

@@ -242,7 +242,7 @@ impl Written {
 fn in_template(release: &Release, file: &Path, field: &str, files: &dyn Files) -> Option<Written> {
     let real = files.real(file)?;
     let text = files.text(files.top(), &real, MAX_BYTES)?;
-    let parsed = read_objects(&[Source::in_memory("", text.clone())], true, || {});
+    let parsed = read_objects(&[Source::in_memory("", text.clone())], true);
     let reference = &release.owner;
     let mut named = parsed.deliveries.into_iter().filter(|it| {
         it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)

@@ -57,7 +57,7 @@ pub fn apply(
     mut errors: Vec<ReadError>,
     paths: impl Fn() -> String,
 ) -> Result<(), FactsError> {
-    let read = read_objects(sources, false, || {});
+    let read = read_objects(sources, false);
     errors.extend(read.errors);
     let mut facts = 0_usize;
     for mut item in read.items {

@@ -9,7 +9,6 @@ use super::field_index::FieldIndex;
 use super::fragment;
 use super::helm_hook::HelmHook;
 use super::locate::{Spot, locate};
-use super::opaque_kinds;
 use super::read::{Position, located, read};
 use super::source::Source;
 use super::template;
@@ -63,8 +62,6 @@ pub struct Objects {
     pub skipped: BTreeMap<String, usize>,
     /// Releases and what they refer to, in the order of the text, where outlines were read.
     pub deliveries: Vec<Delivery>,
-    /// How many others stand for objects that a controller makes of them, by kind.
-    pub unopened: BTreeMap<String, usize>,
     /// Documents that are no Kubernetes objects.
     pub others: usize,
     /// Documents and objects that are templates: they must be rendered first.
@@ -76,7 +73,6 @@ pub struct Objects {
 /// What is made of one object while its file is at hand.
 enum Outcome {
     Skipped(Text),
-    Unopened(Text),
     Delivery(Box<Delivery>),
     Template,
     Wrong(Box<ReadError>),
@@ -84,13 +80,9 @@ enum Outcome {
 }
 
 /// Reads the objects of `sources`, on all processors; their outlines too where
-/// `outlines` says so. `done` is called after each source.
-pub fn read_objects<S: Borrow<Source> + Sync>(
-    sources: &[S],
-    outlines: bool,
-    done: impl Fn() + Sync,
-) -> Objects {
-    let reading = read(sources, |manifest| outcome(manifest, outlines), done);
+/// `outlines` says so.
+pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> Objects {
+    let reading = read(sources, |manifest| outcome(manifest, outlines));
     let mut objects = Objects {
         others: reading.others,
         templates: reading.templates,
@@ -100,7 +92,6 @@ pub fn read_objects<S: Borrow<Source> + Sync>(
     for (place, outcome) in reading.objects {
         match outcome {
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
-            Outcome::Unopened(kind) => *objects.unopened.entry(kind.into()).or_default() += 1,
             Outcome::Delivery(delivery) => {
                 if delivery.role != Role::Release {
                     let kind = delivery.reference.kind.to_string();
@@ -124,11 +115,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
         if outlines && let Some(delivery) = Delivery::of(manifest) {
             return Outcome::Delivery(Box::new(delivery));
         }
-        return if opaque_kinds::stands_for_others(manifest.api_version, manifest.kind) {
-            Outcome::Unopened(manifest.kind.into())
-        } else {
-            Outcome::Skipped(manifest.kind.into())
-        };
+        return Outcome::Skipped(manifest.kind.into());
     };
     if template::is_unrendered(manifest, kind) {
         return Outcome::Template;
@@ -260,7 +247,7 @@ mod tests {
     /// What [`read_objects`] makes of a text: a word a field for each item, then what
     /// else there is.
     fn summary(text: &str) -> String {
-        let read = read_objects(&[Source::in_memory("-", text.to_owned())], true, || {});
+        let read = read_objects(&[Source::in_memory("-", text.to_owned())], true);
         let mut summary: Vec<String> = read
             .items
             .iter()
@@ -395,7 +382,7 @@ mod tests {
                     &Exclude::nothing(),
                     &mut std::io::empty(),
                 );
-                let read = read_objects(&found.sources, false, || {});
+                let read = read_objects(&found.sources, false);
                 assert_eq!(
                     (read.errors.len(), read.others),
                     (usize::from(errors), usize::from(!errors)),

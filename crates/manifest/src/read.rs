@@ -75,22 +75,16 @@ impl<T> ParsedFile<T> {
 }
 
 /// Reads every object of `sources`, on all processors, and keeps what `each`
-/// makes of it. No text and no tree outlives the call of `each`. `done` is called
-/// after each source.
+/// makes of it. No text and no tree outlives the call of `each`.
 pub fn read<S: Borrow<Source> + Sync, T: Send>(
     sources: &[S],
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
-    done: impl Fn() + Sync,
 ) -> ParsedFile<T> {
     #[cfg(feature = "files")]
     let sources = sources.par_iter();
     #[cfg(not(feature = "files"))]
     let sources = sources.iter();
-    let one = |(at, source): (usize, &S)| {
-        let reading = read_source(source.borrow(), at, &each);
-        done();
-        reading
-    };
+    let one = |(at, source): (usize, &S)| read_source(source.borrow(), at, &each);
     let readings: Vec<ParsedFile<T>> = sources.enumerate().map(one).collect();
     let mut all = ParsedFile::default();
     for reading in readings {
@@ -205,18 +199,14 @@ mod tests {
             .enumerate()
             .map(|(at, text)| Source::in_memory(&format!("{at}.yaml"), (*text).to_owned()))
             .collect();
-        read(
-            &sources,
-            |manifest| {
-                let name = manifest
-                    .tree
-                    .entry(manifest.id, "metadata")
-                    .and_then(|(_, metadata)| manifest.tree.string(metadata, "name"))
-                    .unwrap_or_default();
-                format!("{} {} {name}", manifest.api_version, manifest.kind)
-            },
-            || {},
-        )
+        read(&sources, |manifest| {
+            let name = manifest
+                .tree
+                .entry(manifest.id, "metadata")
+                .and_then(|(_, metadata)| manifest.tree.string(metadata, "name"))
+                .unwrap_or_default();
+            format!("{} {} {name}", manifest.api_version, manifest.kind)
+        })
     }
 
     fn objects(reading: &ParsedFile<String>) -> Vec<(usize, usize, &[usize], &str)> {

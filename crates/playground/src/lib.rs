@@ -223,7 +223,7 @@ impl Checked {
         )]
         let now = Timestamp::from_millisecond(now as i64).map_err(|error| error.to_string())?;
         let manifest = Text::read_from(Source::at_hand(NAME, text.to_owned()));
-        let reading = Reading::of(vec![manifest], None, &NoFiles, || {});
+        let reading = Reading::of(vec![manifest], None, &NoFiles);
         let parsed = parse(reading, cluster, now);
         Ok(Self {
             text: text.to_owned(),

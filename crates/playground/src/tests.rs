@@ -56,7 +56,7 @@ fn every_class_of_a_cluster_is_of_a_driver_that_is_known() {
     let catalog = Catalog::embedded().unwrap();
     for cluster in CLUSTERS {
         let source = Source::at_hand(cluster.name, cluster.facts.to_owned());
-        let read = read_objects(&[source], false, || {});
+        let read = read_objects(&[source], false);
         let (mut nodes, mut defaults) = (0, 0);
         for item in read.items {
             match item.object {

@@ -9,11 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::discover::{Discovered, Kustomizations, ReadOptions, report_by};
-use super::progress::Progress;
 use super::reason::Reason;
-use super::releases::{
-    self, Chart, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes,
-};
+use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes};
 use super::rendering::Render;
 use super::rendering::release::Job;
 use check::text::Origin;
@@ -29,11 +26,8 @@ pub(super) fn deliver(
     kustomizations: Kustomizations,
     options: ReadOptions<'_>,
 ) -> io::Result<Reading> {
-    let progress = Progress::of(discovered.texts.len());
-    let done = || progress.step();
     let repository = options.repository;
-    let reading = Reading::of(discovered.texts, options.namespace, repository, done);
-    drop(progress);
+    let reading = Reading::of(discovered.texts, options.namespace, repository);
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
@@ -121,7 +115,7 @@ impl Delivering<'_> {
             if first == self.reading.texts.len() {
                 break;
             }
-            self.reading.read(self.options.repository, || {});
+            self.reading.read(self.options.repository);
         }
         Ok(())
     }
@@ -214,7 +208,7 @@ impl Delivering<'_> {
         let mut by_folder: HashMap<&Path, Vec<(usize, bool)>> = HashMap::new();
         for (number, release) in releases {
             if let Some(folder) = release.chart.folder() {
-                let holds_files = matches!(release.chart, Chart::Generated(..))
+                let holds_files = release.chart.is_generated()
                     && (self.kustomizations == Kustomizations::Rendered || release.changes());
                 let of_folder = by_folder.entry(folder).or_default();
                 of_folder.push((*number, holds_files));

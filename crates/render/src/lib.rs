@@ -17,7 +17,6 @@ mod discover;
 mod fetch;
 mod files;
 mod program;
-mod progress;
 mod reason;
 mod releases;
 mod rendering;
@@ -34,10 +33,12 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
-pub(crate) use progress::Say;
 use rendering::Rendering;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
+
+/// Tells the user a sentence.
+type Say = fn(&str);
 
 /// What is read, and how.
 #[derive(Clone, Copy)]

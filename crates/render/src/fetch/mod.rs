@@ -28,7 +28,7 @@ use tokio::time::timeout_at;
 
 use super::files::{is_inside, normal};
 use super::reason::{Reason, without_user};
-use crate::progress::Say;
+use crate::Say;
 use client::{Client, FetchError, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
 
@@ -475,17 +475,9 @@ fn keep(cache: &Path, remote: &Remote, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(file)
 }
 
-/// A name for the chart: the digest of what identifies it.
+/// A name for the file of the cache: the digest of all that identifies it.
 fn key(remote: &Remote) -> String {
-    let text = match remote {
-        Remote::Repository { url, name, version } => format!("{url}\n{name}\n{version}"),
-        Remote::Oci { url, version } => format!("{url}\n{version}"),
-        Remote::Git { url, reference } => {
-            format!("git\n{url}\n{}", reference.as_deref().unwrap_or_default())
-        }
-        Remote::File { url } => format!("file\n{url}"),
-    };
-    digest_of(text.as_bytes())[..16].to_owned()
+    digest_of(format!("{remote:?}").as_bytes())[..16].to_owned()
 }
 
 /// The SHA-256 digest as registries write it.

@@ -26,12 +26,12 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::Say;
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::group::Groups;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
-use crate::progress::Say;
 use crate::reason::Reason;
 use crate::repository::Repository;
 use origin::Naming;
