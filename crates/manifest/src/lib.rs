@@ -35,7 +35,6 @@ pub mod kustomization;
 mod lenient;
 pub mod locate;
 pub mod objects;
-mod opaque_kinds;
 mod openshift_template;
 pub mod position;
 pub mod read;
