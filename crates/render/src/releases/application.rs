@@ -8,7 +8,7 @@ use manifest::delivery::Delivery;
 use serde_json::{Map, Value, json};
 
 use super::context::{RenderContext, file_in};
-use super::values::{At, Layer};
+use super::values::mapping;
 use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
 use crate::fetch::Remote;
 use crate::rendering::release::Setting;
@@ -92,7 +92,7 @@ impl Application<'_> {
         }
         self.values(number, source, &mut release)?;
         for parameter in items(source, &["helm", "parameters"]) {
-            release.sets.extend(set(parameter));
+            release.settings.sets.extend(set(parameter));
         }
         Ok(Some(Delivers::Release(Box::new(release))))
     }
@@ -162,19 +162,15 @@ impl Application<'_> {
     }
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
-        let (path, other) = match self.located(source, file, &release.chart)? {
-            ValuesFile::At(path, top) => (path, top),
+        let (top, path) = match self.located(source, file, &release.chart)? {
+            ValuesFile::At(top, path) => (top, path),
             ValuesFile::Unknown(unknown) => {
                 release.unknown.push(unknown);
                 return Ok(());
             }
         };
         let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
-        let read = match &other {
-            Some(top) => file_in(top, &path),
-            None => self.context.file(&path),
-        };
-        match read {
+        match file_in(&top, &path) {
             Ok((real, text)) if text.contains("\nsops:") => {
                 let file = self.context.shown(&real);
                 release
@@ -182,8 +178,7 @@ impl Application<'_> {
                     .push(format!("The values file {file}, which is encrypted,"));
             }
             Ok((_, text)) => {
-                let layer = Layer::of_text(&path, &text, At::Elsewhere)?;
-                release.values.push(layer);
+                release.settings.values.push(mapping(&path, &text)?);
             }
             Err(_) if is_optional => {}
             Err(reason) => return Err(reason.into()),
@@ -201,30 +196,36 @@ impl Application<'_> {
             let found = self.references.get(name).copied();
             let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
             let url = text(found, &["repoURL"]).unwrap_or_default();
-            if self.context.is_here(url) {
-                return Ok(ValuesFile::At(path.to_owned(), None));
-            }
-            let top = self.context.other(url, text(found, &["targetRevision"]));
-            return Ok(top.map_or_else(
-                |_| ValuesFile::Unknown(format!("The values file {path} of the repository {url}")),
-                |top| ValuesFile::At(path.to_owned(), Some(top)),
-            ));
+            let top = if self.context.is_here(url) {
+                Ok(self.context.repository.root().to_owned())
+            } else {
+                self.context.other(url, text(found, &["targetRevision"]))
+            };
+            return Ok(match top {
+                Ok(top) => ValuesFile::At(top, path.to_owned()),
+                Err(_) => {
+                    let unknown = format!("The values file {path} of the repository {url}");
+                    ValuesFile::Unknown(unknown)
+                }
+            });
         }
-        let folder = match chart {
-            Chart::Folder(folder) => Some(folder),
-            _ => None,
-        };
-        let path = if file.starts_with('/') {
-            file.to_owned()
-        } else if folder.is_some() {
-            format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
-        } else {
-            let unknown = format!("The values file {file} in the chart");
-            return Ok(ValuesFile::Unknown(unknown));
-        };
-        let other = folder.filter(|folder| self.context.fetcher.shown(folder).is_some());
-        let top = other.map(|folder| self.context.repository.top_of(folder).to_owned());
-        Ok(ValuesFile::At(path, top))
+        Ok(match chart {
+            Chart::Folder(folder) => {
+                let top = self.context.top_of(folder).to_owned();
+                let above = text(source, &["path"]).unwrap_or(".");
+                let is_from_top = file.starts_with('/');
+                let path = if is_from_top {
+                    file.to_owned()
+                } else {
+                    format!("{above}/{file}")
+                };
+                ValuesFile::At(top, path)
+            }
+            _ if file.starts_with('/') => {
+                ValuesFile::At(self.context.repository.root().to_owned(), file.to_owned())
+            }
+            _ => ValuesFile::Unknown(format!("The values file {file} in the chart")),
+        })
     }
 
     /// The values in the object: as a text, or as a mapping, which wins.
@@ -233,23 +234,15 @@ impl Application<'_> {
             [] => "spec.source.helm.valuesObject".to_owned(),
             _ => format!("spec.sources[{number}].helm.valuesObject"),
         };
+        let values = &mut release.settings.values;
         if let Some(value) = at(source, &["helm", "valuesObject"]) {
-            release.values.push(Layer {
-                value: value.clone(),
-                at: At::Field(field),
-            });
+            values.push(value.clone());
+            release.field = Some(field);
         } else if let Some(text) = text(source, &["helm", "values"]) {
-            let layer = Layer::of_text(
-                "helm.values",
-                text,
-                At::Text(field.replace("valuesObject", "values")),
-            )?;
-            release.values.push(layer);
-        } else if release.values.is_empty() {
-            release.values.push(Layer {
-                value: json!({}),
-                at: At::Field(field),
-            });
+            values.push(mapping("helm.values", text)?);
+            release.field = Some(field.replace("valuesObject", "values"));
+        } else if values.is_empty() {
+            release.field = Some(field);
         }
         Ok(())
     }
@@ -257,8 +250,8 @@ impl Application<'_> {
 
 /// Where a file of values is.
 enum ValuesFile {
-    /// At this path from the top of this repository, or of another one, which is in the folder.
-    At(String, Option<PathBuf>),
+    /// Below the top of a repository, which is without links, at this path.
+    At(PathBuf, String),
     /// Elsewhere: the start of a sentence about what is not known.
     Unknown(String),
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Reason;
-use crate::fetch::{Fetcher, Remote};
+use super::{Reason, text};
+use crate::fetch::{Fetcher, Remote, newest_tag};
 use crate::files::{is_inside, normal, text_inside};
 use crate::rendering::roots::Places;
 use crate::repository::Repository;
@@ -78,11 +78,11 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// All texts of a ConfigMap or Secret.
+    /// The texts of a ConfigMap or Secret, by their keys; of two with one key, the last one counts.
     ///
     /// # Errors
     /// It is not known, which this says as the start of a sentence.
-    pub(super) fn all_data(
+    pub(super) fn data(
         &self,
         kind: &str,
         name: &str,
@@ -103,31 +103,35 @@ impl<'w> RenderContext<'w> {
         Ok(data.chain(of("stringData")).collect())
     }
 
-    /// The text under `key` of a ConfigMap or Secret.
+    /// The content of the object that a reference in a release names.
+    pub(super) fn source(&self, release: &Delivery, reference: &Value) -> Option<&'w Value> {
+        let kind = text(reference, &["kind"]).unwrap_or_default();
+        let name = text(reference, &["name"]).unwrap_or_default();
+        let namespace = text(reference, &["namespace"]);
+        let namespace = namespace.or(release.reference.namespace.as_deref());
+        let found = self.find(kind, name, namespace, release.place.source);
+        found.map(|it| &it.document)
+    }
+
+    /// The folder, without links, at `path` from the top of the repository that a reference to a
+    /// GitRepository names. One that `flux bootstrap` made need not be in the repository that it
+    /// is for.
     ///
     /// # Errors
-    /// What it is that is not known, as the start of a sentence.
-    pub(super) fn data(
+    /// There is none, it cannot be fetched, or nothing is.
+    pub(super) fn folder_of_source(
         &self,
-        kind: &str,
-        name: &str,
-        namespace: Option<&str>,
-        key: &str,
-        near: usize,
-    ) -> Result<String, String> {
-        let lacks = |why: &str| format!("The {kind} {name}, {why},");
-        let content = self.content(kind, name, namespace, near);
-        let content = content.map_err(lacks)?;
-        let text = |field: &str| content.get(field)?.get(key)?.as_str();
-        if let Some(plain) = text("stringData") {
-            return Ok(plain.to_owned());
+        release: &Delivery,
+        reference: &Value,
+        path: &str,
+    ) -> Result<PathBuf, Reason> {
+        let source = self.source(release, reference).unwrap_or(&Value::Null);
+        match text(source, &["spec", "url"]) {
+            Some(url) if !self.is_here(url) => {
+                self.folder_of_other(url, revision(source).as_deref(), path)
+            }
+            _ => self.folder(path),
         }
-        let lacks_key = || lacks(&format!("which lacks the key {key}"));
-        let data = text("data").ok_or_else(lacks_key)?;
-        if kind == "Secret" {
-            return decoded(data).ok_or_else(|| lacks("whose data is not text"));
-        }
-        Ok(data.to_owned())
     }
 
     /// Whether the URL is that of this repository. Without a remote, any may be.
@@ -155,12 +159,13 @@ impl<'w> RenderContext<'w> {
         real.ok_or_else(|| missing().into())
     }
 
-    /// The text of a file at `path` from the top of this repository, and the file.
-    ///
-    /// # Errors
-    /// There is none, or it cannot be read: the end of a sentence.
-    pub(super) fn file(&self, path: &str) -> Result<(PathBuf, String), String> {
-        file_in(self.repository.root(), path)
+    /// The top of the repository that a folder with a chart is of: of this one, or of one that was
+    /// fetched.
+    pub(super) fn top_of<'p>(&'p self, folder: &'p Path) -> &'p Path {
+        match self.fetcher.shown(folder) {
+            Some(_) => self.repository.top_of(folder),
+            None => self.repository.root(),
+        }
     }
 
     /// The folder, without links, at the top of another repository.
@@ -209,6 +214,17 @@ fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
         .starts_with(top)
         .then(|| fs::canonicalize(plain).ok())??;
     is_inside(top, &real).then_some(real)
+}
+
+/// What a GitRepository takes of its repository.
+fn revision(source: &Value) -> Option<String> {
+    let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
+    let newest = || Some(newest_tag(&named("semver")?));
+    let pinned = named("commit").or_else(|| named("name"));
+    pinned
+        .or_else(newest)
+        .or_else(|| named("tag"))
+        .or_else(|| named("branch"))
 }
 
 /// The first of them, where all say the same.

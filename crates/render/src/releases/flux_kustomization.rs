@@ -6,9 +6,7 @@ use manifest::delivery::Delivery;
 use serde_json::{Map, Value, json};
 
 use super::context::RenderContext;
-use super::helm_release::revision;
 use super::{Chart, Delivers, Owner, Read, Reason, Release, at, items, text};
-use crate::rendering::roots::{RootKind, holds};
 use crate::rendering::variables::Variables;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
@@ -20,12 +18,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if fields.is_empty() && variables.is_none() {
         return Ok(folder.ok().map(Delivers::Folder).into_iter().collect());
     }
-    let folder = folder?;
-    let chart = if holds(&folder, RootKind::Kustomization) {
-        Chart::Kustomization(folder, fields)
-    } else {
-        Chart::Generated(folder, fields)
-    };
+    let chart = Chart::Kustomization(folder?, fields);
     let (owner, name) = (Owner::of(delivery, context), &delivery.reference.name);
     let target = text(document, &["spec", "targetNamespace"]);
     let (variables, unknown) = variables.unwrap_or_default();
@@ -47,20 +40,8 @@ fn folder(delivery: &Delivery, context: &RenderContext<'_>) -> Result<PathBuf, R
         "" => return Err("it has no sourceRef".into()),
         kind => return Err(format!("its manifests are in a {kind}").into()),
     }
-    let namespace = text(reference, &["namespace"]);
-    let namespace = namespace.or(delivery.reference.namespace.as_deref());
-    let name = text(reference, &["name"]).unwrap_or_default();
-    // One that `flux bootstrap` made need not be in the repository that it is for.
-    let source = context.find(kind, name, namespace, delivery.place.source);
     let path = text(document, &["spec", "path"]).unwrap_or(".");
-    let url = source.and_then(|it| Some((text(&it.document, &["spec", "url"])?, it)));
-    match url {
-        Some((url, source)) if !context.is_here(url) => {
-            let reference = revision(&source.document);
-            context.folder_of_other(url, reference.as_deref(), path)
-        }
-        _ => context.folder(path),
-    }
+    context.folder_of_source(delivery, reference, path)
 }
 
 /// The fields of the kustomization that Flux changes.
@@ -105,7 +86,7 @@ fn variables(
         let kind = text(from, &["kind"]).unwrap_or_default();
         let name = text(from, &["name"]).unwrap_or_default();
         let near = delivery.place.source;
-        match context.all_data(kind, name, namespace, near) {
+        match context.data(kind, name, namespace, near) {
             Ok(data) => variables.extend(data),
             Err(what) => unknown.push(what),
         }

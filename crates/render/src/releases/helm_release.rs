@@ -4,9 +4,9 @@ use manifest::delivery::{Delivery, value_of};
 use serde_json::{Map, Value, json};
 
 use super::context::{RenderContext, file_in};
-use super::values::{At, Layer, keys, merge, set};
+use super::values::{keys, mapping, merge, set};
 use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, text};
-use crate::fetch::{Remote, newest_tag};
+use crate::fetch::Remote;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
@@ -28,20 +28,16 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     for reference in items(document, &["spec", "valuesFrom"]) {
         source.values_from(reference, &mut from, &mut release);
     }
-    release.values.push(Layer {
-        value: from,
-        at: At::Elsewhere,
-    });
     let own = at(document, &["spec", "values"]);
-    release.values.push(Layer {
-        value: own.cloned().unwrap_or_else(|| json!({})),
-        at: At::Field("spec.values".to_owned()),
-    });
+    let own = own.cloned().unwrap_or_else(|| json!({}));
+    release.settings.values.extend([from, own]);
+    release.field = Some("spec.values".to_owned());
     for renderer in items(document, &["spec", "postRenderers"]) {
         let Some(kustomize) = renderer.get("kustomize") else {
             return Err("it has a post-renderer that is not kustomize".into());
         };
-        release.post_renderers.push(post_renderer(kustomize)?);
+        let fields = post_renderer(kustomize)?;
+        release.settings.post_renderers.push(fields);
     }
     Ok(vec![Delivers::Release(Box::new(release))])
 }
@@ -81,18 +77,10 @@ impl<'s> Sources<'s> {
         let reference = at(spec, &["sourceRef"]).unwrap_or(&Value::Null);
         let kind = text(reference, &["kind"]).unwrap_or_default();
         if kind == "GitRepository" {
-            // One that `flux bootstrap` made need not be in the repository that it is for.
-            let source = self.source(reference).ok();
-            let url = source.and_then(|it| text(it, &["spec", "url"]));
-            let folder = match (url, source) {
-                (Some(url), Some(source)) if !self.context.is_here(url) => {
-                    let reference = revision(source);
-                    self.context
-                        .folder_of_other(url, reference.as_deref(), chart)?
-                }
-                _ => self.context.folder(chart)?,
-            };
-            return Ok(Chart::Folder(folder));
+            let folder = self
+                .context
+                .folder_of_source(self.delivery, reference, chart);
+            return Ok(Chart::Folder(folder?));
         }
         if kind != "HelmRepository" {
             return Err(format!("its chart is in a {kind}").into());
@@ -104,15 +92,13 @@ impl<'s> Sources<'s> {
 
     /// The content of the object that a reference names.
     fn source(&self, reference: &Value) -> Result<&'s Value, Reason> {
-        let kind = text(reference, &["kind"]).unwrap_or_default();
-        let name = text(reference, &["name"]).unwrap_or_default();
-        let namespace = text(reference, &["namespace"]);
-        let namespace = namespace.or(self.delivery.reference.namespace.as_deref());
-        let found = self
-            .context
-            .find(kind, name, namespace, self.delivery.place.source);
-        let missing = || format!("its {kind} {name} is not in this repository");
-        Ok(&found.ok_or_else(missing)?.document)
+        let found = self.context.source(self.delivery, reference);
+        let text = |field: &str| text(reference, &[field]).unwrap_or_default();
+        let missing = || {
+            let (kind, name) = (text("kind"), text("name"));
+            format!("its {kind} {name} is not in this repository").into()
+        };
+        found.ok_or_else(missing)
     }
 
     /// The files of a repository that take the place of the chart's own values, as
@@ -129,20 +115,13 @@ impl<'s> Sources<'s> {
                 release.unknown.push(unknown);
                 continue;
             };
-            let read = match self.context.fetcher.shown(folder) {
-                Some(_) => file_in(self.context.repository.top_of(folder), file),
-                None => self.context.file(file),
-            };
-            let text = match read {
+            let text = match file_in(self.context.top_of(folder), file) {
                 Ok((_, text)) => text,
                 Err(_) if may_lack => continue,
                 Err(reason) => return Err(reason.into()),
             };
-            let layer = Layer::of_text(file, &text, At::Elsewhere)?;
-            merge(
-                release.own_values.get_or_insert_with(|| json!({})),
-                &layer.value,
-            );
+            let own_values = release.settings.own_values.get_or_insert_with(|| json!({}));
+            merge(own_values, &mapping(file, &text)?);
         }
         Ok(())
     }
@@ -154,33 +133,26 @@ impl<'s> Sources<'s> {
         let key = text(reference, &["valuesKey"]).unwrap_or("values.yaml");
         let namespace = self.delivery.reference.namespace.as_deref();
         let near = self.delivery.place.source;
-        let found = match self.context.data(kind, name, namespace, key, near) {
-            Ok(found) => found,
+        let data = match self.context.data(kind, name, namespace, near) {
+            Ok(data) => data,
             Err(unknown) => return release.unknown.push(unknown),
+        };
+        let Some((_, found)) = data.into_iter().rfind(|(it, _)| it == key) else {
+            let unknown = format!("The {kind} {name}, which lacks the key {key},");
+            return release.unknown.push(unknown);
         };
         if let Some(path) = text(reference, &["targetPath"]) {
             // As for `helm --set`, what looks like a number is one.
             let value = value_of(&found).unwrap_or(Value::String(found));
             return set(into, &keys(path), value);
         }
-        match Layer::of_text(name, &found, At::Elsewhere) {
-            Ok(layer) => merge(into, &layer.value),
+        match mapping(name, &found) {
+            Ok(values) => merge(into, &values),
             Err(_) => release
                 .unknown
                 .push(format!("The {kind} {name}, which is not YAML,")),
         }
     }
-}
-
-/// What a GitRepository takes of its repository.
-pub(super) fn revision(source: &Value) -> Option<String> {
-    let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
-    let newest = || Some(newest_tag(&named("semver")?));
-    let pinned = named("commit").or_else(|| named("name"));
-    pinned
-        .or_else(newest)
-        .or_else(|| named("tag"))
-        .or_else(|| named("branch"))
 }
 
 /// The fields of the kustomization that a post-renderer is. No file and no URL is among them.

@@ -21,8 +21,8 @@ use serde_json::{Map, Value};
 use super::fetch::Remote;
 use super::reason::Reason;
 use super::rendering::dependencies;
-use super::rendering::release::{ChartFiles, ChartJob, Job, Setting};
-use super::rendering::roots::{self, Root, RootKind};
+use super::rendering::release::{ChartFiles, ChartSettings, Job};
+use super::rendering::roots::{self, RootKind};
 use super::rendering::variables::Variables;
 pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
@@ -30,7 +30,6 @@ use known::Known;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 use report::Unopened;
-use values::Layer;
 
 /// How deep an Application may lie in the charts of others.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -39,18 +38,10 @@ pub(super) const MAX_DEPTH: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Release {
     pub(super) owner: Owner,
-    /// Its name.
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
     pub(super) chart: Chart,
-    /// What takes the place of the values in the chart.
-    pub(super) own_values: Option<Value>,
-    /// Each stronger than the ones before it.
-    pub(super) values: Vec<Layer>,
-    /// Single values, stronger than all layers.
-    pub(super) sets: Vec<Setting>,
-    /// The fields of kustomizations that the rendered objects go through.
-    pub(super) post_renderers: Vec<Map<String, Value>>,
+    pub(super) settings: ChartSettings,
+    /// The field of its object that holds values.
+    pub(super) field: Option<String>,
     /// What is substituted in what it is rendered to.
     pub(super) variables: Variables,
     /// What its values also come from, and is not known: the start of a sentence.
@@ -76,11 +67,9 @@ pub(super) struct Owner {
 pub(super) enum Chart {
     /// In a folder of this repository, without links.
     Folder(PathBuf),
-    /// A kustomization in a folder of this repository, with fields of one around it.
+    /// A kustomization in a folder of this repository, with fields of one around it. Where the
+    /// folder holds none, it is one of all manifests in it and below.
     Kustomization(PathBuf, Map<String, Value>),
-    /// All manifests below a folder of this repository that holds no kustomization, as one with
-    /// these fields.
-    Generated(PathBuf, Map<String, Value>),
     /// Plain manifests of a folder that was fetched; whether those of its folders too.
     Manifests(PathBuf, bool),
     /// In a repository of charts, or in a registry.
@@ -227,7 +216,8 @@ impl Wanted {
             Delivers::Files(placed) => self.placed.push(placed),
             Delivers::Folder(folder) => self.standing.push(folder),
             Delivers::Release(mut release) => {
-                release.namespace.get_or_insert_with(|| around.to_owned());
+                let namespace = &mut release.settings.namespace;
+                namespace.get_or_insert_with(|| around.to_owned());
                 let folder = release.chart.folder_on_disk();
                 let shown = folder.and_then(|it| context.fetcher.shown(it));
                 release.elsewhere = shown.map(|it| it.display().to_string());
@@ -332,13 +322,13 @@ impl Release {
     fn new(owner: &Owner, name: &str, namespace: Option<&str>, chart: Chart) -> Self {
         Self {
             owner: owner.clone(),
-            name: name.to_owned(),
-            namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
             chart,
-            own_values: None,
-            values: Vec::new(),
-            sets: Vec::new(),
-            post_renderers: Vec::new(),
+            settings: ChartSettings {
+                name: name.to_owned(),
+                namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
+                ..ChartSettings::default()
+            },
+            field: None,
             variables: Variables::default(),
             unknown: Vec::new(),
             elsewhere: None,
@@ -353,7 +343,7 @@ impl Release {
     /// Whether it changes more than the namespace of what it takes.
     pub(super) fn changes(&self) -> bool {
         let fields = match &self.chart {
-            Chart::Kustomization(_, fields) | Chart::Generated(_, fields) => fields,
+            Chart::Kustomization(_, fields) => fields,
             Chart::Folder(_) | Chart::Manifests(..) | Chart::Remote(_) => return true,
         };
         fields.keys().any(|it| it != "namespace") || !self.variables.is_empty()
@@ -369,21 +359,21 @@ impl Release {
             let folder = context.shown(folder);
             root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
         };
-        let with_components = |mut root: Root, fields: &Map<String, Value>| {
-            let components = fields.get("components").and_then(Value::as_array);
-            for name in components.into_iter().flatten().filter_map(Value::as_str) {
-                root.add_component(name, context.places());
-            }
-            Job::Kustomization(Box::new(root), fields.clone(), self.variables.clone())
-        };
         let chart = match &self.chart {
             Chart::Kustomization(folder, fields) => {
-                let root = root(folder, RootKind::Kustomization)?;
-                return Ok(with_components(root, fields));
-            }
-            Chart::Generated(folder, fields) => {
-                let root = roots::generated(folder, context.places());
-                return Ok(with_components(root, fields));
+                let mut root = if self.chart.is_generated() {
+                    roots::generated(folder, context.places())
+                } else {
+                    root(folder, RootKind::Kustomization)?
+                };
+                for name in items_of(fields.get("components"))
+                    .iter()
+                    .filter_map(Value::as_str)
+                {
+                    root.add_component(name, context.places());
+                }
+                let (fields, variables) = (fields.clone(), self.variables.clone());
+                return Ok(Job::Kustomization(Box::new(root), fields, variables));
             }
             Chart::Manifests(folder, recursive) => {
                 return Ok(Job::Manifests(folder.clone(), *recursive));
@@ -401,15 +391,7 @@ impl Release {
                 }
             },
         };
-        Ok(Job::Chart(ChartJob {
-            chart,
-            name: self.name.clone(),
-            namespace: self.namespace.clone(),
-            own_values: self.own_values.as_ref().map(ToString::to_string),
-            values: self.values.iter().map(|it| it.value.to_string()).collect(),
-            sets: self.sets.clone(),
-            post_renderers: self.post_renderers.clone(),
-        }))
+        Ok(Job::Chart(chart, self.settings.clone()))
     }
 }
 
@@ -427,8 +409,11 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 
 /// The items of the list at the end of the path.
 fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
-    let list = at(value, path).and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
+    items_of(at(value, path))
+}
+
+fn items_of(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A name that Helm takes for a release.

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::values::At;
 use super::{Chart, Release};
 use crate::fetch::Remote;
 use crate::reason::without_user;
 use crate::rendering::dependencies;
+use crate::rendering::roots::{RootKind, holds};
 use crate::repository::Repository;
 use check::Files as _;
 use check::text::{self, Renderer};
@@ -14,22 +14,17 @@ use check::text::{self, Renderer};
 impl Release {
     /// What a check has to know of it.
     pub(crate) fn origin(&self, repository: &Repository) -> text::Release {
-        let mut layers = self.values.iter().rev();
-        let field = layers.find_map(|it| match &it.at {
-            At::Field(field) | At::Text(field) => Some(field.clone()),
-            At::Elsewhere => None,
-        });
         let owner = &self.owner;
         text::Release {
             owner: owner.reference.clone(),
             place: owner.place.clone(),
             template: owner.template.clone(),
-            field: field.unwrap_or_else(|| "spec".to_owned()),
+            field: self.field.clone().unwrap_or_else(|| "spec".to_owned()),
             held_by: vec![owner.place.source],
-            namespace: self.namespace.clone(),
+            namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {
                 chart if chart.is_helm() => Renderer::Helm,
-                Chart::Kustomization(_, fields) | Chart::Generated(_, fields) => {
+                Chart::Kustomization(_, fields) => {
                     Renderer::Kustomize(fields.values().map(ToString::to_string).collect())
                 }
                 _ => Renderer::Nothing,
@@ -48,10 +43,9 @@ impl Chart {
     pub(crate) fn shown(&self, repository: &Repository) -> String {
         match self {
             Self::Remote(remote) => without_user(&remote.to_string()),
-            Self::Folder(folder)
-            | Self::Kustomization(folder, _)
-            | Self::Generated(folder, _)
-            | Self::Manifests(folder, _) => repository.path_of(folder),
+            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Manifests(folder, _) => {
+                repository.path_of(folder)
+            }
         }
     }
 
@@ -60,12 +54,15 @@ impl Chart {
         matches!(self, Self::Folder(_) | Self::Remote(_))
     }
 
+    /// Whether it is a kustomization of all manifests of its folder, which holds none.
+    pub(crate) fn is_generated(&self) -> bool {
+        matches!(self, Self::Kustomization(folder, _) if !holds(folder, RootKind::Kustomization))
+    }
+
     /// The folder that it is rendered from, without what a release adds.
     pub(crate) const fn folder(&self) -> Option<&PathBuf> {
         match self {
-            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Generated(folder, _) => {
-                Some(folder)
-            }
+            Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
             Self::Manifests(..) | Self::Remote(_) => None,
         }
     }
@@ -83,7 +80,7 @@ impl Chart {
         match self {
             Self::Remote(remote) => vec![remote.clone()],
             Self::Folder(folder) => dependencies::remote(folder),
-            Self::Kustomization(..) | Self::Generated(..) | Self::Manifests(..) => Vec::new(),
+            Self::Kustomization(..) | Self::Manifests(..) => Vec::new(),
         }
     }
 }

@@ -1,44 +1,23 @@
-//! Values of releases, and where they are written.
+//! Values of releases.
 
 use manifest::delivery::value_of;
 use serde_json::{Map, Value};
 
-/// Values from one place.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Layer {
-    pub(crate) value: Value,
-    pub(crate) at: At,
-}
-
-/// Where values are written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum At {
-    /// In a field of the object, as a mapping.
-    Field(String),
-    /// In a field of the object, as a text that is a YAML document.
-    Text(String),
-    /// In another object, or in a file.
-    Elsewhere,
-}
-
-impl Layer {
-    /// The mapping in `text`.
-    ///
-    /// # Errors
-    /// It holds none: the end of a sentence.
-    pub(super) fn of_text(what: &str, text: &str, at: At) -> Result<Self, String> {
-        match value_of(text) {
-            Some(Value::Null) => Ok(Value::Object(Map::new())),
-            Some(value @ Value::Object(_)) => Ok(value),
-            _ => Err(format!("{what} is not a YAML mapping")),
-        }
-        .map(|value| Self { value, at })
+/// The mapping in the text, which messages call `what`.
+///
+/// # Errors
+/// It holds none: the end of a sentence.
+pub(super) fn mapping(what: &str, text: &str) -> Result<Value, String> {
+    match value_of(text) {
+        Some(Value::Null) => Ok(Value::Object(Map::new())),
+        Some(value @ Value::Object(_)) => Ok(value),
+        _ => Err(format!("{what} is not a YAML mapping")),
     }
 }
 
 /// Sets the value at a path with dots between its keys, as `helm --set` does; a key may have
 /// dots after a backslash.
-pub(crate) fn set(into: &mut Value, path: &[String], value: Value) {
+pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
     let Some((key, rest)) = path.split_first() else {
         *into = value;
         return;
@@ -72,7 +51,7 @@ pub(super) fn keys(path: &str) -> Vec<String> {
 }
 
 /// Merges as Helm does: mappings key by key, all else is replaced.
-pub(crate) fn merge(into: &mut Value, from: &Value) {
+pub(super) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

@@ -21,7 +21,7 @@ use manifest::source::MAX_BYTES;
 #[derive(Clone, Debug)]
 pub(crate) enum Job {
     /// `helm template`.
-    Chart(ChartJob),
+    Chart(ChartFiles, ChartSettings),
     /// `kustomize build`, with these fields of a kustomization around it, and what is substituted
     /// in the result.
     Kustomization(Box<Root>, Map<String, Value>, Variables),
@@ -29,18 +29,17 @@ pub(crate) enum Job {
     Manifests(PathBuf, bool),
 }
 
-/// A chart and what a release makes of it.
-#[derive(Clone, Debug)]
-pub(crate) struct ChartJob {
-    pub(crate) chart: ChartFiles,
+/// What a release makes of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct ChartSettings {
     /// The name of the release.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     /// What takes the place of the values in the chart, which lies in a folder then.
-    pub(crate) own_values: Option<String>,
-    /// Texts of values files, each stronger than the ones before it.
-    pub(crate) values: Vec<String>,
-    /// Single values, stronger than all files.
+    pub(crate) own_values: Option<Value>,
+    /// Mappings, each stronger than the ones before it.
+    pub(crate) values: Vec<Value>,
+    /// Single values, stronger than all mappings.
     pub(crate) sets: Vec<Setting>,
     /// The fields of kustomizations that the rendered objects go through.
     pub(crate) post_renderers: Vec<Map<String, Value>>,
@@ -87,7 +86,7 @@ impl Renderer {
 
     pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
         match job {
-            Job::Chart(job) => self.release(job).await,
+            Job::Chart(chart, settings) => self.release(chart, settings).await,
             Job::Kustomization(root, fields, variables) => match self.refusal(root) {
                 Some(reason) => Err(reason),
                 None => {
@@ -99,18 +98,23 @@ impl Renderer {
         }
     }
 
-    async fn release(&self, job: &ChartJob) -> Result<String, Reason> {
-        let (copy, chart) = self.chart_files(&job.chart)?;
-        if let Some(values) = &job.own_values {
-            let written = replace(&chart.join("values.yaml"), values);
+    async fn release(
+        &self,
+        files: &ChartFiles,
+        settings: &ChartSettings,
+    ) -> Result<String, Reason> {
+        let (copy, chart) = self.chart_files(files)?;
+        if let Some(values) = &settings.own_values {
+            let written = replace(&chart.join("values.yaml"), &values.to_string());
             written.map_err(|error| Failure::Copy(error).to_string())?;
         }
-        let line = template(job, copy.folder())?;
-        let mut text = self.helm_template(line, &job.name, &chart, &copy).await?;
-        if let ChartFiles::Folder(root) = &job.chart {
+        let line = template(settings, copy.folder())?;
+        let rendered = self.helm_template(line, &settings.name, &chart, &copy);
+        let mut text = rendered.await?;
+        if let ChartFiles::Folder(root) = files {
             text = origin::of_helm(&text, &root.folder);
         }
-        for (number, fields) in job.post_renderers.iter().enumerate() {
+        for (number, fields) in settings.post_renderers.iter().enumerate() {
             let folder = copy.folder().join(format!("post-renderer-{number}"));
             let written =
                 fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
@@ -157,17 +161,17 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
 const RENDERED: &str = "rendered.yaml";
 
 /// How Helm renders the chart for the release, with the values written into files of `folder`.
-fn template(job: &ChartJob, folder: &Path) -> Result<CommandLine, Reason> {
+fn template(settings: &ChartSettings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
-    if let Some(namespace) = &job.namespace {
+    if let Some(namespace) = &settings.namespace {
         line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
     }
-    for (number, text) in job.values.iter().enumerate() {
+    for (number, values) in settings.values.iter().enumerate() {
         let file = folder.join(format!("values-{number}.yaml"));
-        fs::write(&file, text).map_err(|error| Failure::Copy(error).to_string())?;
+        fs::write(&file, values.to_string()).map_err(|error| Failure::Copy(error).to_string())?;
         line.option("--values", file.as_path());
     }
-    for setting in &job.sets {
+    for setting in &settings.sets {
         let (option, pair) = match setting {
             Setting::Typed(pair) => ("--set", pair),
             Setting::Text(pair) => ("--set-string", pair),

@@ -109,12 +109,12 @@ impl Root {
             self.refused.get_or_insert(reason.into());
             return;
         };
-        self.take_in(&folder, places);
+        self.take_in(&BTreeMap::new(), &folder, places);
     }
 
-    /// Adds what is read for the kustomization in another folder.
-    fn take_in(&mut self, folder: &Path, places: Places<'_>) {
-        for (folder, part) in reached_from(&BTreeMap::new(), folder, places, |it| &it.reached) {
+    /// Adds what is read for the kustomization in a folder.
+    fn take_in(&mut self, all: &BTreeMap<PathBuf, Named>, folder: &Path, places: Places<'_>) {
+        for (folder, part) in reached_from(all, folder, places, |it| &it.reached) {
             self.folders.insert(folder);
             self.refused = self.refused.take().or(part.refused.clone());
             self.url = self.url.take().or(part.url.clone());
@@ -122,6 +122,7 @@ impl Root {
             self.inflated.extend(part.inflated.iter().cloned());
             self.folders.extend(part.charts.iter().cloned());
         }
+        self.laid_out = places.fetcher.top().map(Path::to_owned);
     }
 
     /// The files of a kustomization. A chart holds whatever is in its folder.
@@ -160,6 +161,14 @@ pub(crate) struct Places<'p> {
     pub(crate) fetcher: &'p Fetcher<'p>,
 }
 
+impl Places<'_> {
+    /// As messages name the folder, which is without links.
+    fn name_of(self, folder: &Path) -> PathBuf {
+        let fetched = self.fetcher.shown(folder);
+        fetched.unwrap_or_else(|| self.repository.name_of(folder))
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Chart {
@@ -188,20 +197,13 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
             kustomizations.insert(real, named);
         }
     }
-    let inner: Vec<PathBuf> = charts
-        .keys()
-        .filter(|folder| {
-            folder
-                .ancestors()
-                .skip(1)
-                .any(|above| charts.contains_key(above) && in_charts(folder, above))
-        })
-        .cloned()
-        .collect();
-    for folder in inner {
-        charts.remove(&folder);
-    }
-    for folder in kustomizations.values().flat_map(|it| &it.charts) {
+    let is_inner = |folder: &&PathBuf| {
+        let mut above = folder.ancestors().skip(1);
+        above.any(|above| charts.contains_key(above) && in_charts(folder, above))
+    };
+    let inner: Vec<PathBuf> = charts.keys().filter(is_inner).cloned().collect();
+    let inflated = kustomizations.values().flat_map(|it| &it.charts);
+    for folder in inner.iter().chain(inflated) {
         charts.remove(folder);
     }
     let is_chart = |folder: &Path| charts.contains_key(folder);
@@ -221,10 +223,7 @@ pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Ro
         RootKind::Kustomization => kustomization_in(folder)?,
     };
     let mut root = find(&[file], places).pop()?;
-    root.folder = match places.fetcher.shown(folder) {
-        Some(shown) => shown,
-        None => places.repository.name_of(folder),
-    };
+    root.folder = places.name_of(folder);
     Some(root)
 }
 
@@ -232,11 +231,7 @@ pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Ro
 /// and below.
 pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     let mut root = Root {
-        kind: RootKind::Kustomization,
-        folder: match places.fetcher.shown(folder) {
-            Some(shown) => shown,
-            None => places.repository.name_of(folder),
-        },
+        folder: places.name_of(folder),
         top: places.repository.top_of(folder).to_owned(),
         laid_out: places.fetcher.top().map(Path::to_owned),
         ..Root::new(RootKind::Kustomization, folder)
@@ -253,7 +248,7 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
             if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
                 continue;
             } else if kustomization_in(&path).is_some() {
-                root.take_in(&path, places);
+                root.take_in(&BTreeMap::new(), &path, places);
                 names.push(name);
             } else if path.is_dir() {
                 waiting.push(path);
@@ -493,10 +488,10 @@ impl Named {
                     self.reached.insert(found);
                 } else if read.has_plugins && found.is_file() && self.url.is_none() {
                     let text = text_inside(top, &found, MAX_ROOT_FILE);
-                    self.url = text.map_or_else(
-                        |_| Some(text_of(&found)),
-                        |text| url_in(&text).map(str::to_owned),
-                    );
+                    self.url = match text {
+                        Ok(text) => url_in(&text).map(str::to_owned),
+                        Err(_) => Some(found.display().to_string()),
+                    };
                 }
             }
         }
@@ -513,10 +508,6 @@ fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason>
             _ => Reason::elsewhere(missing),
         })
     })
-}
-
-fn text_of(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// The file that makes the folder a kustomization.
@@ -560,28 +551,14 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
                 }
             }
         }
-        let top = places.repository.top_of(real);
-        let read = reached_from(all, real, places, |part| &part.reached);
-        let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
-        roots.push(Root {
+        let mut root = Root {
             folder: it.folder.clone(),
-            refused: read.iter().find_map(|(_, it)| it.refused.clone()),
-            url: read.iter().find_map(|(_, it)| it.url.clone()),
-            folders: read
-                .iter()
-                .map(|(folder, _)| folder.clone())
-                .chain(charts.clone())
-                .collect(),
-            top: top.to_owned(),
-            fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),
-            inflated: read
-                .iter()
-                .flat_map(|(_, it)| it.inflated.clone())
-                .collect(),
-            laid_out: places.fetcher.top().map(Path::to_owned),
+            top: places.repository.top_of(real).to_owned(),
             files,
             ..Root::new(RootKind::Kustomization, real)
-        });
+        };
+        root.take_in(all, real, places);
+        roots.push(root);
         reached.extend(parts.into_iter().map(|(folder, _)| folder));
     }
     roots
