@@ -2,44 +2,31 @@
 
 use std::io::{self, Write};
 
-use super::{Place, Report, words};
+use super::{Place, Report, Unread, words};
+
+/// The title of what no rule found.
+const TITLE: &str = "multi-attach-guard";
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for unread in &report.unread {
-        let mut properties = Properties::default();
-        if let Some(path) = &unread.path {
-            properties.add("file", &path);
-            if let Some((line, column)) = unread.at {
-                properties.add("line", &line);
-                properties.add("col", &column);
-            }
-        }
-        properties.add("title", &"multi-attach-guard");
-        properties.write("error", &unread.message, out)?;
+        let properties = Properties::of_unread(unread);
+        properties.write("error", TITLE, &unread.message, out)?;
     }
     for (severity, located) in report.reported() {
-        let mut properties = Properties::default();
-        properties.place(located.place.as_ref());
-        properties.add("title", &located.finding.rule);
-        properties.write(severity.name(), &located.finding.message, out)?;
+        let (properties, finding) = (Properties::of(located.place.as_ref()), &located.finding);
+        properties.write(severity.name(), finding.rule, &finding.message, out)?;
     }
     for (reason, located) in report.suppressed() {
-        let mut properties = Properties::default();
-        properties.place(located.place.as_ref());
-        properties.add("title", &located.finding.rule);
-        let message = format!("{}: suppressed: {reason}", located.finding.object);
-        properties.write("notice", &message, out)?;
+        let (properties, finding) = (Properties::of(located.place.as_ref()), &located.finding);
+        let message = format!("{}: suppressed: {reason}", finding.object);
+        properties.write("notice", finding.rule, &message, out)?;
     }
     for notice in &report.notices {
-        let mut properties = Properties::default();
-        properties.place(notice.place.as_ref());
-        properties.add("title", &"multi-attach-guard");
-        properties.write("notice", &notice.sentence(), out)?;
+        let properties = Properties::of(notice.place.as_ref());
+        properties.write("notice", TITLE, &notice.sentence(), out)?;
     }
     for sentence in words::unopened(report) {
-        let mut properties = Properties::default();
-        properties.add("title", &"multi-attach-guard");
-        properties.write("notice", &sentence, out)?;
+        Properties::default().write("notice", TITLE, &sentence, out)?;
     }
     Ok(())
 }
@@ -48,6 +35,35 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 struct Properties(Vec<String>);
 
 impl Properties {
+    /// The line in a rendered template says nothing about the template's own.
+    fn of(place: Option<&Place>) -> Self {
+        let mut properties = Self::default();
+        let Some(place) = place else {
+            return properties;
+        };
+        if let Some(path) = &place.path {
+            properties.add("file", path);
+            properties.add("line", &place.line);
+            properties.add("col", &place.column);
+            properties.add("endColumn", &place.end_column);
+        } else if let Some(template) = &place.template {
+            properties.add("file", template);
+        }
+        properties
+    }
+
+    fn of_unread(unread: &Unread) -> Self {
+        let mut properties = Self::default();
+        if let Some(path) = &unread.path {
+            properties.add("file", path);
+            if let Some((line, column)) = unread.at {
+                properties.add("line", &line);
+                properties.add("col", &column);
+            }
+        }
+        properties
+    }
+
     fn add(&mut self, name: &str, value: &dyn ToString) {
         let value = escaped(&value.to_string())
             .replace(':', "%3A")
@@ -55,26 +71,16 @@ impl Properties {
         self.0.push(format!("{name}={value}"));
     }
 
-    /// The line in a rendered template says nothing about the template's own.
-    fn place(&mut self, place: Option<&Place>) {
-        let Some(place) = place else { return };
-        if let Some(path) = &place.path {
-            self.add("file", &path);
-            self.add("line", &place.line);
-            self.add("col", &place.column);
-            self.add("endColumn", &place.end_column);
-        } else if let Some(template) = &place.template {
-            self.add("file", &template);
-        }
-    }
-
-    fn write(self, command: &str, message: &str, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "::{command} {}::{}",
-            self.0.join(","),
-            escaped(message)
-        )
+    fn write(
+        mut self,
+        command: &str,
+        title: &str,
+        message: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.add("title", &title);
+        let (properties, message) = (self.0.join(","), escaped(message));
+        writeln!(out, "::{command} {properties}::{message}")
     }
 }
 

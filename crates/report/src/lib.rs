@@ -13,7 +13,7 @@ mod json;
 mod junit;
 pub mod live;
 mod markdown;
-pub mod openreports;
+mod openreports;
 mod page;
 pub mod products;
 pub mod safe;
@@ -198,8 +198,6 @@ pub struct User {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its replicas.
-    pub pods: i64,
 }
 
 /// The workloads of a namespace that use any of these claims, each once.
@@ -210,7 +208,6 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
             let user = User {
                 kind: workload.kind.to_string(),
                 name: workload.metadata.shown_name().to_string(),
-                pods: workload.replicas,
             };
             if !users.contains(&user) {
                 users.push(user);

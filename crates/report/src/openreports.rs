@@ -14,11 +14,11 @@ use engine::rules::Outcome;
 use engine::verdict::Finding;
 
 /// The name of the object in each namespace, and of who found what is in it.
-pub(crate) const NAME: &str = "multi-attach-guard";
+const NAME: &str = "multi-attach-guard";
 
 /// The most results of one object. With long names and messages they are about 1 MB; etcd takes
 /// 1.5 MiB.
-pub(crate) const MOST: usize = 500;
+const MOST: usize = 500;
 
 /// The most characters of a message.
 const LONGEST: usize = 1000;
@@ -40,7 +40,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The object for the findings of a namespace.
-pub fn object(namespace: Option<&str>, findings: &[&Finding], at: Option<Timestamp>) -> Value {
+fn object(namespace: Option<&str>, findings: &[&Finding], at: Option<Timestamp>) -> Value {
     let mut metadata = json!({"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}});
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Fix, Located, Notice, Place, Report, Severity, Unread, safe, words};
 use engine::rules::RULES;
@@ -100,12 +100,8 @@ fn result(located: &Located) -> Value {
     if let Some(index) = RULES.iter().position(|rule| rule.code == finding.rule) {
         result["ruleIndex"] = index.into();
     }
-    if let Some(fix) = located
-        .place
-        .as_ref()
-        .zip(located.fix.as_ref())
-        .and_then(fix)
-    {
+    let changed = located.place.as_ref().zip(located.fix.as_ref());
+    if let Some(fix) = changed.and_then(fix) {
         result["fixes"] = json!([fix]);
     }
     if let Some(is_new) = located.is_new {
@@ -173,13 +169,9 @@ fn unread(unread: &Unread) -> Value {
         "message": {"text": unread.message},
     });
     if let Some(path) = &unread.path {
-        let mut physical = Map::new();
-        physical.insert("artifactLocation".to_owned(), artifact(path));
+        let mut physical = json!({"artifactLocation": artifact(path)});
         if let Some((line, column)) = unread.at {
-            physical.insert(
-                "region".to_owned(),
-                json!({"startLine": line, "startColumn": column}),
-            );
+            physical["region"] = json!({"startLine": line, "startColumn": column});
         }
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }

@@ -9,6 +9,7 @@ use annotate_snippets::{
 };
 
 use super::live::{Owner, Stuck};
+use super::words::folded;
 use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
@@ -197,20 +198,15 @@ fn picture<'r>(
     style: Style,
     said: &mut Said<'r>,
 ) -> Group<'r> {
-    let (severity, first) = together[0];
+    let (_, first) = together[0];
     let finding = &first.finding;
     let rule = finding.rule;
     let is_known = said.helps.iter().any(|(known, _)| *known == rule);
     let title = format!("{}: {}", finding.object, consequence(first));
-    let mut group = level(severity)
-        .primary_title(titled(&title, rule, style.width))
-        .id(rule)
-        .elements(snippets(first, !is_known, style.width));
-    let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
-    group = rendered_from(group, first.place.as_ref());
-    group = group.elements(elsewhere(first).as_deref().map(note));
+    let title = titled(&title, rule, style.width);
+    let mut group = at_fault(together[0], title, !is_known, style);
     for other in others(together, consequence) {
-        group = group.element(note(&other));
+        group = group.element(note(&other, style));
     }
     let Some(help) = help(first) else {
         return group.elements((!is_known).then(|| more_of(rule)));
@@ -221,6 +217,29 @@ fn picture<'r>(
     group = group.element(Level::HELP.message(wrapped(&help, style.width)));
     said.helps.push((rule, help));
     group.elements((!is_known).then(|| more_of(rule)))
+}
+
+/// A finding with its title, the lines at fault, and where else they are rendered: with `context`,
+/// also the lines that they speak of.
+fn at_fault<'r>(
+    (severity, located): (Severity, &'r Located),
+    title: String,
+    context: bool,
+    style: Style,
+) -> Group<'r> {
+    let place = located.place.as_ref();
+    let template = place.and_then(|place| place.template.as_deref());
+    let rendered = template.map(|it| Level::NOTE.message(format!("rendered from {it}")));
+    level(severity)
+        .primary_title(title)
+        .id(located.finding.rule)
+        .elements(snippets(located, context, style.width))
+        .elements(rendered)
+        .elements(elsewhere(located).map(|it| note(&it, style)))
+}
+
+fn note(text: &str, style: Style) -> Message<'static> {
+    Level::NOTE.message(wrapped(text, style.width))
 }
 
 /// What is found of an object besides the first, each in the words of `say`.
@@ -371,15 +390,14 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let title = format!("{}: {}", stuck.claim(), case.title);
     let group = Level::ERROR.with_name(name).primary_title(title);
     let mut group = Group::with_title(group.id(case.cause));
-    let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
-    group = group.element(note(&words::waiting(case)));
-    group = group.element(note(&case.because));
+    group = group.element(note(&words::waiting(case), style));
+    group = group.element(note(&case.because, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
     match stuck.way_out() {
         Some((command, cost)) => {
             let help = |text: String| Level::HELP.message(text);
             group = group.element(help(format!("run: {command}")));
-            group.element(note(&format!("costs: {cost}")))
+            group.element(note(&format!("costs: {cost}"), style))
         }
         None => group,
     }
@@ -390,13 +408,10 @@ fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
     let Some(owner) = owner else {
         return Vec::new();
     };
-    let text = wrapped(&format!("written by {owner}"), style.width);
+    let mut notes = vec![note(&format!("written by {owner}"), style)];
     let command = owner.command.as_ref();
-    let command = command.map(|it| Level::HELP.message(format!("look at: {it}")));
-    [Level::NOTE.message(text)]
-        .into_iter()
-        .chain(command)
-        .collect()
+    notes.extend(command.map(|it| Level::HELP.message(format!("look at: {it}"))));
+    notes
 }
 
 /// What else is known of a live cluster.
@@ -423,21 +438,13 @@ fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
 /// The findings on one object, at least one, with all that is known of them.
 fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said<'r>) -> Group<'r> {
     let settled = &mut said.settled;
-    let (severity, first) = together[0];
+    let (_, first) = together[0];
     let finding = &first.finding;
     let title = format!("{}: {}", finding.object, finding.brief);
-    let mut group = level(severity)
-        .primary_title(title)
-        .id(finding.rule)
-        .elements(snippets(first, true, style.width));
-    group = rendered_from(group, first.place.as_ref());
-    if let Some(note) = elsewhere(first) {
-        group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
-    }
-    let text = settled_once(message(first), settled);
-    group = group.element(Level::NOTE.message(wrapped(text, style.width)));
+    let mut group = at_fault(together[0], title, true, style);
+    group = group.element(note(settled_once(message(first), settled), style));
     for other in others(together, |it| settled_once(message(it), settled)) {
-        group = group.element(Level::NOTE.message(wrapped(&other, style.width)));
+        group = group.element(note(&other, style));
     }
     group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));
@@ -562,13 +569,6 @@ fn origin(place: &Place) -> Origin<'_> {
         .char_column(place.column)
 }
 
-fn rendered_from<'g>(group: Group<'g>, place: Option<&Place>) -> Group<'g> {
-    match place.and_then(|place| place.template.as_deref()) {
-        Some(template) => group.element(Level::NOTE.message(format!("rendered from {template}"))),
-        None => group,
-    }
-}
-
 /// The text on lines that fit a window, the frame around it considered.
 fn wrapped(text: &str, width: usize) -> String {
     const FRAME: usize = 16;
@@ -584,23 +584,4 @@ fn titled(text: &str, rule: &str, width: usize) -> String {
         room if room >= ROOM && width < WIDEST => folded(text, room),
         _ => text.to_owned(),
     }
-}
-
-/// The text on lines of so many letters, where its words let it.
-fn folded(text: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let mut length = 0;
-    for word in text.split_whitespace() {
-        let letters = word.chars().count();
-        if length > 0 && length + 1 + letters > width {
-            lines.push('\n');
-            length = 0;
-        } else if length > 0 {
-            lines.push(' ');
-            length += 1;
-        }
-        lines.push_str(word);
-        length += letters;
-    }
-    lines
 }

@@ -381,6 +381,25 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     }
 }
 
+/// The text on lines of so many letters, where its words let it.
+pub(super) fn folded(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let letters = word.chars().count();
+        if length > 0 && length + 1 + letters > width {
+            lines.push('\n');
+            length = 0;
+        } else if length > 0 {
+            lines.push(' ');
+            length += 1;
+        }
+        lines.push_str(word);
+        length += letters;
+    }
+    lines
+}
+
 /// `a, b and c`.
 pub fn listed(words: &[String]) -> String {
     match words {

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::super::words::amount;
+use super::super::words::{amount, folded};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{CaseEntry, Examined, Health, HolderEntry, Purpose, WaitingEntry, span};
 
-/// The width of the reader's window, in characters.
-const WIDTH: usize = 100;
+/// The most characters of a line.
+const WIDTH: usize = 99;
 
 /// Pods that are named; of more, their number.
 const NAMED: usize = 5;
@@ -256,18 +256,8 @@ fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 
 /// The text in lines of at most [`WIDTH`] characters, where its words let it.
 pub(super) fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
-    let mut line = indent.to_owned();
-    let mut length = indent.len();
-    for word in safe::line(text).split_whitespace() {
-        let more = word.chars().count() + 1;
-        if length > indent.len() && length + more > WIDTH {
-            writeln!(out, "{}", line.trim_end())?;
-            indent.clone_into(&mut line);
-            length = indent.len();
-        }
-        line += word;
-        line.push(' ');
-        length += more;
+    for line in folded(&safe::line(text), WIDTH - indent.len()).split('\n') {
+        writeln!(out, "{}", format!("{indent}{line}").trim_end())?;
     }
-    writeln!(out, "{}", line.trim_end())
+    Ok(())
 }

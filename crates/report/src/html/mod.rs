@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::live::{Owner, Stuck};
 use super::page::{self, Heading};
 use super::words::Section;
-use super::{Located, Place, Report, Severity, safe, words};
+use super::{Located, Notice, Place, Report, Severity, safe, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let origin = report.origin.as_ref().map(words::origin_of_cluster);
@@ -288,40 +288,30 @@ fn overrides(report: &Report) -> Markup {
 
 /// What else there is to say.
 pub(super) fn asides(report: &Report) -> Markup {
-    let suppressed: Vec<_> = report.suppressed().collect();
+    let sentences = |all: &[String]| all.iter().map(|it| html! { (it) }).collect();
+    let suppressed = report.suppressed().map(|(reason, located)| {
+        let finding = &located.finding;
+        html! { code { (finding.rule) } " on " (finding.object) ": " (reason) }
+    });
+    let notices = report.notices.iter();
+    let notices: Vec<String> = notices.map(Notice::sentence).collect();
+    let unread = report.unread.iter();
+    let unread = unread.map(|it| html! { (it.file) ": " (it.message) });
     html! {
-        @if !report.open.is_empty() {
+        (aside("Not seen", sentences(&report.open)))
+        (aside("Suppressed", suppressed.collect()))
+        (aside("Notices", sentences(&notices)))
+        (aside("Not looked into", sentences(&words::unopened(report))))
+        (aside("Could not be read", unread.collect()))
+    }
+}
+
+fn aside(title: &str, entries: Vec<Markup>) -> Markup {
+    html! {
+        @if !entries.is_empty() {
             section {
-                h2 { "Not seen" }
-                ul { @for open in &report.open { li { (open) } } }
-            }
-        }
-        @if !suppressed.is_empty() {
-            section {
-                h2 { "Suppressed" }
-                ul {
-                    @for (reason, located) in suppressed {
-                        li { code { (located.finding.rule) } " on " (located.finding.object) ": " (reason) }
-                    }
-                }
-            }
-        }
-        @if !report.notices.is_empty() {
-            section {
-                h2 { "Notices" }
-                ul { @for notice in &report.notices { li { (notice.sentence()) } } }
-            }
-        }
-        @if !report.unopened.is_empty() {
-            section {
-                h2 { "Not looked into" }
-                ul { @for sentence in words::unopened(report) { li { (sentence) } } }
-            }
-        }
-        @if !report.unread.is_empty() {
-            section {
-                h2 { "Could not be read" }
-                ul { @for unread in &report.unread { li { (unread.file) ": " (unread.message) } } }
+                h2 { (title) }
+                ul { @for entry in entries { li { (entry) } } }
             }
         }
     }

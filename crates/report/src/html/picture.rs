@@ -5,47 +5,28 @@ use maud::{Markup, html};
 use super::super::Located;
 use engine::rules::Outcome;
 
-/// What a pod does at a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PodState {
-    Runs,
-    Waits,
-}
-
-struct Pod {
-    label: String,
-    state: PodState,
-    /// The number of its node.
-    node: usize,
-}
-
 /// One moment.
-struct Frame {
-    caption: String,
-    pods: Vec<Pod>,
-    /// The node that the volume is attached to.
+struct Frame<'p> {
+    caption: &'static str,
+    /// The number of the node that the volume is attached to.
     holder: usize,
+    /// The pods that run on that node.
+    runs: Vec<&'p str>,
+    /// The pods that cannot start on the other one.
+    waits: Vec<&'p str>,
 }
 
 /// How many nodes a picture has: one that holds the volume and another one.
 const NODES: [&str; 2] = ["a node", "another node"];
 
-impl Frame {
-    fn new(caption: &str, holder: usize) -> Self {
+impl<'p> Frame<'p> {
+    fn new(caption: &'static str, holder: usize, runs: &[&'p str], waits: &[&'p str]) -> Self {
         Self {
-            caption: caption.to_owned(),
-            pods: Vec::new(),
+            caption,
             holder,
+            runs: runs.to_vec(),
+            waits: waits.to_vec(),
         }
-    }
-
-    fn pod(mut self, label: &str, state: PodState, node: usize) -> Self {
-        self.pods.push(Pod {
-            label: label.to_owned(),
-            state,
-            node,
-        });
-        self
     }
 }
 
@@ -67,9 +48,10 @@ pub(super) fn of(located: &Located) -> Markup {
         _ => (finding.object.name.as_str(), others.next()),
     };
     let outcome = finding.outcome;
+    let [old, new] = &generations(name);
     let (title, steps) = match (outcome, other) {
         (Outcome::Deadlock, _) | (Outcome::Delay, None) => {
-            ("What a rollout does", rollout(name, outcome))
+            ("What a rollout does", rollout(old, new, outcome))
         }
         (Outcome::Delay | Outcome::Stuck, Some(other)) => {
             ("What happens when both run", both(other, name, outcome))
@@ -77,14 +59,13 @@ pub(super) fn of(located: &Located) -> Markup {
         (Outcome::Stuck, None) => (
             "What happens to the pods",
             vec![
-                Frame::new("The first pod runs where the volume is attached.", 0).pod(
-                    name,
-                    PodState::Runs,
+                Frame::new(
+                    "The first pod runs where the volume is attached.",
                     0,
+                    &[name],
+                    &[],
                 ),
-                Frame::new("A pod on another node never starts.", 0)
-                    .pod(name, PodState::Runs, 0)
-                    .pod(name, PodState::Waits, 1),
+                Frame::new("A pod on another node never starts.", 0, &[name], &[name]),
             ],
         ),
         _ => return html! {},
@@ -93,81 +74,59 @@ pub(super) fn of(located: &Located) -> Markup {
 }
 
 /// A rollout that starts the new pod on another node.
-fn rollout(name: &str, outcome: Outcome) -> Vec<Frame> {
-    let [old, new] = generations(name);
-    let side_by_side = |caption| {
-        Frame::new(caption, 0)
-            .pod(&old, PodState::Runs, 0)
-            .pod(&new, PodState::Waits, 1)
-    };
+fn rollout<'p>(old: &'p str, new: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
+    let before = "Before a rollout, the pod runs where the volume is attached.";
+    let during = "The rollout starts the new pod first, and the scheduler may choose another node.";
+    let stuck = "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.";
+    let after = "The old pod is gone; the volume follows, and the new pod runs.";
     vec![
-        Frame::new(
-            "Before a rollout, the pod runs where the volume is attached.",
-            0,
-        )
-        .pod(&old, PodState::Runs, 0),
-        side_by_side(
-            "The rollout starts the new pod first, and the scheduler may choose another node.",
-        ),
+        Frame::new(before, 0, &[old], &[]),
+        Frame::new(during, 0, &[old], &[new]),
         if outcome == Outcome::Deadlock {
-            side_by_side(
-                "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
-            )
+            Frame::new(stuck, 0, &[old], &[new])
         } else {
-            Frame::new(
-                "The old pod is gone; the volume follows, and the new pod runs.",
-                1,
-            )
-            .pod(&new, PodState::Runs, 1)
+            Frame::new(after, 1, &[new], &[])
         },
     ]
 }
 
 /// Two workloads on two nodes.
-fn both(first: &str, second: &str, outcome: Outcome) -> Vec<Frame> {
+fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
     let caption = if outcome == Outcome::Stuck {
         "The other one, on another node, never starts while the first one runs."
     } else {
         "The other one, on another node, waits until the first one is done."
     };
     vec![
-        Frame::new("The first one runs where the volume is attached.", 0).pod(
-            first,
-            PodState::Runs,
+        Frame::new(
+            "The first one runs where the volume is attached.",
             0,
+            &[first],
+            &[],
         ),
-        Frame::new(caption, 0)
-            .pod(first, PodState::Runs, 0)
-            .pod(second, PodState::Waits, 1),
+        Frame::new(caption, 0, &[first], &[second]),
     ]
 }
 
 /// The same with the remedy; empty where a picture would say no more.
 pub(super) fn with(located: &Located, remedy: &str) -> Markup {
-    let finding = &located.finding;
-    let name = finding.object.name.as_str();
-    let [old, new] = generations(name);
+    let [old, new] = &generations(&located.finding.object.name);
+    let free = "It is stopped first, and the volume is free.";
+    let moved = "The new pod starts on any node, and the volume follows.";
+    let kept = "All pods are kept on the node that has the volume.";
     let steps = match remedy {
         "recreate" | "zero-surge" => vec![
-            Frame::new("The old pod runs.", 0).pod(&old, PodState::Runs, 0),
-            Frame::new("It is stopped first, and the volume is free.", 0),
-            Frame::new("The new pod starts on any node, and the volume follows.", 1).pod(
-                &new,
-                PodState::Runs,
-                1,
-            ),
+            Frame::new("The old pod runs.", 0, &[old], &[]),
+            Frame::new(free, 0, &[], &[]),
+            Frame::new(moved, 1, &[new], &[]),
         ],
-        "colocate" => vec![
-            Frame::new("All pods are kept on the node that has the volume.", 0)
-                .pod(&old, PodState::Runs, 0)
-                .pod(&new, PodState::Runs, 0),
-        ],
+        "colocate" => vec![Frame::new(kept, 0, &[old, new], &[])],
         _ => return html! {},
     };
     strip("What a rollout does then", located, &steps)
 }
 
-fn strip(title: &str, located: &Located, steps: &[Frame]) -> Markup {
+fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
     let volume = located
         .finding
         .volumes
@@ -189,24 +148,18 @@ fn strip(title: &str, located: &Located, steps: &[Frame]) -> Markup {
 }
 
 /// The step for those who hear it: where each pod is and what it does.
-fn in_words(volume: &str, step: &Frame) -> String {
-    let pods: Vec<String> = step
-        .pods
+fn in_words(volume: &str, step: &Frame<'_>) -> String {
+    let (here, there) = (NODES[step.holder], NODES[1 - step.holder]);
+    let runs = step.runs.iter().map(|pod| format!("{pod} runs on {here}"));
+    let waits = step
+        .waits
         .iter()
-        .map(|pod| {
-            let does = match pod.state {
-                PodState::Runs => "runs",
-                PodState::Waits => "waits",
-            };
-            format!("{} {does} on {}", pod.label, NODES[pod.node])
-        })
-        .collect();
-    let pods = if pods.is_empty() {
-        "no pod runs".to_owned()
-    } else {
-        pods.join("; ")
-    };
-    format!("{volume} is attached to {}; {pods}.", NODES[step.holder])
+        .map(|pod| format!("{pod} waits on {there}"));
+    let mut pods: Vec<String> = runs.chain(waits).collect();
+    if pods.is_empty() {
+        pods.push("no pod runs".to_owned());
+    }
+    format!("{volume} is attached to {here}; {}.", pods.join("; "))
 }
 
 /// The most letters that fit into a box.
@@ -232,7 +185,7 @@ fn generations(name: &str) -> [String; 2] {
     })
 }
 
-fn drawing(volume: &str, step: &Frame) -> Markup {
+fn drawing(volume: &str, step: &Frame<'_>) -> Markup {
     const WIDTH: usize = 142;
     const LEFT: [usize; 2] = [4, 154];
     let disk = LEFT[step.holder] + 30;
@@ -241,19 +194,17 @@ fn drawing(volume: &str, step: &Frame) -> Markup {
             @for (number, node) in NODES.iter().enumerate() {
                 rect.node x=(LEFT[number]) y="4" width=(WIDTH) height="112" rx="6" {}
                 text x=(LEFT[number] + 8) y="20" { (node) }
-                @for (at, pod) in step.pods.iter().filter(|pod| pod.node == number).enumerate() {
+                @let runs = number == step.holder;
+                @for (at, pod) in (if runs { &step.runs } else { &step.waits }).iter().enumerate() {
                     @let top = 28 + at * 42;
-                    @if pod.state == PodState::Runs && number == step.holder {
+                    @if runs {
                         line.mount x1=(LEFT[number] + 71) y1=(top + 36) x2=(LEFT[number] + 71) y2="130" {}
                     }
-                    rect class=(match pod.state { PodState::Runs => "pod runs", PodState::Waits => "pod waits" })
+                    rect class=(if runs { "pod runs" } else { "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
-                    text x=(LEFT[number] + 14) y=(top + 15) { (fitting(&pod.label)) }
+                    text x=(LEFT[number] + 14) y=(top + 15) { (fitting(pod)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
-                        @match pod.state {
-                            PodState::Runs => "✓ runs",
-                            PodState::Waits => "✗ cannot start",
-                        }
+                        @if runs { "✓ runs" } @else { "✗ cannot start" }
                     }
                 }
             }

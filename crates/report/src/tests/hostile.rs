@@ -81,7 +81,6 @@ fn hostile(texts: &[String]) -> Report {
         located.users = vec![User {
             kind: next(),
             name: next(),
-            pods: 1,
         }];
         if let Some(place) = &mut located.place {
             place.file = next();
