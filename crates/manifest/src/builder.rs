@@ -377,63 +377,48 @@ fn read_scalar<'t>(
     tag: Option<&granit_parser::Tag>,
     at: usize,
 ) -> Result<Scalar<'t>, Fault> {
-    let Some(tag) = tag else {
-        let scalar = Scalar {
-            text,
-            style,
-            tag: Tag::None,
-        };
-        if style == ScalarStyle::Plain {
-            let risky = matches!(scalar.text.bytes().next(), Some(b'.' | b'+' | b'-'));
-            if risky && matches!(scalar.meaning(), Meaning::Float(float) if !float.is_finite()) {
-                return Err(not_finite(&scalar.text, at));
+    let mismatch = |tag: &str, text: &str| {
+        let (tag, text) = (tag.to_owned(), text.to_owned());
+        Fault::new(at, Problem::TagMismatch { tag, text })
+    };
+    let (text, tag) = match (tag, tag.map(ToString::to_string).as_deref()) {
+        (None, _) | (_, Some("tag:yaml.org,2002:merge")) => (text, Tag::None),
+        (_, Some("tag:yaml.org,2002:binary")) => {
+            let encoded: String = text.split_ascii_whitespace().collect();
+            let bytes = BASE64.decode(encoded);
+            let bytes = bytes.map_err(|_| mismatch("binary", &text))?;
+            (Cow::Owned(as_go_writes(&bytes)), Tag::Text)
+        }
+        (Some(tag), _) => {
+            let meaning = scalar::resolve(&text);
+            let suffix = tag.core_suffix().unwrap_or_default();
+            let (fits, tag) = match suffix {
+                "int" => (
+                    matches!(meaning, Meaning::Signed(_) | Meaning::Unsigned(_)),
+                    Tag::Resolved,
+                ),
+                "float" => (
+                    matches!(meaning, Meaning::Signed(_) | Meaning::Float(_)),
+                    Tag::Float,
+                ),
+                "bool" => (matches!(meaning, Meaning::Bool(_)), Tag::Resolved),
+                "null" => (meaning == Meaning::Null, Tag::Resolved),
+                _ => (true, Tag::Text),
+            };
+            if !fits {
+                return Err(mismatch(suffix, &text));
             }
-        }
-        return Ok(scalar);
-    };
-    let suffix = tag.core_suffix().unwrap_or_default();
-    if tag.to_string() == "tag:yaml.org,2002:binary" {
-        let encoded: String = text.split_ascii_whitespace().collect();
-        let Ok(bytes) = BASE64.decode(encoded) else {
-            let (tag, text) = ("binary".to_owned(), text.into_owned());
-            return Err(Fault::new(at, Problem::TagMismatch { tag, text }));
-        };
-        let (text, tag) = (Cow::Owned(as_go_writes(&bytes)), Tag::Text);
-        return Ok(Scalar { text, style, tag });
-    }
-    if tag.to_string() == "tag:yaml.org,2002:merge" {
-        let tag = Tag::None;
-        return Ok(Scalar { text, style, tag });
-    }
-    let meaning = scalar::resolve(&text);
-    let fits = match suffix {
-        "int" => matches!(meaning, Meaning::Signed(_) | Meaning::Unsigned(_)),
-        "float" => matches!(meaning, Meaning::Signed(_) | Meaning::Float(_)),
-        "bool" => matches!(meaning, Meaning::Bool(_)),
-        "null" => matches!(meaning, Meaning::Null),
-        _ => {
-            let tag = Tag::Text;
-            return Ok(Scalar { text, style, tag });
+            (text, tag)
         }
     };
-    if !fits {
-        let (tag, text) = (suffix.to_owned(), text.into_owned());
-        return Err(Fault::new(at, Problem::TagMismatch { tag, text }));
+    let scalar = Scalar { text, style, tag };
+    // Most scalars are no numbers, as their first letter tells.
+    let may_be_endless = matches!(scalar.text.bytes().next(), Some(b'.' | b'+' | b'-'));
+    if may_be_endless && matches!(scalar.meaning(), Meaning::Float(float) if !float.is_finite()) {
+        let text = scalar.text.into_owned();
+        return Err(Fault::new(at, Problem::NotFinite { text }));
     }
-    if matches!(meaning, Meaning::Float(float) if !float.is_finite()) {
-        return Err(not_finite(&text, at));
-    }
-    let tag = if suffix == "float" {
-        Tag::Float
-    } else {
-        Tag::Resolved
-    };
-    Ok(Scalar { text, style, tag })
-}
-
-fn not_finite(text: &str, at: usize) -> Fault {
-    let text = text.to_owned();
-    Fault::new(at, Problem::NotFinite { text })
+    Ok(scalar)
 }
 
 /// What the parser's error comes to, which has given events of `text` up to `read`.

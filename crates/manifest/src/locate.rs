@@ -3,7 +3,7 @@
 use super::tree::{Id, Shape, Tree};
 
 /// A stretch of a document's text, on one line. Offsets are bytes of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
     /// Where the field's key starts.
     pub start: usize,
