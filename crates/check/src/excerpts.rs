@@ -2,10 +2,10 @@
 //! and the claim's access modes where they stand in another file.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use serde_json::Value;
 
+use super::line::Line;
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use engine::model::Text;
@@ -210,16 +210,13 @@ fn is_in_names(letter: char) -> bool {
 }
 
 fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
-    let (line, column) = lines.line_and_column(spot.start);
-    let (_, end_column) = lines.line_and_column(spot.end);
-    let own = text.get(line_around(text, spot.start));
+    let line = Line::at(text, lines, spot);
     Mark {
-        line,
-        column,
-        end_column: end_column.max(column + 1),
-        // Somebody may have changed the file in the meantime.
-        text: own.unwrap_or_default().to_owned(),
-        before: line_before(text, line),
+        line: line.number,
+        column: line.column,
+        end_column: line.end_column,
+        text: line.text,
+        before: line_before(text, line.number),
         label,
         is_fault: false,
     }
@@ -229,20 +226,4 @@ fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
 fn line_before(text: &str, line: usize) -> String {
     let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
     before.unwrap_or_default().to_owned()
-}
-
-/// The line that the byte `at` is on, without its end.
-pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
-    let bytes = text.as_bytes();
-    let at = at.min(bytes.len());
-    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
-    let start = before.map_or(0, |newline| newline + 1);
-    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
-    let end = after.map_or(bytes.len(), |newline| at + newline);
-    let end = if end > start && bytes[end - 1] == b'\r' {
-        end - 1
-    } else {
-        end
-    };
-    start..end
 }

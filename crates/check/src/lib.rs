@@ -65,6 +65,7 @@ mod fold;
 mod hints;
 pub mod hunk;
 mod judge;
+mod line;
 mod made_classes;
 mod merge_patch;
 mod namespace;
@@ -79,7 +80,7 @@ pub mod text;
 mod unused_suppressions;
 mod written;
 
-pub use files::{Files, NoFiles};
+pub use files::{Files, NoFiles, shown};
 pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};

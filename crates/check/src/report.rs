@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::excerpts::{self, Claims, line_around};
+use super::excerpts::{self, Claims};
 use super::files::Files;
 use super::fold;
 use super::hunk;
 use super::judge::{Judged, JudgedGroup};
+use super::line::Line;
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use super::text::{Origin, Release, Text};
@@ -178,19 +179,8 @@ impl FileText<'_> {
         if let Some(place) = placed {
             return place;
         }
-        let (line, column) = self.lines.line_and_column(spot.start);
-        let (_, end_column) = self.lines.line_and_column(spot.end);
-        // Somebody may have changed the file in the meantime.
-        let text = self.text.get(line_around(self.text, spot.start));
-        Place {
-            file: self.origin.source.name.clone(),
-            path: self.path.clone(),
-            line,
-            column,
-            end_column: end_column.max(column + 1),
-            text: text.unwrap_or_default().to_owned(),
-            template: template.map(str::to_owned),
-        }
+        let (file, path) = (self.origin.source.name.clone(), self.path.clone());
+        Line::at(self.text, &self.lines, spot).place(file, path, template.map(str::to_owned))
     }
 }
 

@@ -214,11 +214,7 @@ impl<'p> Scopes<'p> {
         volumes.filter_map(move |twin| {
             let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
             let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
-            Some((
-                ObjectKind::Claim,
-                named.namespace.clone(),
-                named.name.clone(),
-            ))
+            Some(claim_key(&named.namespace, named.name.clone()))
         })
     }
 
@@ -452,6 +448,10 @@ fn key(object: &Object) -> Key {
 
 fn global(kind: ObjectKind, name: &str) -> Key {
     (kind, Text::default(), name.into())
+}
+
+fn claim_key(namespace: &Text, name: impl Into<Text>) -> Key {
+    (ObjectKind::Claim, namespace.clone(), name.into())
 }
 
 /// The workload that an autoscaler scales.

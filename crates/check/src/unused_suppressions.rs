@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::files::Files;
+use super::line::Line;
 use engine::model::labels::Labels;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
@@ -86,15 +87,5 @@ fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
 fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
     let line = usize::try_from(line).unwrap_or(1);
     let text = text.lines().nth(line - 1).unwrap_or_default();
-    let blanks = text.chars().take_while(|c| *c == ' ').count();
-    let real = files.real(file);
-    Place {
-        file: file.display().to_string(),
-        path: Some(files.path_of(real.as_deref().unwrap_or(file))),
-        line,
-        column: blanks + 1,
-        end_column: text.trim_end().chars().count().max(blanks + 1) + 1,
-        text: text.to_owned(),
-        template: None,
-    }
+    Line::whole(line, text).in_file(file.display().to_string(), None, files)
 }

@@ -1,9 +1,10 @@
 //! Where something is written that was rendered: in a template, in the file of a kustomization, or
 //! in the object of a release.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
-use super::files::Files;
+use super::files::{Files, shown};
+use super::line::Line;
 use super::parsed_object::ParsedObject;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
@@ -16,51 +17,6 @@ use report::Place;
 
 /// The most that is read of the file that makes a folder a chart or a kustomization.
 const MAX_ROOT_FILE: u64 = 1 << 20;
-
-fn shown(path: &Path) -> String {
-    match path.strip_prefix(".") {
-        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
-        _ => path.to_string_lossy().into_owned(),
-    }
-}
-
-/// A line of a file, counted from 1, the columns of what stands on it, counted
-/// from 1 in characters, and its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
-    number: usize,
-    column: usize,
-    end_column: usize,
-    text: String,
-}
-
-impl Line {
-    fn of(number: usize, text: &str) -> Self {
-        let indent = text.chars().take_while(|c| *c == ' ').count();
-        Self {
-            number,
-            column: indent + 1,
-            end_column: text.trim_end().chars().count().max(indent + 1) + 1,
-            text: text.to_owned(),
-        }
-    }
-
-    /// The place of an object that was rendered from `template`.
-    fn in_file(self, file: String, template: String, files: &dyn Files) -> Place {
-        let real = files
-            .real(Path::new(&file))
-            .unwrap_or_else(|| PathBuf::from(&file));
-        Place {
-            path: Some(files.path_of(&real)),
-            file,
-            line: self.number,
-            column: self.column,
-            end_column: self.end_column,
-            text: self.text,
-            template: Some(template),
-        }
-    }
-}
 
 /// The position of the rendered `object` in its source: where [`line_in`] finds it, else the
 /// start of the file that makes the root one. A template may name any file, so only those of
@@ -79,7 +35,7 @@ pub(super) fn of_root(
         let text = files.text(&root.top, &root.file, MAX_ROOT_FILE);
         (shown(&root.file), first_line(&text.unwrap_or_default()))
     });
-    line.in_file(file, template, files)
+    line.in_file(file, Some(template), files)
 }
 
 /// The line of the file `from` that `object` was rendered from, or the file's start. `None`
@@ -114,11 +70,11 @@ pub(super) fn of_piped(
         &object.name,
         field,
     )?;
-    Some(line.in_file(from.to_owned(), "standard input".to_owned(), files))
+    Some(line.in_file(from.to_owned(), Some("standard input".to_owned()), files))
 }
 
 fn first_line(text: &str) -> Line {
-    Line::of(1, text.lines().next().unwrap_or_default())
+    Line::whole(1, text.lines().next().unwrap_or_default())
 }
 
 /// The position of the object that is rendered as `kind` and `name` in the text it
@@ -161,7 +117,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
             break;
         }
     }
-    Some(Line::of(found + 1, lines[found]))
+    Some(Line::whole(found + 1, lines[found]))
 }
 
 /// The value of `key` on a line that starts with it after `indent` blanks.
@@ -175,32 +131,40 @@ fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
 /// The place of a release's values in its object, or of the whole object. The source is the one
 /// that the release was read from.
 pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) -> Place {
-    let field = release.field.as_str();
     let template = release.template.as_deref().map(Path::new);
-    let written = template.and_then(|it| in_template(release, it, field, files));
-    let Written {
-        file,
-        path,
-        text,
-        start,
-        end,
-    } = written.unwrap_or_else(|| {
-        let text = source.text().unwrap_or_default().into_owned();
+    let written = template.and_then(|it| in_template(release, it, files));
+    written.unwrap_or_else(|| {
+        let text = source.text().unwrap_or_default();
         let path = source.real_path().map(|path| files.path_of(path));
-        Written::of(source.name.clone(), path, text, &release.place, field)
+        values_at(release, source.name.clone(), path, &text, &release.place)
+    })
+}
+
+/// The same, in the file that a kustomization takes the object from.
+fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Place> {
+    let real = files.real(file)?;
+    let text = files.text(files.top(), &real, MAX_BYTES)?;
+    let parsed = read_objects(&[Source::in_memory("", text.clone())], true);
+    let reference = &release.owner;
+    let mut named = parsed.deliveries.into_iter().filter(|it| {
+        it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
     });
-    let lines = Lines::of(&text);
-    let (line, column) = lines.line_and_column(start);
-    let (_, end_column) = lines.line_and_column(end);
-    Place {
-        file,
-        path,
-        line,
-        column,
-        end_column: end_column.max(column + 1),
-        text: text.lines().nth(line - 1).unwrap_or_default().to_owned(),
-        template: Some(release.rendered_from.clone()),
-    }
+    let place = named.next().map_or_else(Position::start, |it| it.place);
+    let path = Some(files.path_of(&real));
+    Some(values_at(release, shown(file), path, &text, &place))
+}
+
+/// The same, where the object is at `place` of a file with this text.
+fn values_at(
+    release: &Release,
+    file: String,
+    path: Option<String>,
+    text: &str,
+    place: &Position,
+) -> Place {
+    let spot = spot_at(text, place, &release.field).unwrap_or_default();
+    let template = Some(release.rendered_from.clone());
+    Line::at(text, &Lines::of(text), spot).place(file, path, template)
 }
 
 /// The field of an object in the file of the files, named `from`, that it was rendered from.
@@ -212,44 +176,7 @@ pub(super) fn in_release(
     files: &dyn Files,
 ) -> Option<Place> {
     let line = line_in(files, from, files.top(), &known.reference, field)?;
-    Some(line.in_file(from.to_owned(), release.shown(), files))
-}
-
-/// A field in the text of a file.
-struct Written {
-    file: String,
-    path: Option<String>,
-    text: String,
-    start: usize,
-    end: usize,
-}
-
-impl Written {
-    fn of(file: String, path: Option<String>, text: String, place: &Position, field: &str) -> Self {
-        let spot = spot_at(&text, place, field);
-        let (start, end) = spot.map_or((0, 0), |spot| (spot.start, spot.end));
-        Self {
-            file,
-            path,
-            text,
-            start,
-            end,
-        }
-    }
-}
-
-/// The field in the object of the file that a kustomization takes it from.
-fn in_template(release: &Release, file: &Path, field: &str, files: &dyn Files) -> Option<Written> {
-    let real = files.real(file)?;
-    let text = files.text(files.top(), &real, MAX_BYTES)?;
-    let parsed = read_objects(&[Source::in_memory("", text.clone())], true);
-    let reference = &release.owner;
-    let mut named = parsed.deliveries.into_iter().filter(|it| {
-        it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
-    });
-    let place = named.next().map_or_else(Position::start, |it| it.place);
-    let path = Some(files.path_of(&real));
-    Some(Written::of(shown(file), path, text, &place, field))
+    Some(line.in_file(from.to_owned(), Some(release.shown()), files))
 }
 
 fn is_blank(text: &str) -> bool {

@@ -1,5 +1,4 @@
-//! Reads the texts, and renders the releases among them, and those that these
-//! deliver.
+//! Renders the releases among the texts, and those that these deliver.
 //!
 //! A folder may be rendered by itself before a release is found that adds to it. The release's
 //! rendering takes its place then, and that of all it delivers.
@@ -8,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::discover::{Discovered, Kustomizations, ReadOptions, report_by};
+use super::discover::{Kustomizations, ReadOptions, refuse};
 use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes};
 use super::rendering::Render;
@@ -17,21 +16,19 @@ use check::text::Origin;
 use check::{Reading, Text};
 use manifest::source::Source;
 
-/// Reads the objects of all texts, and of what the releases among them deliver.
+/// Adds the objects of what the releases among the texts deliver.
 ///
 /// # Errors
 /// Nothing can be rendered on this machine, or not with these options.
 pub(super) fn deliver(
-    discovered: Discovered,
+    reading: Reading,
     kustomizations: Kustomizations,
     options: ReadOptions<'_>,
 ) -> io::Result<Reading> {
-    let repository = options.repository;
-    let reading = Reading::of(discovered.texts, options.namespace, repository);
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
-        remotes: remotes(repository),
+        remotes: remotes(options.repository),
         refused: Vec::new(),
         standing: HashSet::new(),
         kustomizations,
@@ -40,19 +37,7 @@ pub(super) fn deliver(
     delivering.deliver()?;
     let superseded = delivering.superseded();
     delivering.report(&superseded);
-    let mut reading = delivering.end(&superseded);
-    let summary = &mut reading.summary;
-    summary.files += discovered.unread.len();
-    summary.links = discovered.links;
-    summary.templates += discovered.templates;
-    for (kind, count) in discovered.counts {
-        *summary.unopened.entry(kind).or_default() += count;
-    }
-    reading.parts.extend(discovered.parts);
-    reading.unrendered_charts = discovered.unrendered_charts;
-    reading.unread.splice(..0, discovered.unread);
-    reading.unopened.splice(..0, discovered.unopened);
-    Ok(reading)
+    Ok(delivering.end(&superseded))
 }
 
 /// What was read so far.
@@ -296,15 +281,7 @@ impl Delivering<'_> {
                     text.doubt = Some(refused.shown.clone());
                 }
             }
-            let unopened = refused.unopened;
-            let count = self.reading.summary.unopened.entry(unopened.what.clone());
-            *count.or_default() += 1;
-            report_by(
-                wish,
-                unopened,
-                &mut self.reading.unopened,
-                &mut self.reading.unread,
-            );
+            refuse(&mut self.reading, refused.unopened, wish);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The texts to read, rendered where they are meant to be.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::rendering::roots::{self, Places, Root, RootKind};
 use super::rendering::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
 use check::text::Origin;
-use check::{Files as _, Text, unread};
+use check::{Files as _, Reading, Text, unread};
 use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
 use report::{Missing, Unopened, Unread};
@@ -53,28 +53,6 @@ pub(super) struct Files {
     templates: usize,
 }
 
-/// What there is to read.
-#[derive(Default)]
-pub(super) struct Discovered {
-    /// Files that are nobody's part, then what charts and kustomizations were rendered to, then
-    /// what releases were.
-    pub(super) texts: Vec<Text>,
-    /// The checked files, without links, that are parts of what was rendered.
-    pub(super) parts: HashSet<PathBuf>,
-    /// The files of each chart that was not rendered.
-    pub(super) unrendered_charts: Vec<Vec<Source>>,
-    /// What could not be rendered.
-    pub(super) unopened: Vec<Unopened>,
-    /// What could not be opened, or was to be rendered and could not be.
-    pub(super) unread: Vec<Unread>,
-    /// How many charts and kustomizations were not rendered, by kind.
-    pub(super) counts: BTreeMap<String, usize>,
-    /// Links that lead out of the directories, and were not followed.
-    pub(super) links: usize,
-    /// Templates of manifests, by their names.
-    pub(super) templates: usize,
-}
-
 /// Finds everything under `paths`.
 pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) = paths
@@ -104,7 +82,7 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
     }
 }
 
-/// Renders what is to be rendered among the files. The templates of a chart are never read as
+/// Renders what is to be rendered among the files, and reads all texts. The templates of a chart are never read as
 /// manifests, the files of a kustomization where it is not rendered, or `InPlace`.
 ///
 /// # Errors
@@ -113,7 +91,7 @@ pub(super) fn discover(
     files: &Files,
     kustomizations: Kustomizations,
     options: ReadOptions<'_>,
-) -> io::Result<Discovered> {
+) -> io::Result<Reading> {
     let paths = files.sources.iter().filter_map(Source::path);
     let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
     let mut wanted = roots::find(&paths, options.places());
@@ -137,33 +115,18 @@ pub(super) fn discover(
     for outcome in outcomes {
         let is_kustomization = outcome.root.kind == RootKind::Kustomization;
         let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
-        sorted.add(outcome, in_place, options.render.render);
+        sorted.add(outcome, in_place);
     }
-    let mut discovered = sorted.with(&files.sources);
-    discovered.unread.splice(..0, files.unread.iter().cloned());
-    discovered.links = files.links;
-    discovered.templates = files.templates;
-    Ok(discovered)
+    Ok(sorted.read(files, options))
 }
 
-impl Discovered {
-    /// Adds why a chart or a kustomization is not looked into.
-    fn refuse(&mut self, unopened: Unopened, wish: Render) {
-        *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
-        report_by(wish, unopened, &mut self.unopened, &mut self.unread);
-    }
-}
-
-/// Reports what is not looked into; where all must be rendered, as an error.
-pub(super) fn report_by(
-    wish: Render,
-    unopened: Unopened,
-    reported: &mut Vec<Unopened>,
-    errors: &mut Vec<Unread>,
-) {
+/// Counts and reports what is not looked into; where all must be rendered, as an error.
+pub(super) fn refuse(reading: &mut Reading, unopened: Unopened, wish: Render) {
+    let count = reading.summary.unopened.entry(unopened.what.clone());
+    *count.or_default() += 1;
     match wish {
         Render::Never => {}
-        Render::Require if unopened.missing != Some(Missing::Tool) => errors.push(Unread {
+        Render::Require if unopened.missing != Some(Missing::Tool) => reading.unread.push(Unread {
             message: format!(
                 "This {} cannot be rendered: {}.",
                 unopened.what, unopened.reason
@@ -172,14 +135,15 @@ pub(super) fn report_by(
             file: unopened.path,
             at: None,
         }),
-        Render::Auto | Render::Require => reported.push(unopened),
+        Render::Auto | Render::Require => reading.unopened.push(unopened),
     }
 }
 
 /// Roots by what came of them.
 #[derive(Default)]
 struct Sorted {
-    discovered: Discovered,
+    /// Why charts and kustomizations are not looked into.
+    refused: Vec<Unopened>,
     /// What was rendered, charts and kustomizations, and to what.
     rendered: Vec<(Root, String)>,
     /// Charts that were not rendered.
@@ -191,21 +155,17 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn add(&mut self, Outcome { root, text }: Outcome, in_place: bool, wish: Render) {
-        let (kind, folder) = (root.kind.name(), root.folder.to_string_lossy().into_owned());
+    fn add(&mut self, Outcome { root, text }: Outcome, in_place: bool) {
         match text {
             Ok(_) if in_place => return self.in_place.push(root),
             Err(_) if in_place => return self.unrendered.push(root),
             Ok(text) => return self.rendered.push((root, text)),
-            Err(reason) => self.discovered.refuse(
-                Unopened {
-                    what: kind.to_owned(),
-                    path: folder,
-                    missing: reason.missing,
-                    reason: reason.text,
-                },
-                wish,
-            ),
+            Err(reason) => self.refused.push(Unopened {
+                what: root.kind.name().to_owned(),
+                path: root.folder.to_string_lossy().into_owned(),
+                missing: reason.missing,
+                reason: reason.text,
+            }),
         }
         match root.kind {
             RootKind::Chart => self.charts.push(root),
@@ -213,8 +173,10 @@ impl Sorted {
         }
     }
 
-    /// Divides the files among what was rendered and what was not.
-    fn with(self, sources: &[Source]) -> Discovered {
+    /// Divides the files among what was rendered and what was not, and reads all texts: files that
+    /// are nobody's part, then what charts and kustomizations were rendered to.
+    fn read(self, files: &Files, options: ReadOptions<'_>) -> Reading {
+        let sources = &files.sources;
         let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
         let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
         for (number, root) in self.unrendered.iter().enumerate() {
@@ -231,10 +193,10 @@ impl Sorted {
         let held = || self.charts.iter().chain(rendered());
         let charts = held().filter(|root| root.kind == RootKind::Chart);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
-        let files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
+        let held_files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
         let is_free = |source: &Source| {
             !source.real_path().is_some_and(|path| {
-                files.contains(&path.to_owned())
+                held_files.contains(&path.to_owned())
                     || roots::is_of_chart(path, |it| charts.contains(it))
             })
         };
@@ -257,12 +219,18 @@ impl Sorted {
             texts.push(text);
         }
         texts.extend(self.rendered.into_iter().map(of_root));
-        Discovered {
-            texts,
-            parts,
-            unrendered_charts,
-            ..self.discovered
+        let mut reading = Reading::of(texts, options.namespace, options.repository);
+        (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
+        reading.summary.links = files.links;
+        reading.summary.templates += files.templates;
+        // What could not be opened comes before what could not be read.
+        let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
+        for unopened in self.refused {
+            refuse(&mut reading, unopened, options.render.render);
         }
+        reading.summary.files += reading.unread.len();
+        reading.unread.extend(unread);
+        reading
     }
 }
 

@@ -91,7 +91,7 @@ impl<'a> Paths<'a> {
             fetcher: &self.fetcher,
             repository: self.input.repository,
         };
-        let discovered = discover(&self.files, kustomizations, options)?;
-        deliver::deliver(discovered, kustomizations, options)
+        let reading = discover(&self.files, kustomizations, options)?;
+        deliver::deliver(reading, kustomizations, options)
     }
 }

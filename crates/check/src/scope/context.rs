@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::parse::Parsed;
 use super::super::parsed_object::ParsedObject;
-use super::{Answer, Key, Resolved, Scopes, global, key, stems, target};
+use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
 use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
@@ -296,7 +296,7 @@ impl<'p> Walk<'_, 'p> {
         for (claim, template) in ephemeral {
             self.storage(template);
             if depth == Depth::Judged {
-                let key = (ObjectKind::Claim, namespace.clone(), claim.into());
+                let key = claim_key(namespace, claim);
                 self.users(number, &key, Resolved::Missing);
             }
         }
@@ -306,7 +306,7 @@ impl<'p> Walk<'_, 'p> {
         }
         let with_template = self.template_source(number, workload).unwrap_or(workload);
         for claim in claims(with_template) {
-            let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
+            let key = claim_key(namespace, claim.clone());
             let definition = self.claim(number, workload.kind, &key, depth);
             if shares {
                 self.users(number, &key, definition);
@@ -418,12 +418,8 @@ impl<'p> Walk<'_, 'p> {
             let first = workload.first_ordinal;
             let pods = workload.replicas.min(MAX_ORDINALS);
             for ordinal in first..first.saturating_add(pods) {
-                let claim: Text = format!("{stem}-{ordinal}").into();
-                let key = (
-                    ObjectKind::Claim,
-                    workload.metadata.namespace.clone(),
-                    claim,
-                );
+                let claim = format!("{stem}-{ordinal}");
+                let key = claim_key(&workload.metadata.namespace, claim);
                 let definition = self.scopes.one(source, &key);
                 if let Some(definition) = definition {
                     self.take(definition, Depth::Fact);

@@ -26,7 +26,6 @@ use super::rendering::roots::{self, RootKind};
 use super::rendering::variables::Variables;
 pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
-use known::Known;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 use report::Unopened;
@@ -97,31 +96,6 @@ pub(super) struct Placed {
 
 /// What a format makes of an object.
 type Read = Result<Vec<Delivers>, Reason>;
-
-/// A kind of objects, what reads it, and its known fields.
-struct ObjectFormat {
-    kind: &'static str,
-    read: fn(&Delivery, &RenderContext<'_>) -> Read,
-    known: &'static Known,
-}
-
-const FORMATS: [ObjectFormat; 3] = [
-    ObjectFormat {
-        kind: "HelmRelease",
-        read: helm_release::read,
-        known: &known::HELM_RELEASE,
-    },
-    ObjectFormat {
-        kind: "Kustomization",
-        read: flux_kustomization::read,
-        known: &known::KUSTOMIZATION,
-    },
-    ObjectFormat {
-        kind: "Application",
-        read: application::read,
-        known: &known::APPLICATION,
-    },
-];
 
 /// What the releases among some texts deliver.
 #[derive(Default)]
@@ -249,12 +223,17 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if delivery.document.is_null() {
         return Err("it is larger than 4 MiB".into());
     }
-    let kind = delivery.reference.kind.as_str();
-    let Some(format) = FORMATS.iter().find(|it| it.kind == kind) else {
-        return Err(foreign::of_kind(kind));
+    let (read, known) = match delivery.reference.kind.as_str() {
+        "HelmRelease" => (helm_release::read(delivery, context), known::HELM_RELEASE),
+        "Kustomization" => (
+            flux_kustomization::read(delivery, context),
+            known::KUSTOMIZATION,
+        ),
+        "Application" => (application::read(delivery, context), known::APPLICATION),
+        kind => return Err(foreign::of_kind(kind)),
     };
-    let read = (format.read)(delivery, context)?;
-    match format.known.unknown(&delivery.document) {
+    let read = read?;
+    match known.unknown(&delivery.document) {
         Some(field) => Err(format!("its field {field} is not one that is read here").into()),
         None => Ok(read),
     }

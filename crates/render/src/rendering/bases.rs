@@ -12,11 +12,16 @@ use crate::fetch::Base;
 use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
-/// The fields of a kustomization that name bases and files.
-const FIELDS: [&str; 4] = ["resources", "bases", "components", "patchesStrategicMerge"];
-
-/// The fields of a kustomization whose items name files.
-const PATCHES: [&str; 2] = ["patches", "patchesJson6902"];
+/// The fields of a kustomization that name bases and files, and the field in each item, where that
+/// has the name.
+const FIELDS: [(&str, Option<&str>); 6] = [
+    ("resources", None),
+    ("bases", None),
+    ("components", None),
+    ("patchesStrategicMerge", None),
+    ("patches", Some("path")),
+    ("patchesJson6902", Some("path")),
+];
 
 /// Names what is elsewhere in the copies of the root's kustomizations.
 pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
@@ -66,20 +71,16 @@ fn put(root: &Root, number: usize, fetched: &Fetched, copy: &Copy) -> io::Result
         return Ok(());
     };
     let inner = Value::String(inner.to_string_lossy().into_owned());
-    for field in FIELDS {
-        let names = kustomization.get_mut(field).and_then(Value::as_array_mut);
-        for named in names.into_iter().flatten().filter(|it| *it == name) {
-            *named = inner.clone();
-        }
-    }
-    for field in PATCHES {
-        let patches = kustomization.get_mut(field).and_then(Value::as_array_mut);
-        let paths = patches.into_iter().flatten();
-        for path in paths
-            .filter_map(|it| it.get_mut("path"))
-            .filter(|it| *it == name)
-        {
-            *path = inner.clone();
+    for (field, of_item) in FIELDS {
+        let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
+        for item in items.into_iter().flatten() {
+            let named = match of_item {
+                Some(field) => item.get_mut(field),
+                None => Some(item),
+            };
+            if let Some(named) = named.filter(|it| *it == name) {
+                *named = inner.clone();
+            }
         }
     }
     fs::write(copied, kustomization.to_string())

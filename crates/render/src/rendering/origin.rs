@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use check::shown;
+
 /// The start of the line above an object.
 const SOURCE: &str = "# Source: ";
 
@@ -15,11 +17,15 @@ const ORIGIN: &str = "config.kubernetes.io/origin: |";
 /// Helm's output with the files named as the user names them: `chart` is the
 /// folder that Helm calls by the chart's name.
 pub(super) fn of_helm(text: &str, chart: &Path) -> String {
-    with_lines(text, |line| {
-        let source = line.strip_prefix(SOURCE)?;
-        let (_, inner) = source.trim_end().split_once('/')?;
-        Some(format!("{SOURCE}{}", shown(&chart.join(inner))))
-    })
+    let mut out = String::with_capacity(text.len() + 1024);
+    for line in text.split_inclusive('\n') {
+        let source = line.strip_prefix(SOURCE).map(str::trim_end);
+        match source.and_then(|it| it.split_once('/')) {
+            Some((_, inner)) => out += &format!("{SOURCE}{}\n", shown(&chart.join(inner))),
+            None => out += line,
+        }
+    }
+    out
 }
 
 /// kustomize's output with a line above each object that names its file.
@@ -72,28 +78,6 @@ fn origin(document: &str) -> Option<&str> {
 
 fn is_blank(text: &str) -> bool {
     text.bytes().all(|byte| byte == b' ')
-}
-
-/// The text with the lines for which `each` has something else.
-fn with_lines(text: &str, each: impl Fn(&str) -> Option<String>) -> String {
-    let mut out = String::with_capacity(text.len() + 1024);
-    for line in text.split_inclusive('\n') {
-        match each(line) {
-            Some(other) => {
-                out.push_str(&other);
-                out.push('\n');
-            }
-            None => out.push_str(line),
-        }
-    }
-    out
-}
-
-fn shown(path: &Path) -> String {
-    match path.strip_prefix(".") {
-        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
-        _ => path.to_string_lossy().into_owned(),
-    }
 }
 
 #[cfg(test)]

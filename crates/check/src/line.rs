@@ -1,0 +1,92 @@
+//! A stretch of a line of a file.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::files::Files;
+use manifest::locate::Spot;
+use manifest::position::Lines;
+use report::Place;
+
+/// A line of a file and the columns of what is meant on it. All are counted from 1, columns in
+/// characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) column: usize,
+    pub(super) end_column: usize,
+    pub(super) text: String,
+}
+
+impl Line {
+    /// The line of that number, with all that stands on it.
+    pub(super) fn whole(number: usize, text: &str) -> Self {
+        let indent = text.chars().take_while(|c| *c == ' ').count();
+        Self {
+            number,
+            column: indent + 1,
+            end_column: text.trim_end().chars().count().max(indent + 1) + 1,
+            text: text.to_owned(),
+        }
+    }
+
+    /// The stretch at `spot` of the text, whose lines these are.
+    pub(super) fn at(text: &str, lines: &Lines<'_>, spot: Spot) -> Self {
+        let (number, column) = lines.line_and_column(spot.start);
+        let (_, end_column) = lines.line_and_column(spot.end);
+        // Somebody may have changed the file in the meantime.
+        let own = text.get(line_around(text, spot.start));
+        Self {
+            number,
+            column,
+            end_column: end_column.max(column + 1),
+            text: own.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The same as a place in a file.
+    pub(super) fn place(
+        self,
+        file: String,
+        path: Option<String>,
+        template: Option<String>,
+    ) -> Place {
+        Place {
+            file,
+            path,
+            line: self.number,
+            column: self.column,
+            end_column: self.end_column,
+            text: self.text,
+            template,
+        }
+    }
+
+    /// The same as a place in the file of that name.
+    pub(super) fn in_file(
+        self,
+        file: String,
+        template: Option<String>,
+        files: &dyn Files,
+    ) -> Place {
+        let real = files.real(Path::new(&file));
+        let real = real.unwrap_or_else(|| PathBuf::from(&file));
+        self.place(file, Some(files.path_of(&real)), template)
+    }
+}
+
+/// The line that the byte `at` is on, without its end.
+fn line_around(text: &str, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let start = before.map_or(0, |newline| newline + 1);
+    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
+    let end = after.map_or(bytes.len(), |newline| at + newline);
+    let end = if end > start && bytes[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    };
+    start..end
+}
