@@ -9,7 +9,6 @@ use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use super::scope::{APPLIED_TOGETHER, Context, Scopes};
 use super::unused_suppressions;
-use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::policy::Action;
 use engine::rules::{Outcome, codes};
@@ -270,7 +269,9 @@ fn elsewhere(parsed: &Parsed, known: &ParsedObject, context: &Context<'_>) -> Ve
     };
     let facts = parsed.facts.view();
     let own = &workload.metadata.namespace;
-    claims(workload)
+    workload
+        .template
+        .claims()
         .filter(|claim| context.cluster.view().claim(own, claim).found().is_none())
         .filter(|claim| facts.claim(own, claim).found().is_none())
         .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {

@@ -15,7 +15,6 @@ use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use super::scope::{Context, Scopes};
 use super::text::Release;
-use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
@@ -123,7 +122,9 @@ fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize)
         return false;
     };
     let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
-    assumed.any(|note| !note.is_about_users && claims(workload).any(|claim| *claim == note.claim))
+    assumed.any(|note| {
+        !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
+    })
 }
 
 impl Repairable<'_> {

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::parse::Parsed;
 pub(super) use context::{APPLIED_TOGETHER, Context};
-use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
@@ -171,7 +170,7 @@ impl<'p> Scopes<'p> {
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
-                for claim in claims(workload) {
+                for claim in workload.template.claims() {
                     let users = self.users.entry((namespace.clone(), claim.clone()));
                     users.or_default().push(number);
                 }

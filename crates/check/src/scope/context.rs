@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use super::super::parse::Parsed;
 use super::super::parsed_object::ParsedObject;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
-use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
@@ -305,7 +304,7 @@ impl<'p> Walk<'_, 'p> {
             self.named(&global(ObjectKind::RuntimeClass, runtime_class));
         }
         let with_template = self.template_source(number, workload).unwrap_or(workload);
-        for claim in claims(with_template) {
+        for claim in with_template.template.claims() {
             let key = claim_key(namespace, claim.clone());
             let definition = self.claim(number, workload.kind, &key, depth);
             if shares {

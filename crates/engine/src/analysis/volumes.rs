@@ -75,11 +75,6 @@ impl UsedVolume {
     }
 }
 
-/// The names of the claims a workload's pod template uses.
-pub fn claims(workload: &Workload) -> impl Iterator<Item = &Text> {
-    workload.template.claims()
-}
-
 /// Every volume of the workload's pods, in the order of the template. A volume
 /// that a StatefulSet's own claim template makes is one for each pod and is
 /// not among them.

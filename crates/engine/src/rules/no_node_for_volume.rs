@@ -54,7 +54,6 @@ use super::{Certainty, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::affinity::matches_itself;
 use crate::analysis::binding::class_of;
 use crate::analysis::eligibility::{Eligibility, is_elastic, only_host};
-use crate::analysis::volumes::claims;
 use crate::analysis::{Analysis, Facts, NodeAssumption, topology};
 use crate::model::Text;
 use crate::model::claim::Claim;
@@ -96,7 +95,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
         let mut users = users.iter();
         users.any(|user| user.has_pods() && user.template.node_name.is_none())
     };
-    let named = claims(workload).find(|name| {
+    let named = workload.template.claims().find(|name| {
         let claim = facts.view.claim(namespace, name).found();
         claim.is_some_and(waits) && !is_helped(name)
     });
@@ -144,7 +143,7 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     if facts.nodes == NodeAssumption::Always {
         return None;
     }
-    let of_all: Vec<Limited> = claims(workload)
+    let of_all: Vec<Limited> = (workload.template.claims())
         .filter_map(|name| Limited::of(name, workload, facts))
         .collect();
     in_two_places(&of_all, analysis).or_else(|| unreachable(&of_all, analysis))

@@ -525,8 +525,7 @@ impl<'a> View<'a> {
     /// Whether there is such an object, without any live look-up.
     pub(crate) fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
-        self.cluster.objects.get(key).is_some()
-            || first_with_key(self.overlay.nearer, key).is_some()
+        self.cluster.objects.get(key).is_some() || define(self.overlay.nearer, key)
     }
 
     /// When a workload is judged, relative to the current object.
@@ -586,35 +585,23 @@ impl<'a> View<'a> {
         received.into_iter().flatten().chain(cached)
     }
 
-    /// A superset of the objects with these index keys in the overlay, and the `further` ones
-    /// that the overlay does not define. Each costs a step.
+    /// A superset of the objects with these index keys in the overlay, each once, and the `further`
+    /// ones that the overlay does not define. Each costs a step.
     fn with_nearer<T: Typed, F: Iterator<Item = &'a StoredObject>>(
         self,
         keys: &[IndexKey<'_>],
         further: F,
     ) -> impl Iterator<Item = &'a T> + use<'a, T, F> {
-        let nearer = self.overlay.nearer.iter();
-        let nearer: Vec<_> = nearer.map(|it| it.objects.with_all(keys)).collect();
-        self.first_of(nearer.into_iter())
-            .chain(further.filter(move |object| !self.is_nearer(object)))
-            .take_while(move |_| self.spend(1))
-            .filter_map(T::of)
-    }
-
-    /// The objects that were found in each snapshot of the overlay, each once.
-    fn first_of<I: Iterator<Item = &'a StoredObject>>(
-        self,
-        found: impl Iterator<Item = I>,
-    ) -> impl Iterator<Item = &'a StoredObject> {
         let nearer = self.overlay.nearer;
-        found.enumerate().flat_map(move |(level, objects)| {
-            objects.filter(move |object| first_with(&nearer[..level], object).is_none())
+        let found = nearer.iter().map(|it| it.objects.with_all(keys));
+        let found: Vec<_> = found.collect();
+        let own = found.into_iter().enumerate();
+        own.flat_map(move |(level, objects)| {
+            objects.filter(move |object| !define(&nearer[..level], object.key()))
         })
-    }
-
-    /// Whether the overlay defines the same object.
-    fn is_nearer(&self, object: &StoredObject) -> bool {
-        first_with(self.overlay.nearer, object).is_some()
+        .chain(further.filter(move |object| !define(nearer, object.key())))
+        .take_while(move |_| self.spend(1))
+        .filter_map(T::of)
     }
 
     /// Records that the judgement depends on there being no other objects of a kind.
@@ -632,14 +619,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The first of the snapshots that contains an object with the same kind and name.
-fn first_with<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'c Snapshot> {
-    first_with_key(clusters, object.key())
-}
-
-fn first_with_key<'c>(clusters: &[&'c Snapshot], key: ObjectKey<'_>) -> Option<&'c Snapshot> {
-    clusters
-        .iter()
-        .copied()
-        .find(|it| it.objects.get(key).is_some())
+/// Whether any of the snapshots has an object with that key.
+fn define(snapshots: &[&Snapshot], key: ObjectKey<'_>) -> bool {
+    snapshots.iter().any(|it| it.objects.get(key).is_some())
 }
