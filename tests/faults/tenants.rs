@@ -1,4 +1,4 @@
-//! A tenant has very many objects, and he or strangers ask about them all the time.
+//! A tenant has very many objects, and the tenant or strangers ask about them all the time.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::Ipv4Addr;
@@ -27,7 +27,7 @@ const SOME: usize = 50;
 /// Loopback addresses of two clients that are not the API server.
 const STRANGERS: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)];
 
-/// He asks about his own by the address of the API server.
+/// The tenant asks about its own objects from the address of the API server.
 pub(crate) fn one_has_many(world: &'static World) -> Result<Played, String> {
     beside(world, "tenant", &[world.plane.http().clone()], false)
 }
