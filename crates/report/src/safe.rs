@@ -106,7 +106,8 @@ fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
     for (at, letter) in text.char_indices() {
         let rest = &text[at..];
         let is_command = match letter {
-            ':' => may_begin && rest.starts_with("::"),
+            // A colon at the end may get its second from the text that follows.
+            ':' => may_begin && (rest == ":" || rest.starts_with("::")),
             '#' => is_marker(rest),
             _ => false,
         };
@@ -396,6 +397,8 @@ mod tests {
             ("::stop-commands::x", "\\u{3a}:stop-commands::x"),
             ("a\n::error::x", "a \\u{3a}:error::x"),
             ("a\u{a0}::error::x", "a\u{a0}\\u{3a}:error::x"),
+            ("a :", "a \\u{3a}"),
+            ("a: b:", "a: b:"),
             ("x##vso[task]##[y", "x\\u{23}#vso[task]\\u{23}#[y"),
             ("###[y", "#\\u{23}#[y"),
         ] {

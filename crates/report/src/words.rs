@@ -385,16 +385,11 @@ pub(super) fn amount(number: usize, what: &str) -> String {
 pub(super) fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
-    for mut word in text.split_whitespace() {
+    for word in text.split_whitespace() {
         let letters = word.chars().count();
         if length > 0 && length + 1 + letters > width {
             lines.push('\n');
             length = 0;
-            // GitHub takes a line that begins with two colons for a command.
-            if word.starts_with("::") {
-                lines.push_str("\\u{3a}");
-                word = &word[1..];
-            }
         } else if length > 0 {
             lines.push(' ');
             length += 1;
