@@ -1,4 +1,4 @@
-//! From the parser's events to a [`Tree`].
+//! Builds a [`Tree`] from the parser's events.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,38 +14,38 @@ use super::error::{Fault, Problem};
 use super::scalar::{self, Meaning};
 use super::tree::{Id, Node, Repeated, Scalar, Shape, Tag, Tree};
 
-/// Nodes that aliases may add to a document beyond those written in it. The
-/// YAML reader of Kubernetes stops at about the same number.
+/// The most nodes that aliases may add to a document beyond those written in it. The YAML reader of
+/// Kubernetes has about the same limit.
 const MAX_ALIASED_NODES: u64 = 400_000;
 
-/// Levels of nesting, aliases followed.
+/// The most levels of nesting, with aliases followed.
 pub(super) const MAX_DEPTH: u32 = 200;
 
-/// As Go's `base64.StdEncoding`, which takes bits after the last byte that are not 0.
+/// Like Go's `base64.StdEncoding`, this accepts trailing bits that are not 0.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// Why composing ended early.
+/// The reason why composing ended early.
 pub(super) enum Stop {
     Fault(Fault),
-    /// What Kubernetes' reader takes, and as what, is not what YAML 1.2 says.
+    /// A place that Kubernetes' reader reads differently from YAML 1.2.
     Lenient {
-        /// Where, in bytes.
+        /// The place, in bytes.
         place: Range<usize>,
         kind: Leniency,
     },
 }
 
-/// In what Kubernetes' reader is more lenient than the parser.
+/// The rules in which Kubernetes' reader is more lenient than the parser.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leniency {
-    /// A quoted scalar goes on in a line that is not indented more than what is
-    /// around it. The place is that of the scalar, from quote to quote.
+    /// A quoted scalar continues on a line that is not indented more than the node around it. The
+    /// place is that of the scalar, from quote to quote.
     Indentation,
-    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and
-    /// is followed by `,`, `]` or `}` at once. The place is that of its last letter.
+    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and `,`, `]` or
+    /// `}` follows immediately. The place is that of its last letter.
     Word,
 }
 
@@ -64,8 +64,7 @@ impl From<Fault> for Stop {
     }
 }
 
-/// Reads the one document in `text`; `None` when there is nothing in it but comments
-/// and markers.
+/// Parses the one document in `text`; `None` if it has only comments and markers.
 pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
@@ -88,7 +87,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         builder.event(event, &span)?;
     }
     let mut tree = builder.tree;
-    // They were noted as each mapping ended, the inner ones first.
+    // They were noted at the end of each mapping, the inner ones first.
     tree.repeated.sort_by_key(|repeated| repeated.second);
     if tree.nodes.is_empty() {
         return Ok(None);
@@ -100,7 +99,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
     Ok(Some(tree))
 }
 
-/// How much a node stands for once its aliases are followed.
+/// The size of a node with its aliases followed.
 #[derive(Clone, Copy, Default)]
 struct Weight {
     nodes: u64,
@@ -126,7 +125,7 @@ impl<'t> Builder<'t> {
     fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Stop> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                // The parser writes `~` for a value that is not there.
+                // The parser gives `~` as the text of an absent value.
                 let absent = span.start.index() == span.end.index();
                 let text = if absent { Cow::Borrowed("") } else { text };
                 let scalar = read_scalar(text, style, tag.as_deref(), offset(span))?;
@@ -166,8 +165,8 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    /// Where a scalar's own text lies. An empty value takes the place right
-    /// after its colon; a block scalar does not own the blank lines after it.
+    /// The range of a scalar's own text. An empty value is at the offset just after its colon; a
+    /// block scalar does not include the blank lines after it.
     fn scalar_extent(&self, scalar: &Scalar<'t>, span: &Span) -> (u32, u32) {
         let (start, end) = extent(span);
         let text = self.tree.text;
@@ -293,7 +292,7 @@ impl<'t> Builder<'t> {
         self.close(open.id, open.anchor, weight)
     }
 
-    /// Counts a finished node into its parent.
+    /// Adds the size of a finished node to its parent.
     fn close(&mut self, id: Id, anchor: usize, weight: Weight) -> Result<(), Fault> {
         if weight.depth > MAX_DEPTH {
             let start = self.tree.node(id).start as usize;
@@ -321,7 +320,7 @@ impl<'t> Builder<'t> {
             .filter_map(|(key, _)| Some((key, tree.key_text(key)?)))
             .collect();
         let mut repeated = Vec::new();
-        // Nearly every mapping is small, and comparing beats hashing there.
+        // Nearly every mapping is small, and comparing is faster than hashing there.
         if keys.len() <= 16 {
             for (at, (second, key)) in keys.iter().enumerate() {
                 let before = keys[..at].iter().rev();
@@ -412,7 +411,7 @@ fn read_scalar<'t>(
         }
     };
     let scalar = Scalar { text, style, tag };
-    // Most scalars are no numbers, as their first letter tells.
+    // The first letter shows that most scalars are not such numbers.
     let may_be_endless = matches!(scalar.text.bytes().next(), Some(b'.' | b'+' | b'-'));
     if may_be_endless && matches!(scalar.meaning(), Meaning::Float(float) if !float.is_finite()) {
         let text = scalar.text.into_owned();
@@ -421,7 +420,7 @@ fn read_scalar<'t>(
     Ok(scalar)
 }
 
-/// What the parser's error comes to, which has given events of `text` up to `read`.
+/// Interprets an error of the parser, which has given events for `text` up to `read`.
 fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
@@ -444,7 +443,7 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
     Fault::new(at, Problem::Syntax { expected }).into()
 }
 
-/// The first quote from `from` on that is not in a comment.
+/// The first quote at or after `from` that is not in a comment.
 fn next_quote(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -459,8 +458,8 @@ fn next_quote(text: &str, from: usize) -> Option<usize> {
     }
 }
 
-/// How long the quoted scalar is with which `text` begins, both quotes included; `None`
-/// where it has no end.
+/// The length of the quoted scalar at the start of `text`, including both quotes; `None` if it has
+/// no end.
 fn quoted(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = *bytes.first()?;
@@ -475,8 +474,8 @@ fn quoted(text: &str) -> Option<usize> {
     }
 }
 
-/// The bytes as the JSON in between knows them in Kubernetes: each byte that is not UTF-8
-/// becomes a replacement character of its own.
+/// The text that the bytes become in the intermediate JSON in Kubernetes: each byte that is not
+/// UTF-8 becomes its own replacement character.
 fn as_go_writes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -486,13 +485,13 @@ fn as_go_writes(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether Kubernetes' reader, which goes by YAML 1.1 there, would count what stands at
-/// `at` to the plain scalar before it.
+/// Whether Kubernetes' reader, which follows YAML 1.1 in this, would read the colon at `at` as part
+/// of the plain scalar before it.
 fn is_colon_of_a_word(text: &str, at: usize) -> bool {
     if !ends_an_item(text, at, b':') {
         return false;
     }
-    // More colons belong to it too, but not where it is nothing else.
+    // Several colons belong to the word too, but colons alone are not a word.
     let word = match text[..at].strip_suffix(':') {
         Some(word) => word.trim_end_matches(':'),
         None => text[..at].trim_end_matches([' ', '\t']),
@@ -505,14 +504,13 @@ fn is_colon_of_a_word(text: &str, at: usize) -> bool {
     })
 }
 
-/// Whether a hyphen stands at `at` that is all of a plain scalar.
+/// Whether a hyphen at `at` is a whole plain scalar.
 fn is_hyphen(text: &str, at: usize) -> bool {
     let before = text[..at].trim_end();
     ends_an_item(text, at, b'-') && before.ends_with(['[', '{', ',', ':'])
 }
 
-/// Whether `letter` stands at `at`, with the end of an item between brackets or braces
-/// behind it.
+/// Whether `letter` is at `at` and the end of an item between brackets or braces follows.
 fn ends_an_item(text: &str, at: usize, letter: u8) -> bool {
     let rest = text.as_bytes().get(at..).unwrap_or_default();
     matches!(rest, [first, b',' | b']' | b'}', ..] if *first == letter)
@@ -527,7 +525,7 @@ fn offset(span: &Span) -> usize {
     extent(span).0 as usize
 }
 
-/// Documents are capped far below 4 GiB before they are parsed.
+/// Documents are limited to far less than 4 GiB before they are parsed.
 pub(super) fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }

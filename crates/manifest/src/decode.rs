@@ -1,7 +1,7 @@
-//! A node of a [`Tree`] as the value Kubernetes would read.
+//! Reads a node of a [`Tree`] as the value that Kubernetes would read.
 //!
-//! Any type that can be read from JSON can be read from a manifest in the same
-//! way, without a JSON text or a `serde_json::Value` in between.
+//! Any type that can be read from JSON can be read from a manifest in the same way, without an
+//! intermediate JSON text or `serde_json::Value`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::de::{
 use super::scalar::Meaning;
 use super::tree::{Id, Shape, Tree};
 
-/// Why a value is not what a reader expected.
+/// The reason why a value is not the one that a reader expected.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DecodeError {
@@ -24,7 +24,7 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The innermost value that did not fit, in bytes of the document's text.
+    /// The byte offset, in the document's text, of the innermost value that did not fit.
     pub const fn at(&self) -> Option<usize> {
         self.at
     }
@@ -47,7 +47,7 @@ impl de::Error for DecodeError {
     }
 }
 
-/// What was met, as people name it; serde names it as Rust does.
+/// The value that was found, in terms of YAML; serde uses terms of Rust.
 struct Found<'a>(Unexpected<'a>);
 
 impl fmt::Display for Found<'_> {
@@ -66,7 +66,7 @@ impl fmt::Display for Found<'_> {
     }
 }
 
-/// What was expected, likewise.
+/// The expected value, in terms of YAML.
 fn in_words(expected: &dyn Expected) -> String {
     let name = expected.to_string();
     match name.as_str() {
@@ -88,12 +88,11 @@ impl Tree<'_> {
         T::deserialize(Node::new(self, id))
     }
 
-    /// Reads the node `id` by a seed, as [`Tree::decode`] does by a type. The
-    /// scalars that start at a place of `blank`, in bytes of the document's text,
-    /// are read as if nothing stood there.
+    /// Reads the node `id` with a seed, as [`Tree::decode`] does with a type. The scalars that
+    /// start at an offset in `blank`, in bytes of the document's text, are read as missing values.
     ///
     /// # Errors
-    /// The value does not have the shape the seed expects.
+    /// The value does not have the shape that the seed expects.
     pub(crate) fn decode_seed<'de, S: DeserializeSeed<'de>>(
         &'de self,
         id: Id,
@@ -104,11 +103,10 @@ impl Tree<'_> {
         seed.deserialize(Node { tree, id, blank })
     }
 
-    /// The node `id` as a JSON value, aliases and merges expanded. Integers keep
-    /// every digit up to 64 bits; larger ones become decimal numbers, as in
-    /// Kubernetes.
+    /// The node `id` as a JSON value, with aliases and merges expanded. Integers keep every digit
+    /// up to 64 bits; larger ones become decimal numbers, as in Kubernetes.
     pub fn value(&self, id: Id) -> serde_json::Value {
-        // A JSON value takes every shape a tree can have.
+        // A JSON value accepts every shape that a tree can have.
         self.decode(id).unwrap_or_default()
     }
 }
@@ -117,7 +115,7 @@ impl Tree<'_> {
 struct Node<'de, 't> {
     tree: &'de Tree<'t>,
     id: Id,
-    /// Scalars that are read as if nothing stood there, by where they start.
+    /// The offsets of the scalars that are read as missing values.
     blank: &'de [usize],
 }
 
@@ -149,8 +147,8 @@ impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
     }
 }
 
-/// The integer that a decimal number is: Kubernetes writes 1.0 as 1 before it looks
-/// what a field wants. Beyond 2^53 not every integer is a decimal number.
+/// The integer that a decimal number equals: Kubernetes writes 1.0 as 1 before it checks the type
+/// of a field. Above 2^53, a decimal number cannot hold every integer.
 pub(super) fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
@@ -201,7 +199,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
 }
 
 impl<'de, 't: 'de> Node<'de, 't> {
-    /// Says where `error` came about, unless that is known from further inside.
+    /// Adds the position of `error`, unless a value further inside has already set it.
     fn here(self, mut error: DecodeError) -> DecodeError {
         let start = self.tree.node(self.tree.target(self.id)).start;
         error.at.get_or_insert(start as usize);
@@ -286,7 +284,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         .map_err(|error| self.here(error))
     }
 
-    /// A struct is a mapping, and no list of its values, which serde would take too.
+    /// A struct must be a mapping; serde would also accept a list of its values.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,

@@ -1,5 +1,5 @@
-//! Objects by which GitOps controllers deliver others: releases of charts, where the charts
-//! come from, and the data that holds their values.
+//! Objects by which GitOps controllers deliver others: releases of charts, the sources of the
+//! charts, and the data that holds their values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,21 +12,21 @@ use super::tree::Tree;
 use super::visit::{Manifest, object_at};
 use engine::model::object::ObjectRef;
 
-/// The most bytes of a document whose content is kept. The API server refuses smaller ones.
+/// The most bytes of a document whose content is kept. The limit of the API server is lower.
 const MAX_DOCUMENT: usize = 4 << 20;
 
-/// What an object is for.
+/// The purpose of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A controller makes other objects of it.
+    /// A controller creates other objects from it.
     Release,
-    /// It says where charts or values are.
+    /// It names the location of charts or values.
     Source,
-    /// It holds data; its content is read again by whoever needs it.
+    /// It holds data, which is read again when it is needed.
     Data,
 }
 
-/// The group, without its version, and the kind.
+/// The group without its version, the kind, and its role.
 const KINDS: [(&str, &str, Role); 11] = [
     // https://fluxcd.io/flux/components/helm/api/v2/
     ("helm.toolkit.fluxcd.io", "HelmRelease", Role::Release),
@@ -50,23 +50,23 @@ const KINDS: [(&str, &str, Role); 11] = [
     ("v1", "Secret", Role::Data),
 ];
 
-/// An object that delivers others, or helps to.
+/// An object that delivers others, or that helps to deliver them.
 #[derive(Debug)]
 pub struct Delivery {
-    /// Where it stands.
+    /// Its position in the manifests.
     pub place: Position,
-    /// What it is for.
+    /// Its purpose.
     pub role: Role,
     /// The object as its manifest names it.
     pub reference: ObjectRef,
-    /// The Helm template, or the file, it was rendered from.
+    /// The Helm template or the file that it was rendered from.
     pub template: Option<Box<str>>,
-    /// Its content; null for data, and for what is too large to be an object.
+    /// Its content; null for data and for documents that are too large for an object.
     pub document: Value,
 }
 
 impl Delivery {
-    /// The object, where it is of such a kind.
+    /// Reads the object; `None` if it does not deliver others.
     pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
         let role = role(manifest.api_version, manifest.kind)?;
         let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
@@ -88,7 +88,7 @@ impl Delivery {
     }
 }
 
-/// What objects of the kind are for.
+/// The purpose of objects of the kind.
 fn role(api_version: &str, kind: &str) -> Option<Role> {
     let group = api_version.split('/').next().unwrap_or_default();
     let mut kinds = KINDS.iter();
@@ -96,7 +96,8 @@ fn role(api_version: &str, kind: &str) -> Option<Role> {
     Some(*role)
 }
 
-/// The content of the object at `place` of a file with this text; `None` where there is none.
+/// The content of the object at `place` in a file with this text; `None` if there is no such
+/// object.
 pub fn document_at(text: &str, place: &Position) -> Option<Value> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
@@ -107,8 +108,8 @@ pub fn document_at(text: &str, place: &Position) -> Option<Value> {
     Some(tree.value(object_at(&tree, &place.items)?))
 }
 
-/// Where the field `path` of the object at `place` stands, in bytes of the file's text. See
-/// [`locate`] for fields that are not there.
+/// The position of the field `path` of the object at `place`, in bytes of the file's text. See
+/// [`locate`] for fields that are missing.
 pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
@@ -120,8 +121,8 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
     })
 }
 
-/// The value of a text that is one YAML document, as Kubernetes and Helm read it; null where
-/// nothing is written. `None` where it is no YAML.
+/// The value of a text that is one YAML document, as Kubernetes and Helm read it; null if the text
+/// is blank, and `None` if it is not YAML.
 pub fn value_of(text: &str) -> Option<Value> {
     let parts = parts(text);
     let Some(part) = parts.iter().find(|part| !part.is_blank()) else {
@@ -131,7 +132,7 @@ pub fn value_of(text: &str) -> Option<Value> {
     Some(tree.map_or(Value::Null, |tree| tree.value(tree.root())))
 }
 
-/// The text that the `data` of a Secret holds; `None` where it is no text.
+/// The decoded text of one value in the `data` of a Secret; `None` if it is not text.
 pub fn decoded(data: &str) -> Option<String> {
     let letters: String = data.split_whitespace().collect();
     String::from_utf8(STANDARD.decode(letters).ok()?).ok()

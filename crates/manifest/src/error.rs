@@ -1,4 +1,4 @@
-//! Why a manifest could not be read, in sentences.
+//! The reasons why a manifest could not be read, in sentences.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::decode::DecodeError;
 pub struct Fault {
     /// The place, in bytes from the start of the text.
     pub at: usize,
-    /// What is wrong there.
+    /// The problem at that place.
     pub problem: Problem,
 }
 
@@ -19,7 +19,7 @@ impl Fault {
     }
 }
 
-/// What can be wrong with a manifest.
+/// The problems that a manifest can have.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -29,33 +29,33 @@ pub enum Problem {
     /// Standard input or a pipe that ended at once.
     #[error("There is nothing to read here. Did the program that should write it fail?")]
     Empty,
-    /// Neither a file, a directory nor a pipe.
+    /// Something that is neither a file, a directory nor a pipe.
     #[error("This is neither a file nor a directory.")]
     NotAFile,
-    /// More bytes than are read into memory at once.
+    /// More bytes than the program reads into memory at once.
     #[error(
         "This file is larger than {limit} MiB, the most that is read at once; split it into several files."
     )]
     TooLarge {
-        /// The cap, in MiB.
+        /// The limit, in MiB.
         limit: u64,
     },
     /// A NUL byte: the file is a binary.
     #[error("This is a binary file; expected YAML or JSON text.")]
     Binary,
-    /// A byte sequence that is no UTF-8.
+    /// A byte sequence that is not UTF-8.
     #[error("This is not UTF-8 text; expected YAML or JSON in UTF-8.")]
     NotUtf8,
-    /// The parser's own word on what it met.
+    /// An error from the YAML parser.
     #[error("This is not valid YAML: {expected}.")]
     Syntax {
-        /// What the parser expected or could not understand.
+        /// The parser's description of the error.
         expected: String,
     },
     /// A key that is a list, a mapping or null.
     #[error("This key is a list, a mapping or null; expected a plain word as the key.")]
     KeyIsNotText,
-    /// `!!int foo` and the like.
+    /// A value that does not fit its tag, such as `!!int foo`.
     #[error("The value \"{text}\" does not fit its tag !!{tag}.")]
     TagMismatch {
         /// The tag without its exclamation marks.
@@ -69,32 +69,32 @@ pub enum Problem {
         /// The number as written.
         text: String,
     },
-    /// `<<` with something that is no mapping.
+    /// A `<<` whose value is not a mapping.
     #[error("Only a mapping, or a list of mappings, can be merged with `<<`.")]
     MergeOfNoMapping,
     /// An anchor whose value contains an alias to itself.
     #[error("This alias stands for a value that contains it; expected an anchor that ends before.")]
     AliasToItself,
-    /// Aliases of aliases of aliases.
+    /// Aliases that refer to aliases and multiply.
     #[error(
         "The aliases of this document stand for more than 400,000 values; write fewer aliases of aliases."
     )]
     TooManyAliases,
-    /// An object whose fields are not what the Kubernetes API says.
+    /// An object whose fields do not have the types of the Kubernetes API.
     #[error("This {kind} cannot be read: {reason}.")]
     Malformed {
         /// `StorageClass` for example.
         kind: &'static str,
-        /// What was found and what was expected.
+        /// The value that was found and the expected one.
         reason: DecodeError,
     },
-    /// An object without a name, where only named ones are of use.
+    /// An object without a name, in a place where only named objects are useful.
     #[error("This {kind} has no name; a fact needs metadata.name.")]
     Nameless {
         /// `StorageClass` for example.
         kind: String,
     },
-    /// Nesting that no manifest has.
+    /// Nesting deeper than in any manifest.
     #[error("This is nested more than {levels} levels deep; no Kubernetes object is.")]
     TooDeep {
         /// The deepest level that is read.
@@ -111,7 +111,7 @@ pub struct ReadError {
     pub line: Option<usize>,
     /// The column in characters, counted from 1.
     pub column: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 

@@ -8,25 +8,25 @@ use super::objects::{Item, read_objects};
 use super::position::line_and_column;
 use super::source::Source;
 
-/// The namespace of namespaced objects that name none, as for kubectl.
+/// The namespace of namespaced objects that name none, as in kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Facts that could not be read. Half of the facts would mislead, so one fault in one file is
-/// enough; all faults are reported.
+/// Facts that could not be read. Incomplete facts would mislead, so one fault in one file is enough
+/// to fail; all faults are reported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactsError {
-    /// What could not be read, in the order of the files; never empty.
+    /// The files and objects that could not be read, in the order of the files; never empty.
     #[error("{}", lines(.0))]
     Unreadable(Vec<ReadError>),
-    /// Some objects have placeholders, which no cluster has.
+    /// Some objects have placeholders, which no object in a cluster has.
     #[error(
         "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} remain in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
     )]
     Placeholders {
         /// The paths as given.
         paths: String,
-        /// How many objects.
+        /// The number of such objects.
         count: usize,
     },
     /// No facts, most likely because the path is wrong.
@@ -45,12 +45,12 @@ fn lines(errors: &[ReadError]) -> String {
 }
 
 /// Puts the objects of `sources` into `cluster`. Kinds that no verdict depends on are ignored.
-/// `errors` is what could not be opened, and `paths` what messages call the whole.
+/// `errors` are the files that could not be opened, and `paths` names all of them in messages.
 ///
 /// # Errors
 ///
-/// When a text cannot be parsed, an object is malformed, or there are no facts; the facts that
-/// could be read are in the cluster all the same.
+/// A text cannot be parsed, an object is malformed, or there are no facts. The facts that could be
+/// read are in the cluster even then.
 pub fn apply(
     cluster: &mut Snapshot,
     sources: &[Source],

@@ -1,5 +1,5 @@
-//! What is kept of an object's document when its file is closed again: what
-//! remedies read and where it stands, without the bulk.
+//! The parts of an object's document that are kept after its file is closed: the fields that
+//! remedies read, and their positions.
 
 use std::cell::RefCell;
 
@@ -12,9 +12,9 @@ use super::scalar::Meaning;
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
-/// Parts of documents that no remedy and no rule reads, and that are most of them:
-/// the key they stand under, directly or in a list there, and their own. A field of
-/// the same name elsewhere, a label for example, stays.
+/// Parts of documents that no remedy and no rule reads, and that take most of the space: the key of
+/// the parent mapping or list, and the key of the part. A field of the same name elsewhere, a label
+/// for example, is kept.
 const BULK: &[(&str, &str)] = &[
     ("spec", "containers"),
     ("spec", "initContainers"),
@@ -28,12 +28,12 @@ const BULK: &[(&str, &str)] = &[
     ("", "status"),
 ];
 
-/// An object without its bulk, and the position of each field in the file.
+/// An object without the parts in `BULK`, and the position of each field in the file.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
     json: Box<str>,
-    /// One for the object, then one for each entry and item in it, in the order of
-    /// the text of `json`. Bytes of the file.
+    /// The positions of the object and then of each entry and item in it, in the order of the text
+    /// of `json`, in bytes of the file.
     spots: Box<[(u32, u32)]>,
 }
 
@@ -58,13 +58,13 @@ impl FieldIndex {
         }
     }
 
-    /// The object, but for its bulk.
+    /// The object without the parts in `BULK`.
     pub fn document(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
-    /// Finds the field `path` of the object, as [`super::locate::locate`] does, in
-    /// bytes of the file. `document` is what [`Self::document`] gives.
+    /// Finds the field `path` of the object as [`super::locate::locate`] does, in bytes of the
+    /// file. `document` is the result of [`Self::document`].
     pub fn locate(&self, document: &Value, path: &str) -> Spot {
         let (mut here, mut found) = (document, 0);
         for step in PathSegments(path) {
@@ -95,7 +95,7 @@ impl FieldIndex {
     }
 }
 
-/// How many entries and items are in `value`.
+/// The number of entries and items in `value`.
 fn spots_in(value: &Value) -> usize {
     match value {
         Value::Object(entries) => entries.values().map(|value| 1 + spots_in(value)).sum(),
@@ -104,12 +104,12 @@ fn spots_in(value: &Value) -> usize {
     }
 }
 
-/// A node, written without bulk. Notes where everything stands while it is written.
+/// A node that is serialized without the parts in `BULK`. Serializing it also records positions.
 #[derive(Clone, Copy)]
 struct Kept<'a, 't> {
     tree: &'a Tree<'t>,
     id: Id,
-    /// The key that the node stands under.
+    /// The key of the mapping or list that contains the node.
     under: &'a str,
     spots: &'a RefCell<Vec<Spot>>,
 }

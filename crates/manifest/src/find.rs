@@ -1,4 +1,4 @@
-//! Which files to read.
+//! Finds the files to read.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -11,23 +11,23 @@ use ignore::{DirEntry, WalkBuilder};
 use super::error::{Problem, ReadError};
 use super::source::{Source, read, text_of, whole};
 
-/// Ends of file names that are read in directories.
+/// Extensions of the files that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Ends of the names of templates that are filled in to such a file, by Jinja and others.
+/// Extensions of templates for such a file, by Jinja and others.
 const TEMPLATE_EXTENSIONS: [&str; 2] = ["j2", "jinja2"];
 
-/// The name that kustomize reads without such an end.
+/// The name that kustomize reads without an extension.
 const KUSTOMIZATION: &str = "Kustomization";
 
-/// Directories of what others wrote, for programs and not for clusters.
+/// Directories with third-party files, which are meant for programs and not for clusters.
 const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycache__"];
 
-/// The file that makes a directory a virtual environment of Python (PEP 405).
+/// The file that marks a directory as a virtual environment of Python (PEP 405).
 const VIRTUAL_ENVIRONMENT: &str = "pyvenv.cfg";
 
-/// Globs of what is left out when directories are searched, as in a `.gitignore`
-/// at the top of the directory that is searched.
+/// Globs of paths to leave out when directories are searched. They are read like a `.gitignore` at
+/// the top of the searched directory.
 #[derive(Clone, Debug)]
 pub struct Exclude(Gitignore);
 
@@ -45,10 +45,10 @@ impl Exclude {
         Self(Gitignore::empty())
     }
 
-    /// Leaves out what any of the globs matches.
+    /// Leaves out the paths that any of the globs matches.
     ///
     /// # Errors
-    /// One of them cannot be understood.
+    /// One of the globs cannot be understood.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, ExcludeError> {
         let refused = |glob: &str, source| ExcludeError {
             glob: glob.to_owned(),
@@ -71,27 +71,28 @@ impl Exclude {
     }
 }
 
-/// What [`find`] found.
+/// The result of [`find`].
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The files, in the order given, directories sorted by name.
+    /// The files, in the order given; files in directories are sorted by name.
     pub sources: Vec<Source>,
-    /// What could not be opened.
+    /// The files and directories that could not be opened.
     pub errors: Vec<ReadError>,
-    /// Links in directories that lead out of them, or nowhere, and were not followed.
+    /// The number of links in directories that were not followed, because they lead out of the
+    /// directory or nowhere.
     pub links: usize,
-    /// Templates of manifests by their names (`web.yaml.j2`), which are not read.
+    /// The number of templates of manifests (`web.yaml.j2`), which are recognized by name and not
+    /// read.
     pub templates: usize,
     seen: HashSet<PathBuf>,
 }
 
-/// Finds the manifests under `paths`: a file is taken whatever its name, a
-/// directory is searched for `.yaml`, `.yml` and `.json` files and for `Kustomization`,
-/// and `-` reads `stdin`. What a `.gitignore` or a glob of `exclude` leaves out, what is hidden
-/// and what others wrote (`vendor`, `node_modules`, virtual environments) is
-/// searched only when it is named. A link in a directory is followed where it leads
-/// to a file in the same directory. Every file is taken once, whichever links lead
-/// to it.
+/// Finds the manifests under `paths`: a file is taken with any name, a directory is searched for
+/// `.yaml`, `.yml` and `.json` files and for `Kustomization`, and `-` reads `stdin`. Paths that a
+/// `.gitignore` or a glob of `exclude` leaves out, hidden paths and third-party directories
+/// (`vendor`, `node_modules`, virtual environments) are searched only if they are named. A link in
+/// a directory is followed if it leads to a file in the same directory. Every file is taken once,
+/// even if several links lead to it.
 pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found {
     let mut found = Found::default();
     for path in paths {
@@ -158,7 +159,7 @@ impl Found {
                 Ok(entry) => entry,
                 Err(error) => {
                     let path = path_of(&error).unwrap_or(root).to_owned();
-                    // What the walk says of it repeats the path.
+                    // The error of the walk repeats the path.
                     let plain = fs::read_dir(&path).err().or_else(|| error.into_io_error());
                     self.unreadable(&path, plain.unwrap_or(io::ErrorKind::Other.into()));
                     continue;
@@ -190,7 +191,7 @@ impl Found {
     }
 }
 
-/// Whether a file of this name is filled in to a manifest.
+/// Whether a file of this name is a template of a manifest.
 fn is_template_name(path: &Path) -> bool {
     let is_template = path
         .extension()
@@ -201,7 +202,7 @@ fn is_template_name(path: &Path) -> bool {
             .is_some_and(|stem| is_manifest_name(Path::new(stem)))
 }
 
-/// Whether an entry below `top` is looked at, or into.
+/// Whether an entry below `top` is read or searched.
 fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
     let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
     let foreign = is_directory
@@ -241,7 +242,7 @@ fn is_readable_stream(_kind: fs::FileType) -> bool {
     false
 }
 
-/// The path as messages show it.
+/// The path as it is shown in messages.
 fn shown(path: &Path) -> String {
     let path = path.strip_prefix("./").unwrap_or(path);
     path.to_string_lossy().into_owned()
@@ -391,7 +392,8 @@ mod tests {
         assert!(found.errors[0].to_string().contains("larger than 64 MiB"));
     }
 
-    /// As in a mounted ConfigMap, whose files are links into a hidden directory.
+    /// The links are like those of a mounted ConfigMap, whose files are links into a hidden
+    /// directory.
     #[cfg(unix)]
     #[test]
     fn links_are_followed_once_and_never_out_of_the_directory() {

@@ -1,11 +1,11 @@
-//! Parts of objects, as kustomize and others merge them into whole ones.
+//! Parts of objects, which kustomize and other tools merge into complete ones.
 
 use super::tree::{Id, Shape, Tree};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 
-/// The first field that an object of `kind` must have and this one lacks; the API
-/// server would refuse it, so that it can only be a patch or an example.
+/// The first field that objects of `kind` must have and this one lacks. The API server would refuse
+/// such an object, so it can only be a patch or an example.
 ///
 /// Source: the validation of each kind in the Kubernetes tree (`pkg/apis/*/validation`).
 pub(super) fn missing(
@@ -28,7 +28,7 @@ pub(super) fn missing(
 fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
     match kind {
         ObjectKind::Workload(WorkloadKind::Job) => &["spec.template.spec"],
-        // These versions took the selector from the template's labels.
+        // In these versions, the selector defaults to the template's labels.
         ObjectKind::Workload(
             WorkloadKind::Deployment
             | WorkloadKind::ReplicaSet
@@ -55,7 +55,7 @@ fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether something stands under `path`, `null` and empty lists aside.
+/// Whether the field at `path` has a value other than `null` and an empty list.
 fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
     let value = path
         .split('.')

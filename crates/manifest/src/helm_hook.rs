@@ -1,22 +1,22 @@
-//! Helm hooks: objects of a chart that are not there all the time.
+//! Helm hooks: objects of a chart that exist only at certain times.
 
 use super::tree::{Id, Tree};
 
-/// When an object that is a Helm hook is there, beside the objects of its release.
+/// The time at which an object that is a Helm hook exists, relative to its release.
 ///
 /// Source: <https://helm.sh/docs/topics/charts_hooks/>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelmHook {
     /// Only before the release is installed or after it is deleted.
     OutsideRelease,
-    /// When somebody runs `helm test`.
+    /// Only when somebody runs `helm test`.
     Test,
-    /// While the release is there, for a time.
+    /// For a time while the release is installed.
     WithRelease,
 }
 
 impl HelmHook {
-    /// The hook that the object `id` is, if it is one.
+    /// The kind of Helm hook that the object `id` is, if it is one.
     pub(super) fn of(tree: &Tree<'_>, id: Id) -> Option<Self> {
         let annotations = tree.at(id, &["metadata", "annotations"])?;
         let hooks = tree.string(annotations, "helm.sh/hook")?;

@@ -1,7 +1,7 @@
-//! What a `kustomization.yaml` names.
+//! The files and folders that a `kustomization.yaml` names.
 //!
-//! The fields are those of `kustomize.config.k8s.io/v1beta1` `Kustomization` and
-//! `v1alpha1` `Component`, as kustomize's api/types/kustomization.go declares them.
+//! The fields are those of `kustomize.config.k8s.io/v1beta1` `Kustomization` and `v1alpha1`
+//! `Component`, as kustomize's api/types/kustomization.go declares them.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,12 @@ use serde::de::IgnoredAny;
 
 use super::tree::{Shape, Tree};
 
-/// The names under which kustomize looks for it in a folder.
+/// The file names that kustomize looks for in a folder.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// Fields that add objects or label them, but leave alone what decides about their volumes:
-/// annotations may silence a rule, and under another name a claim may be bound.
+/// Fields that add objects or label them, but do not change anything that decides about their
+/// volumes. Annotations and names are not among them: an annotation may silence a rule, and a claim
+/// under another name may be bound.
 const HARMLESS: [&str; 14] = [
     "buildMetadata",
     "commonLabels",
@@ -32,35 +33,35 @@ const HARMLESS: [&str; 14] = [
     "validators",
 ];
 
-/// A `kustomization.yaml`, as far as it names other files and folders. The names
-/// stand as they are written: relative paths, URLs, or, for patches, YAML.
+/// The parts of a `kustomization.yaml` that name other files and folders. The names are kept as
+/// written: relative paths, URLs, or, for patches, YAML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kustomization {
-    /// It is a `Component`, which others include and which is nothing by itself.
+    /// Whether it is a `Component`, which others include and which does nothing by itself.
     pub is_component: bool,
-    /// The namespace that its objects get.
+    /// The namespace that it sets on its objects.
     pub namespace: Option<String>,
-    /// Files and folders whose objects it takes.
+    /// Files and folders with the objects that it includes.
     pub resources: Vec<String>,
     /// Folders of components.
     pub components: Vec<String>,
-    /// Files with patches, and patches that are written in place.
+    /// Files with patches, and inline patches.
     pub patches: Vec<String>,
-    /// The charts it inflates.
+    /// The charts that it inflates.
     pub charts: Vec<Chart>,
-    /// The folder that holds them, `charts` where it says nothing.
+    /// The folder with the charts, if it names one; otherwise kustomize uses `charts`.
     pub chart_home: Option<String>,
-    /// It may change what decides about the volumes of the objects it takes, their
-    /// namespace aside.
+    /// Whether it may change fields, other than the namespace, that decide about the volumes of its
+    /// objects.
     pub changes: bool,
-    /// Every text in it, keys too, in any field: what kustomize may take for a path or a URL,
-    /// as it reads the names of fields in any case.
+    /// Every text in it, including keys, in any field. Kustomize may read any of them as a path or
+    /// a URL, because it ignores the case of field names.
     pub texts: Vec<String>,
-    /// Some of the files it names tell kustomize what to do, and may name others.
+    /// Whether it names files that configure kustomize and may name further files.
     pub has_plugins: bool,
 }
 
-/// Fields whose files configure what kustomize does.
+/// Fields that name files that configure kustomize.
 const PLUGINS: [&str; 3] = ["generators", "transformers", "validators"];
 
 #[derive(Deserialize)]
@@ -96,14 +97,14 @@ struct Patch {
 pub struct Chart {
     /// Its name.
     pub name: String,
-    /// The repository of charts, or the registry; empty for a chart beside the kustomization.
+    /// The repository of charts, or the registry; empty for a chart next to the kustomization.
     pub repo: String,
     /// The version.
     pub version: String,
 }
 
 impl Chart {
-    /// The folder, in that of all charts, where kustomize looks for it before it fetches it.
+    /// The folder below the chart home in which kustomize looks for the chart before it fetches it.
     pub fn folder(&self) -> String {
         match (self.repo.as_str(), self.version.as_str()) {
             ("", _) | (_, "") => self.name.clone(),
@@ -119,8 +120,8 @@ struct Globals {
 }
 
 impl Kustomization {
-    /// The kustomization in `text`; `None` where it is none, be it that the text
-    /// is not YAML, or that it is an object of another group with the same kind.
+    /// Reads the kustomization in `text`; `None` if the text is not YAML, or is an object of
+    /// another kind or another group.
     pub fn read(text: &str) -> Option<Self> {
         let fields: Fields = serde_saphyr::from_str(text).ok()?;
         let ours = fields.api_version.is_empty()

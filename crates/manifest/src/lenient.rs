@@ -1,5 +1,5 @@
-//! What Kubernetes' reader takes beyond YAML 1.2, for which the parser gets a text that
-//! says the same in its own terms.
+//! YAML that Kubernetes' reader accepts beyond YAML 1.2. The parser gets a text with the same
+//! meaning that it accepts.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,30 +9,27 @@ use super::builder::{Leniency, MAX_DEPTH, Stop, compose, narrow};
 use super::error::{Fault, Problem};
 use super::tree::{Node, Scalar, Shape, Tree};
 
-/// How often one document may be read again, for one more place that is rewritten each
-/// time.
+/// The most times that one document is parsed again. Each time, one more place is rewritten.
 const MOST_TIMES: usize = 500;
 
-/// Bytes that may be read again in all that: twice those of the largest file.
+/// Bytes that may be parsed again in total: twice the size of the largest file.
 const MOST_BYTES: usize = 128 << 20;
 
-/// More than any line is indented.
+/// More spaces than the lines of manifests are indented by.
 const INDENT: &str = match str::from_utf8(&[b' '; MAX_DEPTH as usize]) {
     Ok(spaces) => spaces,
     Err(_) => "",
 };
 
-/// A letter that stands for nothing else: of the private use area.
+/// A letter of the private use area, which no manifest uses.
 const LETTER: &str = "\u{e000}";
 
 impl<'t> Tree<'t> {
-    /// Reads the one document in `text`; `None` when there is nothing in it but
-    /// comments and markers.
+    /// Parses the one document in `text`; `None` if it has only comments and markers.
     ///
     /// # Errors
-    /// Text that is not YAML, and YAML that Kubernetes would not take as an
-    /// object: keys that are lists, numbers beyond numbers, aliases that multiply
-    /// without end.
+    /// The text is not YAML, or it is YAML that Kubernetes would not accept as an object: keys that
+    /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
             Err(Stop::Lenient { place, kind }) => rewritten(text, place, kind),
@@ -43,9 +40,9 @@ impl<'t> Tree<'t> {
 }
 
 impl Leniency {
-    /// What is put in. What is before the first letter of a quoted scalar's line means
-    /// nothing, so more of it changes nothing. Before a letter, a colon belongs to the
-    /// word, and a hyphen begins one.
+    /// The text that is inserted. More indentation before the first letter of a line in a quoted
+    /// scalar changes nothing. Before a letter, a colon belongs to the word and a hyphen starts
+    /// one.
     const fn filler(self) -> &'static str {
         match self {
             Self::Indentation => INDENT,
@@ -53,15 +50,15 @@ impl Leniency {
         }
     }
 
-    /// Where it is put in for one `place` of `text`: behind the word's last letter, or
-    /// before each of the quoted scalar's further lines.
+    /// The offsets at which the text is inserted for one `place` of `text`: after the last letter
+    /// of the word, or before each further line of the quoted scalar.
     fn spots(self, text: &str, place: Range<usize>) -> impl Iterator<Item = usize> {
         let bytes = text[place.clone()].bytes().enumerate();
         let counts = move |byte| self == Self::Word || byte == b'\n';
         bytes.filter_map(move |(at, byte)| counts(byte).then_some(place.start + at + 1))
     }
 
-    /// That the reader does not take it so often.
+    /// The fault at a place that rewriting did not fix, or that is beyond the limits.
     fn fault(self, place: Range<usize>) -> Fault {
         let expected = match self {
             Self::Indentation => "the lines of this quoted text are indented too little",
@@ -72,18 +69,18 @@ impl Leniency {
     }
 }
 
-/// What is put into the text at one place.
+/// A text that is inserted at one place.
 #[derive(Clone, Copy)]
 struct Filler {
-    /// Where, in bytes of the text as it was written.
+    /// The place, in bytes of the text as it was written.
     at: usize,
-    /// Where it ends in the text that is read.
+    /// Its end in the text that is parsed.
     end: usize,
     kind: Leniency,
 }
 
-/// Reads `text` with fillers, for the first place that is known to need them and for more
-/// as the parser finds them. The tree is the one that `text` stands for.
+/// Parses `text` with fillers, first at `place` and then at each further place at which the parser
+/// stops. The positions in the tree are those in `text`.
 fn rewritten(
     text: &str,
     mut place: Range<usize>,
@@ -125,7 +122,7 @@ fn rewritten(
     Err(kind.fault(place))
 }
 
-/// `text` with the fillers; sets where each one ends.
+/// Inserts the fillers into `text` and sets the end of each.
 fn filled(text: &str, fillers: &mut [Filler]) -> String {
     let added: usize = fillers.iter().map(|it| it.kind.filler().len()).sum();
     let mut filled = String::with_capacity(text.len() + added);
@@ -140,20 +137,20 @@ fn filled(text: &str, fillers: &mut [Filler]) -> String {
     filled
 }
 
-/// Where a place of the filled text is in the text as it was written.
+/// The position in the original text of a position in the filled text.
 fn original(fillers: &[Filler], at: usize) -> usize {
     let ended = fillers.partition_point(|filler| filler.end <= at);
     let behind = match ended.checked_sub(1).map(|last| fillers[last]) {
         Some(last) => last.at + (at - last.end),
         None => at,
     };
-    // In a filler, as much of it as is there counts as nothing.
+    // The part of a filler before the position has no length in the original text.
     fillers
         .get(ended)
         .map_or(behind, |next| behind.min(next.at))
 }
 
-/// `tree`, with every place moved to where it is in `text`, and without what was put in.
+/// `tree` with the positions of `text` and without the fillers.
 fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     let place = |at: u32| narrow(original(fillers, at as usize));
     let nodes = tree.nodes.iter().map(|node| Node {
@@ -184,7 +181,7 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     }
 }
 
-/// The scalar's text without the letter that was put behind it.
+/// The text of the scalar without the letter that was inserted after it.
 fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, fillers: &[Filler]) -> &'s str {
     let put = fillers
         .binary_search_by_key(&(end as usize), |filler| filler.at)
@@ -204,7 +201,7 @@ mod tests {
         tree.value(tree.root())
     }
 
-    /// What `kubectl` makes of each, with go-yaml's parser.
+    /// The expected values are the ones that `kubectl` reads with go-yaml's parser.
     #[test]
     fn a_colon_or_hyphen_before_a_bracket_is_of_a_word() {
         for (text, expected) in [

@@ -1,10 +1,10 @@
 //! Manifests: reading them, finding a field's line in them, editing them.
 //!
-//! `find` finds the files, [`split`] cuts them into documents, [`tree`]
-//! parses one document, [`visit`] finds the objects in it, [`decode`] gives
-//! them the meaning Kubernetes gives them. [`read`] does all of that for many files at
-//! once, and [`objects`] keeps the objects of kinds that count. Memory stays small because
-//! only the facts of an object and its [`field_index`] outlive its file.
+//! `find` finds the files, [`split`] cuts them into documents, [`tree`] parses one document,
+//! [`visit`] finds the objects in it, and [`decode`] gives them the meaning that Kubernetes gives
+//! them. [`read`] does all of that for many files at once, and [`objects`] keeps the objects of the
+//! kinds that matter here. Memory stays small because only the facts of an object and its
+//! [`field_index`] outlive its file.
 //!
 //! ```
 //! use manifest::edit;

@@ -1,20 +1,19 @@
-//! Where a field of an object is written.
+//! The position of a field in the text of its object.
 
 use super::tree::{Id, Shape, Tree};
 
-/// A stretch of a document's text, on one line. Offsets are bytes of the document.
+/// A range of a document's text, on one line. Offsets are bytes of the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// Where the field's key starts.
+    /// The start of the field's key.
     pub start: usize,
-    /// Where its value ends when that is on the same line, else where the key ends.
+    /// The end of its value if that is on the same line, otherwise the end of the key.
     pub end: usize,
 }
 
 /// Finds the field `path` of the object `id`: `spec.template.spec.volumes[0]`, or
-/// `metadata.annotations["example.com/key"]` for keys with dots. Where the field
-/// is missing, the nearest field around it is found; where nothing of the path
-/// is there, the object's first line.
+/// `metadata.annotations["example.com/key"]` for keys with dots. If the field is missing, the
+/// result is the nearest field around it, or the object's first line if no part of the path exists.
 pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     let mut here = tree.target(id);
     let mut found = first_line(tree, here);
@@ -37,7 +36,7 @@ pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     found
 }
 
-/// The object's first field, or the object itself when it has none.
+/// The object's first field, or the object itself if it has none.
 pub(super) fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
     let first = tree.written_entries(id).next();
     match first {
@@ -49,7 +48,7 @@ pub(super) fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
 pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
     let (key, value) = (tree.node(key), tree.node(value));
     let (start, value_end) = (key.start as usize, value.end as usize);
-    // No further: the line may be as long as the file, and this is asked of every field.
+    // The search stops there: a line may be as long as the file, and every field is looked up.
     let end = value_end.max(key.end as usize);
     let own = tree.text().get(start..end).unwrap_or_default();
     let line_end = start + own.find(['\r', '\n']).unwrap_or(own.len());
@@ -70,7 +69,7 @@ pub(super) enum PathSegment<'p> {
     Item(usize),
 }
 
-/// The steps of a field path; what is left after a step that cannot be read is dropped.
+/// The segments of a field path. A segment that cannot be parsed ends the path.
 pub(super) struct PathSegments<'p>(pub(super) &'p str);
 
 impl<'p> Iterator for PathSegments<'p> {

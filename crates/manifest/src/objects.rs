@@ -1,4 +1,4 @@
-//! The objects of kinds that are read here, out of many manifests.
+//! The objects of the kinds that are read here, from many manifests.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
@@ -18,59 +18,60 @@ use super::visit::Manifest;
 use engine::model::Text;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 
-/// Placeholders that one object may hold where a number or a list should be.
+/// The most placeholders that one object may have in the place of a number or a list.
 const MAX_PLACEHOLDERS: usize = 32;
 
 /// An object of a kind that is read here.
 #[derive(Debug)]
 pub struct Item {
-    /// Where it stands.
+    /// Its position in the manifests.
     pub place: Position,
-    /// Where it starts, in bytes of the file.
+    /// The byte offset of its start in the file.
     pub start: usize,
-    /// The object as its manifest names it, without a namespace it does not say.
+    /// The object as its manifest names it, without a namespace if the manifest sets none.
     pub reference: ObjectRef,
     /// The object.
     pub object: Object,
-    /// The first field without which it is only a part of an object.
+    /// The first required field that it lacks; without it, it is only a part of an object.
     pub missing: Option<&'static str>,
-    /// The Helm hook that it is.
+    /// The Helm hook that it is, if it is one.
     pub hook: Option<HelmHook>,
-    /// The Helm template it was rendered from.
+    /// The Helm template from which it was rendered.
     pub template: Option<Box<str>>,
-    /// What is kept of its document, if requested.
+    /// The kept parts of its document, if requested.
     pub outline: Option<FieldIndex>,
-    /// What its author should know, though it is read.
+    /// Hints for its author about problems that do not prevent reading it.
     pub notes: Vec<Note>,
 }
 
-/// Something about the writing of an object.
+/// A hint about the way in which an object is written.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// Where, in bytes of the file.
+    /// The place, in bytes of the file.
     pub spot: Spot,
-    /// A sentence or two.
+    /// One or two sentences.
     pub text: String,
 }
 
 /// The objects of some sources.
 #[derive(Debug, Default)]
 pub struct Objects {
-    /// Those of kinds that are read here, in the order of the text.
+    /// The objects of the kinds that are read here, in the order of the text.
     pub items: Vec<Item>,
-    /// How many of other kinds there are.
+    /// The number of objects of each other kind.
     pub skipped: BTreeMap<String, usize>,
-    /// Releases and what they refer to, in the order of the text, where outlines were read.
+    /// Releases and the objects they refer to, in the order of the text, if outlines were
+    /// requested.
     pub deliveries: Vec<Delivery>,
-    /// Documents that are no Kubernetes objects.
+    /// The number of documents that are not Kubernetes objects.
     pub others: usize,
-    /// Documents and objects that are templates: they must be rendered first.
+    /// The number of documents and objects that are templates and must be rendered first.
     pub templates: usize,
     /// Manifests that could not be read.
     pub errors: Vec<ReadError>,
 }
 
-/// What is made of one object while its file is at hand.
+/// The result of reading one object while its file is in memory.
 enum Outcome {
     Skipped(Text),
     Delivery(Box<Delivery>),
@@ -79,8 +80,7 @@ enum Outcome {
     Item(Box<Item>),
 }
 
-/// Reads the objects of `sources`, on all processors; their outlines too where
-/// `outlines` says so.
+/// Reads the objects of `sources`, on all processors; with their outlines if `outlines` is set.
 pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> Objects {
     let reading = read(sources, |manifest| outcome(manifest, outlines));
     let mut objects = Objects {
@@ -134,21 +134,21 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
             outline: outlines.then(|| FieldIndex::of(tree, id, part)),
             notes: notes(manifest, gone),
         })),
-        // A patch may hold anything in the place of a list or a number.
+        // A patch may have any value in the place of a list or a number.
         Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
         Err(fault) => Outcome::Wrong(Box::new(located("", tree.lines(), part, fault))),
     }
 }
 
-/// Reads an object. A placeholder in the place of something other than text is
-/// read as if nothing stood there.
+/// Reads an object. A placeholder in the place of something other than text is read as a missing
+/// value.
 fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
     let (tree, id) = (manifest.tree, manifest.id);
     let mut blank = Vec::new();
     loop {
         let reason = match tree.decode_seed(id, kind, &blank) {
             Ok(mut object) => {
-                // A count that is still to be filled in is not the 0 of a missing one.
+                // A count with a placeholder must not be read as the 0 of a missing one.
                 if let Object::Workload(workload) = &mut object
                     && workload.replicas == 0
                     && template::holds_placeholder(tree, id, &["spec", "replicas"])
@@ -184,8 +184,8 @@ fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
     }
 }
 
-/// Whether others cannot refer to the object. Objects of a namespace may have a prefix in place of
-/// a name.
+/// Whether other objects cannot refer to the object. Objects in a namespace may have a prefix
+/// instead of a name.
 fn is_nameless(object: &Object) -> bool {
     let metadata = object.metadata();
     metadata.name.is_empty()
@@ -212,12 +212,12 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
             ),
         });
     }
-    // Without lines, two places of the same key would read the same.
+    // Rendered output gives no lines, so the same key at two places gives the same note.
     let mut said = HashSet::new();
     for repeated in tree.repeated(id) {
         let node = tree.node(repeated.second);
         let key = tree.key_text(repeated.second).unwrap_or_default();
-        // Nobody sees the lines of what was rendered.
+        // The user does not see the lines of rendered output.
         let times = if part.template().is_some() {
             "is set twice".to_owned()
         } else {
@@ -244,8 +244,8 @@ mod tests {
     use super::super::source::Source;
     use super::read_objects;
 
-    /// What [`read_objects`] makes of a text: a word a field for each item, then what
-    /// else there is.
+    /// The result of [`read_objects`] for a text: the reference, missing field and notes of each
+    /// item, then the rest.
     fn summary(text: &str) -> String {
         let read = read_objects(&[Source::in_memory("-", text.to_owned())], true);
         let mut summary: Vec<String> = read

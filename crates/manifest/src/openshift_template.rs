@@ -1,4 +1,4 @@
-//! OpenShift Templates: objects with parameters in them, which `oc process` fills in.
+//! OpenShift Templates: objects with parameters that `oc process` fills in.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,19 +7,18 @@ use granit_parser::ScalarStyle;
 
 use super::tree::{Id, Shape, Tag, Tree};
 
-/// A Template may become so many times as long as it is written: a parameter may hold a
-/// long text that is used often.
+/// The most filled-in text of a Template, as a multiple of its own length. A parameter may hold a
+/// long text and be used often.
 const MAX_GROWTH: usize = 4;
 
-/// Whether an object of this kind holds others in `objects`. The version `v1` is that of
-/// OpenShift 3.
+/// Whether an object of this kind holds others in `objects`. OpenShift 3 used the version `v1`.
 pub(super) fn is_template(api_version: &str, kind: &str) -> bool {
     let group = api_version.split('/').next().unwrap_or_default();
     kind == "Template" && matches!(group, "template.openshift.io" | "v1")
 }
 
-/// Puts the values of parameters in their places, if the document is a Template. What has
-/// no value, or gets one when the Template is processed, stays a placeholder.
+/// Fills in the parameters if the document is a Template. A parameter that has no value, or gets
+/// one only when the Template is processed, stays a placeholder.
 pub(super) fn fill_in(tree: &mut Tree<'_>) {
     let root = tree.root();
     let is_template_here = tree
@@ -59,7 +58,7 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
     }
 }
 
-/// The parameters that have a value.
+/// The parameters that have a value, by name.
 fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
     let Some((_, list)) = tree.entry(tree.root(), "parameters") else {
         return HashMap::new();
@@ -83,8 +82,8 @@ fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
         .collect()
 }
 
-/// `text` with values in the place of parameters, and whether it was one in double braces
-/// and nothing else; `None` if nothing is filled in or it would grow beyond `most`.
+/// `text` with its parameters filled in, and whether the whole text was one parameter in double
+/// braces; `None` if no parameter is filled in or the text would become longer than `most`.
 fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(String, bool)> {
     let whole = text
         .strip_prefix("${{")

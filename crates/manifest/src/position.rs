@@ -1,7 +1,6 @@
 //! Lines and columns.
 
-/// The line and the column of the byte `at`, both counted from 1, the column in
-/// characters.
+/// The line and the column of the byte `at`, both counted from 1; the column counts characters.
 pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -13,34 +12,34 @@ pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (lines + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The lines of a text in which many places are looked up.
+/// A text with the start of each line, for many lookups of positions.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
-    /// Where each line but the first starts.
+    /// The byte offset at which each line starts, except the first.
     starts: Vec<usize>,
 }
 
 impl<'t> Lines<'t> {
-    /// The lines of `text`.
+    /// Finds the lines of `text`.
     pub fn of(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1).collect();
         Self { text, starts }
     }
 
-    /// As `line_and_column`, without reading the text again.
+    /// Does the same as the function `line_and_column`, without reading the whole text again.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let (before, start) = self.line(at);
         let (_, column) = line_and_column(&self.text[start..], at - start);
         (before + 1, column)
     }
 
-    /// Where the line starts that the byte `at` is on.
+    /// The byte offset of the start of the line that contains the byte `at`.
     pub fn start(&self, at: usize) -> usize {
         self.line(at).1
     }
 
-    /// How many lines are before the one that `at` is on, and where that one starts.
+    /// The number of lines before the one that contains `at`, and the byte offset of its start.
     fn line(&self, at: usize) -> (usize, usize) {
         let before = self.starts.partition_point(|start| *start <= at);
         let start = before.checked_sub(1).map_or(0, |line| self.starts[line]);

@@ -1,4 +1,4 @@
-//! Reading many manifests at once, whatever is made of them.
+//! Reads many manifests at once and passes each object to the caller.
 
 use std::borrow::Borrow;
 
@@ -14,19 +14,19 @@ use super::template;
 use super::tree::Tree;
 use super::visit::{Manifest, visit};
 
-/// Files of more documents are shared out between the threads by document.
+/// Files with more documents than this are divided between the threads by document.
 #[cfg(feature = "files")]
 const MANY: usize = 100;
 
-/// Where an object stands, so that it can be found again.
+/// The position of an object, by which it can be found again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The number of the source.
+    /// The index of the source.
     pub source: usize,
-    /// The number of the document in the source.
+    /// The index of the document in the source.
     pub part: usize,
-    /// The item's number in the `List`, and in the lists inside it; empty for a
-    /// document that is an object itself.
+    /// The index of the item in the `List`, and in the lists inside it; empty for a document that
+    /// is itself an object.
     pub items: Box<[usize]>,
 }
 
@@ -41,16 +41,16 @@ impl Position {
     }
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Debug)]
 pub struct ParsedFile<T> {
-    /// What was made of each object, in the order of the text.
+    /// The caller's result for each object, in the order of the text.
     pub objects: Vec<(Position, T)>,
-    /// Documents that are no Kubernetes objects, values files for example.
+    /// The number of documents that are not Kubernetes objects, values files for example.
     pub others: usize,
-    /// Documents and objects that are templates: they must be rendered first.
+    /// The number of documents and objects that are templates and must be rendered first.
     pub templates: usize,
-    /// Manifests that could not be read; the rest was read all the same.
+    /// Manifests that could not be read; the others are read even so.
     pub errors: Vec<ReadError>,
 }
 
@@ -74,8 +74,8 @@ impl<T> ParsedFile<T> {
     }
 }
 
-/// Reads every object of `sources`, on all processors, and keeps what `each`
-/// makes of it. No text and no tree outlives the call of `each`.
+/// Reads every object of `sources`, on all processors, and keeps the results of `each`. No text and
+/// no tree outlives the call of `each`.
 pub fn read<S: Borrow<Source> + Sync, T: Send>(
     sources: &[S],
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
@@ -113,7 +113,7 @@ fn read_source<T: Send>(
         }
     };
     let parts = parts(&text);
-    // Nothing is left to fill in where something was rendered.
+    // Rendered output has no ytt templates left.
     if !source.rendered && template::is_ytt(&text) {
         all.templates = parts.iter().filter(|part| !part.is_blank()).count();
         return all;
@@ -177,7 +177,7 @@ fn read_part<T>(
     reading
 }
 
-/// A fault of a document as an error of its file; `lines` are those of the document.
+/// Converts a fault of a document to an error of its file; `lines` are those of the document.
 pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fault) -> ReadError {
     let (line, column) = lines.line_and_column(fault.at);
     ReadError {
@@ -278,7 +278,7 @@ mod tests {
         assert!(reading.errors.is_empty(), "{:?}", reading.errors);
     }
 
-    /// What is no object, or none that is read here, cannot be a manifest at fault.
+    /// With this head, a text with a fault is a manifest; without it, the text is not reported.
     const HEAD: &str = "apiVersion: v1\nkind: Pod\n";
 
     #[test]

@@ -1,8 +1,8 @@
-//! What an unquoted YAML word means to Kubernetes.
+//! The meaning of an unquoted YAML word in Kubernetes.
 //!
-//! The API server and kubectl read manifests with `sigs.k8s.io/yaml`, which
-//! follows YAML 1.1: `yes` and `on` are true, `0755` is 493, a date stays a
-//! string. The table in the tests was made with `sigs.k8s.io/yaml` v1.6.0.
+//! The API server and kubectl read manifests with `sigs.k8s.io/yaml`, which follows YAML 1.1: `yes`
+//! and `on` are true, `0755` is 493, a date stays a string. The table in the tests was made with
+//! `sigs.k8s.io/yaml` v1.6.0.
 
 /// The meaning of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,14 +11,14 @@ pub enum Meaning {
     Null,
     /// `true`, `yes`, `on`, `y` and their opposites.
     Bool(bool),
-    /// An integer that fits 64 bits with a sign.
+    /// An integer that fits in 64 bits with a sign.
     Signed(i64),
-    /// An integer above `i64::MAX` that fits 64 bits without a sign.
+    /// An integer above `i64::MAX` that fits in 64 bits without a sign.
     Unsigned(u64),
-    /// A decimal number, or an integer beyond 64 bits. May be infinite or not a
-    /// number, which JSON, and so Kubernetes, cannot hold.
+    /// A decimal number, or an integer beyond 64 bits. It may be infinite or not a number, which
+    /// JSON, and therefore Kubernetes, cannot hold.
     Float(f64),
-    /// Anything else: the text stands for itself.
+    /// Anything else: a string.
     Text,
 }
 
@@ -102,8 +102,8 @@ fn integer(text: &str) -> Option<Meaning> {
     }
 }
 
-/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`; a number too
-/// large for 64 bits of floating point stays text.
+/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`. A number too large for a 64-bit
+/// float stays text.
 fn float(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let digits_from = |from: usize| {

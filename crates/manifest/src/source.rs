@@ -1,4 +1,4 @@
-//! A file of manifests and its text.
+//! Files of manifests and their text.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use super::error::{Problem, ReadError};
 use super::position;
 
-/// The most that is read of one file or of standard input.
+/// The most bytes that are read from one file or from standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
 
 /// A file of manifests.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The path as the user gave it, joined with what was found under it; `-`
-    /// for standard input.
+    /// The path as the user gave it, with the path below it if it is in a directory; `-` for
+    /// standard input.
     pub name: String,
     /// The size in bytes when the file was found.
     pub bytes: u64,
-    /// Whether it was named itself, not found in a directory.
+    /// Whether the user named the file, rather than a directory around it.
     pub named: bool,
-    /// Whether it is what a chart or a kustomization was rendered to: all of one
-    /// cluster's, and nobody else's.
+    /// Whether it is the output of a chart or a kustomization, whose objects go to one cluster and
+    /// are facts only for each other.
     pub rendered: bool,
     origin: Contents,
 }
@@ -31,9 +31,9 @@ pub struct Source {
 enum Contents {
     File {
         path: PathBuf,
-        /// The same path without links, where it could be found out.
+        /// The same path with all links followed, if it could be resolved.
         real: Option<PathBuf>,
-        /// Its text, where somebody else has read it; else it is read each time.
+        /// Its text, if the caller has already read it; otherwise the file is read each time.
         text: Option<String>,
     },
     /// Standard input or a pipe, which can be read only once.
@@ -41,7 +41,7 @@ enum Contents {
 }
 
 impl Source {
-    /// A source whose text is already at hand, called `name` in messages.
+    /// A source whose text is already in memory, called `name` in messages.
     pub fn in_memory(name: &str, text: String) -> Self {
         Self {
             name: name.to_owned(),
@@ -52,7 +52,7 @@ impl Source {
         }
     }
 
-    /// The file `path`, whose text somebody else has read.
+    /// The file `path`, whose text the caller has already read.
     pub fn at_hand(path: &str, text: String) -> Self {
         Self {
             name: path.to_owned(),
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// What the chart or kustomization called `name` was rendered to.
+    /// The output of the chart or kustomization called `name`.
     pub fn rendered(name: &str, text: String) -> Self {
         Self {
             rendered: true,
@@ -75,8 +75,8 @@ impl Source {
         }
     }
 
-    /// A file on disk, called `name` in messages. `real` is its path without links, where
-    /// that could be found out.
+    /// A file on disk, called `name` in messages. `real` is its path with all links followed, if it
+    /// could be resolved.
     #[cfg(feature = "files")]
     pub(super) const fn file(
         name: String,
@@ -106,8 +106,8 @@ impl Source {
         }
     }
 
-    /// As [`Self::path`], absolute and with all links followed; the path itself
-    /// where that could not be found out.
+    /// The same as [`Self::path`], but absolute and with all links followed; the path itself if it
+    /// could not be resolved.
     pub fn real_path(&self) -> Option<&Path> {
         match &self.origin {
             Contents::File { path, real, .. } => Some(real.as_ref().unwrap_or(path)),
@@ -115,11 +115,11 @@ impl Source {
         }
     }
 
-    /// The text.
+    /// The text of the source.
     ///
     /// # Errors
-    /// The file cannot be read, is too large or is neither UTF-8 text nor UTF-16 text with a
-    /// byte order mark.
+    /// The file cannot be read, is too large, or is neither UTF-8 text nor UTF-16 text with a byte
+    /// order mark.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         match self.at_hand_text() {
             Some(text) => Ok(Cow::Borrowed(text)),
@@ -134,12 +134,13 @@ impl Source {
         }
     }
 
-    /// What can be made out of a file that is not UTF-8 text, to tell what it might be.
+    /// The content of a file that is not UTF-8 text, with replacement characters, to guess its
+    /// kind.
     pub(super) fn guess(&self) -> String {
         String::from_utf8_lossy(&self.content().unwrap_or_default()).into_owned()
     }
 
-    /// Whether the file is UTF-16 text, so that its text cannot be written back as it is.
+    /// Whether the file is UTF-16 text, which cannot be written back as it is.
     pub fn is_utf16(&self) -> bool {
         let content = self.path().and_then(|_| self.content().ok());
         content.is_some_and(|bytes| text_of_utf16(&bytes).is_some())
@@ -182,7 +183,7 @@ pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The text of a file that starts with a byte order mark of UTF-16, which kubectl honours.
+/// The text of a file that starts with a byte order mark of UTF-16, which kubectl accepts.
 fn text_of_utf16(bytes: &[u8]) -> Option<String> {
     let unit: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
         [0xff, 0xfe] => u16::from_le_bytes,

@@ -1,23 +1,23 @@
-//! A file's text cut into its YAML documents.
+//! Cuts a file's text into its YAML documents.
 //!
-//! A `---` or `...` at the start of a line always ends a document, even inside
-//! a block or quoted scalar (YAML 1.2, production `c-forbidden`), so the cut
-//! needs no parser and one broken document leaves the others readable.
+//! A `---` or `...` at the start of a line always ends a document, even inside a block or quoted
+//! scalar (YAML 1.2, production `c-forbidden`). The cut therefore needs no parser, and a broken
+//! document leaves the others readable.
 
 /// One document of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'t> {
-    /// The document's text, its `---` line included.
+    /// The document's text, including its `---` line.
     pub text: &'t str,
-    /// Where the text starts in the file, in bytes.
+    /// The byte offset of the text in the file.
     pub start: usize,
     /// The file's line on which the text starts, counted from 1.
     pub line: usize,
 }
 
 impl<'t> Part<'t> {
-    /// The template that `helm template` says the document was rendered from,
-    /// `chart/templates/web.yaml` for example.
+    /// The template from which `helm template` rendered the document, according to its comment, for
+    /// example `chart/templates/web.yaml`.
     pub fn template(&self) -> Option<&'t str> {
         self.text
             .lines()
@@ -28,7 +28,7 @@ impl<'t> Part<'t> {
             .filter(|template| !template.is_empty())
     }
 
-    /// Whether the text holds nothing but markers, comments and blank lines.
+    /// Whether the text holds only markers, comments and blank lines.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.lines().all(|line| {
             let rest = match kind(line) {
@@ -41,8 +41,8 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Cuts `text` into its documents. Parts with nothing in them are kept, so that
-/// a document's number stays what it was when another one is edited.
+/// Cuts `text` into its documents. Empty parts are kept, so that the number of a document does not
+/// change when another one is edited.
 pub fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut part = Part {
@@ -59,7 +59,7 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
         let kind = kind(line);
         let new = match kind {
             Line::Start => begun,
-            // Directives and comments before a `---` belong to what follows it.
+            // Directives and comments before a `---` belong to the document after it.
             Line::End | Line::Content => ended && begun,
         };
         if new {

@@ -1,21 +1,21 @@
-//! What is still to be filled in: templates, placeholders, encrypted values.
+//! Text that is still to be filled in: templates, placeholders, encrypted values.
 
 use super::tree::{Id, Tree};
 use super::versions::kind_of;
 use super::visit::Manifest;
 use engine::model::object::ObjectKind;
 
-/// Marks of template languages that make text something other than YAML: Helm and
-/// Jinja, their statements, ERB.
+/// Marks of template languages that make a text something other than YAML: `{{` of Helm and Jinja,
+/// `{%` of Jinja, `<%` of ERB, and `${` of variables.
 const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
 
-/// Whether the text is a template, which is no YAML before it is rendered.
+/// Whether the text is a template, which is not YAML before it is rendered.
 pub(super) fn is_template(text: &str) -> bool {
     MARKS.iter().any(|mark| text.contains(mark)) || starts_with_a_mark(text)
 }
 
-/// Whether a value starts with `@` or `%`, as no YAML does and placeholders such as
-/// `@IMAGE@` do.
+/// Whether a value starts with `@` or `%`, which YAML does not allow. Placeholders such as
+/// `@IMAGE@` start with them.
 fn starts_with_a_mark(text: &str) -> bool {
     text.lines().any(|line| {
         let value = line.split_once(": ").map_or(line, |(_, value)| value);
@@ -24,10 +24,10 @@ fn starts_with_a_mark(text: &str) -> bool {
     })
 }
 
-/// Whether the file is a template of ytt, whose code is in comments, so that it is YAML
-/// before it is filled in too: `#@ code` or an annotation such as `#@overlay/match`, on a line
-/// of its own or in the place of a value. All documents of such a file are templates, as
-/// an `#@ if` in one may hold for the next (<https://carvel.dev/ytt/docs/latest/lang/>).
+/// Whether the file is a ytt template. The code of ytt is in comments, so the file is YAML even
+/// before it is rendered: `#@ code` or an annotation such as `#@overlay/match`, on a line of its
+/// own or in the place of a value. All documents of such a file are templates, because an `#@ if`
+/// in one may apply to the next (<https://carvel.dev/ytt/docs/latest/lang/>).
 pub(super) fn is_ytt(text: &str) -> bool {
     let is_code = |line: &str| {
         line.split_once("#@").is_some_and(|(before, code)| {
@@ -41,8 +41,8 @@ pub(super) fn is_ytt(text: &str) -> bool {
     text.contains("#@") && text.lines().any(is_code)
 }
 
-/// Whether somebody is to put another text in place of this one: `${N}`, `$N`,
-/// `{{ .Values.n }}`, `<N>`, `@N@`, `__N__`, `ENC[…]`.
+/// Whether the text is to be replaced by another one: `${N}`, `$N`, `{{ .Values.n }}`, `<N>`,
+/// `@N@`, `__N__`, `ENC[…]`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     let word = |text: &str| {
@@ -72,7 +72,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 }
 
 /// Whether an object cannot be judged before it is rendered: its name is a template, it is
-/// encrypted, or a placeholder decides about its volumes.
+/// encrypted, or a field that decides about its volumes has a placeholder.
 pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
     let (tree, id) = (manifest.tree, manifest.id);
     let rendered_name = ["name", "namespace"].into_iter().all(|field| {
@@ -99,9 +99,8 @@ pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool 
     })
 }
 
-/// Whether text that is not YAML says of itself that it is an object of a kind that
-/// is read here: only then is it a manifest that cannot be read, and not something
-/// else.
+/// Whether text that is not YAML names itself as an object of a kind that is read here. Only then
+/// is it a manifest with an error; other text is not reported.
 pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
     let json = text.trim_start().starts_with('{');
     let values = |key: &str| -> Vec<&str> {

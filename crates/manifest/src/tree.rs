@@ -1,9 +1,9 @@
-//! One YAML document as a tree that remembers where everything was written.
+//! One YAML document as a tree that records the position of every node.
 //!
-//! The same tree gives the object its meaning ([`super::decode`]), a field its
-//! line ([`super::locate`]) and an edit its place ([`super::edit`]), so the three
-//! cannot disagree. Nodes lie in one vector, parents before children; scalars
-//! borrow from the text unless an escape had to be undone.
+//! The same tree gives the object its meaning ([`super::decode`]), a field its line
+//! ([`super::locate`]) and an edit its place ([`super::edit`]), so the three cannot disagree. The
+//! nodes are in one vector, parents before children. Scalars borrow from the text unless an escape
+//! had to be decoded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use granit_parser::ScalarStyle;
 use super::position::Lines;
 use super::scalar::{self, Meaning};
 
-/// The place of a node in its [`Tree`].
+/// The index of a node in its [`Tree`].
 pub(crate) type Id = u32;
 
 /// One YAML document.
@@ -22,7 +22,7 @@ pub(crate) type Id = u32;
 pub struct Tree<'t> {
     pub(super) text: &'t str,
     pub(super) nodes: Vec<Node<'t>>,
-    /// In the order of the second keys.
+    /// Sorted by the second key.
     pub(super) repeated: Vec<Repeated>,
     pub(super) lines: OnceLock<Lines<'t>>,
 }
@@ -40,49 +40,49 @@ pub(crate) struct Repeated {
 /// One value, or one key, of a document. Offsets are bytes of the document's text.
 #[derive(Debug)]
 pub struct Node<'t> {
-    /// What the node is.
+    /// The shape of the node and its content.
     pub shape: Shape<'t>,
-    /// Where the node's properties (`&anchor`, `!!tag`) start; equals `start` without any.
+    /// The start of the node's properties (`&anchor`, `!!tag`); equal to `start` if it has none.
     pub properties: u32,
-    /// Where the node's own text starts.
+    /// The start of the node's own text.
     pub start: u32,
-    /// Where the node's own text ends; comments and blank lines after it are not its own.
+    /// The end of the node's own text, without the comments and blank lines after it.
     pub end: u32,
     /// Whether the node carries an anchor.
     pub anchored: bool,
-    /// The node that follows this one and everything in it.
+    /// The index of the first node after this one and everything in it.
     pub(super) after: Id,
 }
 
-/// What a node is.
+/// The shape of a node.
 #[derive(Debug)]
 pub enum Shape<'t> {
     /// A scalar.
     Scalar(Scalar<'t>),
-    /// A sequence; `flow` when written with brackets.
+    /// A sequence.
     Sequence {
-        /// Written `[…]`.
+        /// Whether it is written with brackets: `[…]`.
         flow: bool,
     },
-    /// A mapping; `flow` when written with braces.
+    /// A mapping.
     Mapping {
-        /// Written `{…}`.
+        /// Whether it is written with braces: `{…}`.
         flow: bool,
-        /// An entry may hide another one: it has a `<<` key, or a key twice.
+        /// Whether an entry may hide another one: it has a `<<` key, or a key twice.
         overlaid: bool,
     },
-    /// `*name`: stands for the node given.
+    /// `*name`, which stands for the given node.
     Alias(Id),
 }
 
 /// A scalar as written.
 #[derive(Debug)]
 pub struct Scalar<'t> {
-    /// The text, escapes and folding undone.
+    /// The text, with escapes and folding resolved.
     pub text: Cow<'t, str>,
-    /// How it was written.
+    /// The style in which it was written.
     pub style: ScalarStyle,
-    /// The core tag in front of it.
+    /// The core tag before it.
     pub tag: Tag,
 }
 
@@ -91,23 +91,23 @@ pub struct Scalar<'t> {
 pub enum Tag {
     /// No tag.
     None,
-    /// `!!str`, `!!timestamp` or a tag of the user's own: the text stands for itself.
+    /// `!!str`, `!!timestamp` or a custom tag: the value is a string.
     Text,
-    /// `!!int`, `!!bool`, `!!null` or `!!float`, checked when the tree was built.
+    /// `!!int`, `!!bool` or `!!null`, checked when the tree was built.
     Resolved,
     /// `!!float`: an integer becomes a decimal number.
     Float,
 }
 
 impl Scalar<'_> {
-    /// What the scalar means to Kubernetes.
+    /// The meaning of the scalar in Kubernetes.
     pub(crate) fn meaning(&self) -> Meaning {
         match self.tag {
             Tag::Text => Meaning::Text,
             Tag::None if self.style != ScalarStyle::Plain => Meaning::Text,
             Tag::None | Tag::Resolved => scalar::resolve(&self.text),
             Tag::Float => match scalar::resolve(&self.text) {
-                // The same loss of digits as in Kubernetes, where `!!float 1` is 1.0.
+                // Kubernetes loses the same digits: there, `!!float 1` is 1.0.
                 Meaning::Signed(integer) => Meaning::Float(integer as f64),
                 other => other,
             },
@@ -116,7 +116,7 @@ impl Scalar<'_> {
 }
 
 impl<'t> Tree<'t> {
-    /// The text the offsets of the nodes point into.
+    /// The text to which the offsets of the nodes refer.
     pub fn text(&self) -> &'t str {
         self.text
     }
@@ -131,7 +131,7 @@ impl<'t> Tree<'t> {
         0
     }
 
-    /// The node at `id`, aliases not followed.
+    /// The node at `id`, with aliases not followed.
     pub(crate) fn node(&self, id: Id) -> &Node<'t> {
         &self.nodes[id as usize]
     }
@@ -157,7 +157,7 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// The keys and values as written in the mapping `id`; nothing for other nodes.
+    /// The keys and values of the mapping `id` as written; empty for other nodes.
     pub(crate) fn written_entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
         let mapping = matches!(self.node(id).shape, Shape::Mapping { .. });
         let mut children = self.children(id);
@@ -169,9 +169,8 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// The keys and values of the mapping `id`, aliases followed and `<<`
-    /// expanded. As in Kubernetes' YAML reader, what comes later in the text
-    /// wins, be it a key or a merge.
+    /// The keys and values of the mapping `id`, with aliases followed and `<<` expanded. As in
+    /// Kubernetes' YAML reader, a later key or merge overrides an earlier one.
     pub(crate) fn entries(&self, id: Id) -> Vec<(Id, Id)> {
         let id = self.target(id);
         if !self.is_overlaid(id) {
@@ -206,14 +205,14 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// Whether `key` is the `<<` that merges another mapping in.
+    /// Whether `key` is the `<<` that merges in another mapping.
     pub(crate) fn is_merge_key(&self, key: Id) -> bool {
         matches!(&self.node(key).shape, Shape::Scalar(scalar)
             if scalar.style == ScalarStyle::Plain && scalar.tag != Tag::Text && scalar.text == "<<")
     }
 
-    /// The name a key has in the JSON object: `on` is `true`, `0755` is `493`.
-    /// `None` for a key that JSON cannot have.
+    /// The name of a key in the JSON object: `on` becomes `true`, `0755` becomes `493`. `None` for
+    /// a key that JSON cannot have.
     pub(crate) fn key_text(&self, key: Id) -> Option<Cow<'_, str>> {
         let Shape::Scalar(scalar) = &self.node(self.target(key)).shape else {
             return None;
@@ -228,7 +227,8 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// The key and the value called `name` in the mapping `id`, aliases and `<<` followed.
+    /// The key and the value with the name `name` in the mapping `id`, with aliases and `<<`
+    /// followed.
     pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
         let id = self.target(id);
         let called = |(key, _): &(Id, Id)| self.key_text(*key).is_some_and(|text| text == name);
@@ -239,13 +239,13 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// The value at the end of `path`, one key a step, aliases and `<<` followed.
+    /// The value at the end of `path`, one key per step, with aliases and `<<` followed.
     pub fn at(&self, id: Id, path: &[&str]) -> Option<Id> {
         path.iter()
             .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
     }
 
-    /// The keys that are set more than once in `id`, aliases not followed.
+    /// The keys that are set more than once in `id`, with aliases not followed.
     pub(crate) fn repeated(&self, id: Id) -> &[Repeated] {
         let place = |id| self.repeated.partition_point(|it| it.second < id);
         &self.repeated[place(id)..place(self.node(id).after)]
@@ -265,7 +265,7 @@ impl<'t> Tree<'t> {
             })
     }
 
-    /// The scalars in `id`, aliases not followed.
+    /// The scalars in `id`, with aliases not followed.
     pub(super) fn scalars(&self, id: Id) -> impl Iterator<Item = &Scalar<'t>> {
         let nodes = &self.nodes[id as usize..self.node(id).after as usize];
         nodes.iter().filter_map(|node| match &node.shape {
@@ -274,7 +274,7 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// The string called `name` in the mapping `id`.
+    /// The string with the name `name` in the mapping `id`.
     pub(crate) fn string(&self, id: Id, name: &str) -> Option<&str> {
         let (_, value) = self.entry(id, name)?;
         match &self.node(self.target(value)).shape {
@@ -300,8 +300,8 @@ impl Merged {
     }
 }
 
-/// A decimal number as a key: with 32 bits of precision, and a power of ten from six
-/// digits on (`FormatFloat` in Go, as sigs.k8s.io/yaml calls it).
+/// A decimal number as a key: with 32 bits of precision, and with an exponent below 0.0001 and from
+/// 1,000,000 on (`FormatFloat` in Go, as sigs.k8s.io/yaml calls it).
 fn decimal_key(value: f64) -> String {
     let value = value as f32;
     if value.is_infinite() {

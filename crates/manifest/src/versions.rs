@@ -2,7 +2,7 @@
 
 use engine::model::object::ObjectKind;
 
-/// A version that is gone: what took its place, and the release that no longer had it.
+/// A version that Kubernetes removed: its successor, and the first release without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gone {
     pub(super) successor: &'static str,
@@ -24,15 +24,15 @@ const fn gone(successor: &'static str, since: &'static str) -> Gone {
     Gone { successor, since }
 }
 
-/// The kind of an object that is read here, and what happened to its version if that
-/// is gone. The fields that decide are the same in both.
+/// The kind of an object that is read here, and its version in `GONE` if Kubernetes removed that
+/// version. The fields that matter here are the same in the successor.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Option<(ObjectKind, Option<Gone>)> {
     let gone = GONE
         .iter()
         .find(|(version, _)| *version == api_version)
         .map(|(_, gone)| *gone);
     let served = match (api_version, kind) {
-        // As OpenShift 3 wrote it.
+        // OpenShift 3 wrote the kind without its group.
         ("v1", "DeploymentConfig") => "apps.openshift.io/v1",
         _ => gone.map_or(api_version, |gone| gone.successor),
     };

@@ -1,4 +1,4 @@
-//! The objects of a document: the document itself, or those of a list or a Template.
+//! The objects of a document: the document itself, or the items of a list or a Template.
 
 use super::openshift_template;
 use super::split::Part;
@@ -9,18 +9,18 @@ use super::tree::{Id, Shape, Tree};
 pub struct Manifest<'a, 't> {
     /// The document.
     pub tree: &'a Tree<'t>,
-    /// The object's node in it.
+    /// The node of the object in `tree`.
     pub id: Id,
     /// `apps/v1` for example.
     pub api_version: &'a str,
     /// `Deployment` for example.
     pub kind: &'a str,
-    /// The document's text and its place in the file.
+    /// The text of the document and its place in the file.
     pub part: &'a Part<'t>,
 }
 
-/// Calls `each` with every object of the document and its number in the list, and
-/// in the lists inside it. Returns how many values are no Kubernetes objects.
+/// Calls `each` with every object of the document and with its index in the list and in the lists
+/// inside it. Returns the number of values that are not Kubernetes objects.
 pub(super) fn visit<'t>(
     tree: &Tree<'t>,
     part: &Part<'t>,
@@ -42,8 +42,8 @@ struct Visitor<'f, 't> {
 }
 
 impl<'t> Visitor<'_, 't> {
-    /// Visits the object `id`, or the objects in it when it is a list. `of` is
-    /// what a typed list says of its items, which need not say it themselves.
+    /// Visits the object `id`, or the objects in it if it is a list. `of` is the version and kind
+    /// that a typed list implies for its items, which may then omit them.
     fn visit(&mut self, tree: &Tree<'t>, id: Id, of: Option<(&str, &str)>, path: &mut Vec<usize>) {
         if path.is_empty() && is_sequence_of_objects(tree, id) {
             for (number, item) in tree.children(id).enumerate() {
@@ -92,7 +92,7 @@ fn is_sequence_of_objects(tree: &Tree<'_>, id: Id) -> bool {
 /// The fields that hold the objects of a list and of a Template.
 pub(super) const ITEMS: [&str; 2] = ["items", "objects"];
 
-/// The sequence of a list's items, when the object is a list, or of a Template's objects.
+/// The sequence of the items of a list or of the objects of a Template; `None` for other objects.
 fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<Id> {
     let [items, objects] = ITEMS;
     let field = match kind.ends_with("List") {
@@ -105,8 +105,8 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
     matches!(tree.node(items).shape, Shape::Sequence { .. }).then_some(items)
 }
 
-/// The node of the object at `items` in a document read again; `None` when the
-/// document has changed since.
+/// The node of the object at `items` in a document that is parsed again; `None` if the document no
+/// longer has it.
 pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     let mut id = tree.root();
     for number in items {

@@ -1,9 +1,9 @@
-//! Lines and columns of a document, and the habits of whoever wrote it.
+//! Lines and columns of a document, and the style in which it is written.
 
 use super::super::tree::{Id, Shape, Tree};
 use super::render::{Flow, Style};
 
-/// Asks a document's text what stands around its nodes.
+/// Queries about the text around the nodes of a document.
 #[derive(Clone, Copy)]
 pub(super) struct Layout<'a, 't> {
     pub(super) tree: &'a Tree<'t>,
@@ -33,7 +33,7 @@ impl Layout<'_, '_> {
         self.text[self.line_start(at)..at].trim().is_empty()
     }
 
-    /// How the entries of the flow collection `id` are written.
+    /// The style of the entries in the flow collection `id`.
     pub(super) fn flow_of(&self, id: Id) -> Flow {
         let tree = self.tree;
         let first = tree.children(id).next();
@@ -57,7 +57,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// How a value in the place of the flow node `id` is written.
+    /// The style of a value that replaces the flow node `id`.
     pub(super) fn flow_around(&self, id: Id) -> Flow {
         let quoted = self.is_json();
         let line = self.line_start(self.begin(id));
@@ -82,7 +82,7 @@ impl Layout<'_, '_> {
     }
 }
 
-/// How the document is indented, read off the first places that show it.
+/// The indentation style of the document, taken from the first places that show it.
 pub(super) fn style_of(tree: &Tree<'_>) -> Style {
     let text = tree.text();
     let lines = tree.lines();

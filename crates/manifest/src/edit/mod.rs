@@ -1,9 +1,8 @@
 //! Editing a manifest in place.
 //!
-//! A patch is turned into the fewest changes of the text: keys that stay keep
-//! their comments, order, quotes and anchors. The result is read again and must
-//! be exactly the patched object, the rest of the document included; anything
-//! else is refused rather than written.
+//! A patch becomes the fewest changes of the text: keys that stay keep their comments, order,
+//! quotes and anchors. The result is parsed again and must be exactly the patched object with the
+//! rest of the document unchanged; any other result is refused.
 
 mod layout;
 mod reconcile;
@@ -16,23 +15,23 @@ use super::error::Fault;
 use super::tree::Tree;
 use super::visit::{ITEMS, object_at};
 
-/// Why a document is not edited.
+/// The reason for which a document is not edited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// The document no longer holds the object.
+    /// The document no longer has the object at its place.
     #[error("The file has changed since it was read, and the object is no longer where it was.")]
     Changed,
     /// The patch does not fit the object.
     #[error("The remedy does not fit the object as it is written: {0}.")]
     Patch(#[from] json_patch::PatchError),
-    /// An anchor or a merge would change more than the object.
+    /// An anchor or a merge key would change more than the object.
     #[error("The field \"{field}\" is shared through an anchor, an alias or a merge key.")]
     Shared {
         /// The field.
         field: String,
     },
-    /// The text is written in a way that is not edited.
+    /// The field is written in a way that this module does not edit.
     #[error(
         "The field \"{field}\" is written in a way that cannot be edited without touching more."
     )]
@@ -47,22 +46,22 @@ pub enum EditError {
     NotTheSame,
 }
 
-/// A patch and the object of a document it is for. See [`super::read::Position`] for
-/// the items.
+/// The index of an object in the items of its document, and the patch for it. See
+/// [`super::read::Position`] for the items.
 pub type Change<'a> = (&'a [usize], &'a Patch);
 
-/// Applies `patch` to the object at `items` of the document `text` and returns
-/// the document's new text.
+/// Applies `patch` to the object at `items` of the document `text` and returns the new text of the
+/// document.
 ///
 /// # Errors
-/// The patch does not fit, or no small edit leads to exactly the patched object.
+/// The patch does not fit, or no small edit gives exactly the patched object.
 pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, EditError> {
     apply_all(text, &[(items, patch)])
 }
 
-/// Applies as many of the changes as can be, each of another object, and returns
-/// the document's new text with what came of each change. A long list is read and
-/// written once, and a few times more for each change that is refused.
+/// Applies as many of the changes as possible, each to a different object, and returns the new text
+/// of the document with the result of each change. A long list is read and written once, and a few
+/// times more for each change that is refused.
 pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(), EditError>>) {
     match apply_all(text, changes) {
         Ok(edited) => (edited, changes.iter().map(|_| Ok(())).collect()),
@@ -91,7 +90,7 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
         *at_mut(&mut wanted, items).ok_or(EditError::Changed)? = after;
     }
     let edited = splice(text, edits).ok_or(EditError::NotTheSame)?;
-    // Two documents would read as one object each, so the count is checked too.
+    // Two documents could be read as one object each, so the count is checked too.
     let one = super::split::parts(&edited).len() == super::split::parts(text).len();
     match tree_of(&edited) {
         Ok(tree) if one && tree.value(tree.root()) == wanted => Ok(edited),
@@ -99,8 +98,8 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
     }
 }
 
-/// `value` as a YAML document in block style, with quotes only where a word
-/// would mean something else without.
+/// Writes `value` as a YAML document in block style. Strings are quoted only if they would mean
+/// something else without quotes.
 pub fn to_yaml(value: &Value) -> String {
     let style = render::Style {
         step: 2,
@@ -124,7 +123,7 @@ fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {
     })
 }
 
-/// A stretch of the text, in bytes, and what takes its place.
+/// A range of the text, in bytes, and its replacement.
 #[derive(Debug)]
 struct Edit {
     start: usize,
@@ -147,9 +146,9 @@ impl Edit {
     }
 }
 
-/// The text with the edits made; `None` when two of them overlap.
+/// Applies the edits to the text; `None` if two of them overlap.
 fn splice(text: &str, mut edits: Vec<Edit>) -> Option<String> {
-    // Stable: insertions at one place keep their order.
+    // The sort is stable: insertions at the same place keep their order.
     edits.sort_by_key(|edit| (edit.start, edit.end));
     let mut edited = String::with_capacity(text.len() + 256);
     let mut at = 0;

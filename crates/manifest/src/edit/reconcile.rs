@@ -1,4 +1,4 @@
-//! From a tree and the value it should have to the fewest edits of its text.
+//! Finds the fewest edits of a text that give its tree the wanted value.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,11 @@ use super::layout::Layout;
 use super::render::{self, Flow, Style};
 use super::{Edit, EditError};
 
-/// The most values that are written out in the place of an alias; beyond that the
-/// anchor says more than the edit would.
+/// The most values that replace an alias; a larger value is clearer as an anchor.
 const MAX_UNFOLDED: usize = 12;
 
-/// The edits that turn the object `id`, whose value is `old`, into `new`, in the
-/// style of its document.
+/// The edits that change the object `id` from the value `old` to `new`, in the style of its
+/// document.
 pub(super) fn edits(
     tree: &Tree<'_>,
     style: Style,
@@ -39,13 +38,13 @@ pub(super) fn edits(
     Ok(reconciler.edits)
 }
 
-/// What a value stands behind.
+/// The text before a value.
 enum Slot {
-    /// A key of a block mapping: the key's column and the place after its colon.
+    /// A key of a block mapping: its column and the offset after its colon.
     Key { column: usize, colon: usize },
-    /// The dash of a block list's item.
+    /// The dash of an item in a block list.
     Dash { column: usize },
-    /// Brackets or braces, or nothing: the value is a document's root.
+    /// Brackets or braces, or nothing if the value is the root of a document.
     Inside,
 }
 
@@ -55,7 +54,7 @@ struct Reconciler<'a, 't> {
     layout: Layout<'a, 't>,
     style: Style,
     edits: Vec<Edit>,
-    /// The key last descended into, for refusals.
+    /// The key that was last descended into, for refusals.
     field: String,
 }
 
@@ -129,8 +128,8 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Changes the values of the keys that stay. The names of the `entries`, and which of
-    /// them are to go.
+    /// Changes the values of the keys that stay. Returns the names of the `entries`, and which of
+    /// them must be removed.
     fn values(
         &mut self,
         id: Id,
@@ -140,12 +139,12 @@ impl Reconciler<'_, '_> {
         new: &Map<String, Value>,
     ) -> Result<(Vec<String>, Vec<bool>), EditError> {
         let tree = self.tree;
-        // Mappings may have as many keys as a file has lines.
+        // A mapping may have as many keys as a file has lines.
         let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
         let mut gone = vec![false; entries.len()];
         let mut written = Vec::with_capacity(entries.len());
         for (at, (key, value)) in entries.iter().copied().enumerate() {
-            // A key that a later merge overrides says nothing.
+            // A key that a later key or merge overrides has no effect.
             if tree.is_merge_key(key) || !effective.contains(&(key, value)) {
                 written.push(String::new());
                 continue;
@@ -172,7 +171,7 @@ impl Reconciler<'_, '_> {
         Ok((written, gone))
     }
 
-    /// Adds `name: value` to a block mapping, in front of the entry number `before`.
+    /// Adds `name: value` to a block mapping, before the entry with the index `before`.
     fn add_line(&mut self, entries: &[(Id, Id)], before: usize, name: &str, value: &Value) {
         let Some((first, _)) = entries.first().copied() else {
             return;
@@ -180,7 +179,7 @@ impl Reconciler<'_, '_> {
         let indent = self.layout.column(self.layout.begin(first));
         let lines = self.style.entry(name, value, indent);
         let previous = match before.checked_sub(1) {
-            // Comments above the first key stay above it only when it has a line of its own.
+            // Comments above the first key stay above it only if the key starts its line.
             None if self.layout.starts_line(self.layout.begin(first)) => {
                 let start = self.layout.line_start(self.layout.begin(first));
                 self.edits.push(Edit::insert(start, lines));
@@ -195,7 +194,7 @@ impl Reconciler<'_, '_> {
         self.insert_lines(end, lines);
     }
 
-    /// Adds `name: value` between braces, in front of the entry number `before`.
+    /// Adds `name: value` between braces, before the entry with the index `before`.
     fn add_in_flow(
         &mut self,
         id: Id,
@@ -211,7 +210,7 @@ impl Reconciler<'_, '_> {
         self.add_between(flow, previous.map(|(_, value)| *value), next, &entry);
     }
 
-    /// Adds `text` behind `previous` or, without one, in front of `next`.
+    /// Adds `text` after `previous` or, if there is none, before `next`.
     fn add_between(&mut self, flow: Flow, previous: Option<Id>, next: Option<Id>, text: &str) {
         let gap = match flow.lines {
             Some(column) => format!("{}{:column$}", self.style.newline, ""),
@@ -284,7 +283,7 @@ impl Reconciler<'_, '_> {
         self.remove(flow, items[at], items[at], previous, next)
     }
 
-    /// Adds `value` to a list, in front of the item number `before`.
+    /// Adds `value` to a list, before the item with the index `before`.
     fn add_item(
         &mut self,
         id: Id,
@@ -320,7 +319,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Takes away an entry or, where `key` is `value`, an item.
+    /// Removes an entry or, if `key` equals `value`, an item.
     fn remove(
         &mut self,
         flow: bool,
@@ -346,7 +345,7 @@ impl Reconciler<'_, '_> {
                 _ if self.layout.starts_line(start) => {
                     Edit::delete(self.layout.line_start(start), self.layout.line_end(end))
                 }
-                // The first key behind a dash: the next one moves up to the dash.
+                // The entry is the first one after a dash: the next one moves up to the dash.
                 Some(next) if key != value => Edit::delete(start, self.layout.begin(next)),
                 _ => return Err(self.unusual()),
             }
@@ -355,7 +354,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Puts `new` in the place of the whole node.
+    /// Replaces the whole node with `new`.
     fn replace(&mut self, slot: &Slot, id: Id, new: &Value) -> Result<(), EditError> {
         let node = self.tree.node(id);
         let end = node.end as usize;
@@ -363,8 +362,8 @@ impl Reconciler<'_, '_> {
             let field = self.field.clone();
             return Err(EditError::Shared { field });
         }
-        // An anchor stays in front of the new value; the check after the edit
-        // sees whether somebody else depends on it.
+        // An anchor stays before the new value; the check after the edit detects whether an alias
+        // depends on it.
         let start = if node.anchored {
             node.start as usize
         } else {
@@ -419,13 +418,12 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Deletes the lines below a key whose value starts there; returns where they started.
+    /// Deletes the lines below a key if its value starts there; returns the offset of their start.
     fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, EditError> {
         let node = self.tree.node(id);
         let below = self.layout.line_end(colon);
         let behind = self.text[colon..below].trim();
-        // What stands behind the colon may be a comment, which stays; a block
-        // scalar's `|` or an anchor may not.
+        // A comment after the colon may stay; the `|` of a block scalar or an anchor may not.
         if (node.start as usize) < below || !(behind.is_empty() || behind.starts_with('#')) {
             return Err(self.unusual());
         }
@@ -455,7 +453,7 @@ impl Reconciler<'_, '_> {
         })
     }
 
-    /// The dash in front of a block list's item.
+    /// The offset of the dash before an item of a block list.
     fn dash(&self, item: Id) -> Result<usize, EditError> {
         let before = self.text[..self.layout.begin(item)].trim_end();
         if before.ends_with('-') {
@@ -471,7 +469,7 @@ impl Reconciler<'_, '_> {
     }
 }
 
-/// Whether the node is written over lines of its own.
+/// Whether the node is written in block style, over several lines.
 const fn is_block(shape: &Shape<'_>) -> bool {
     match shape {
         Shape::Scalar(scalar) => {
@@ -482,7 +480,7 @@ const fn is_block(shape: &Shape<'_>) -> bool {
     }
 }
 
-/// Values in `value`, itself included.
+/// The number of values in `value`, including itself.
 fn size(value: &Value) -> usize {
     1 + match value {
         Value::Object(map) => map.values().map(size).sum(),
@@ -491,8 +489,8 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// The index of the entry that `name` goes in front of. Sorted mappings
-/// stay sorted; two keys have a customary place; others come last.
+/// The index of the entry before which `name` is added. Sorted mappings stay sorted, two keys have
+/// a customary place, and other keys go last.
 fn place_for(name: &str, written: &[String]) -> usize {
     if written.len() > 2 && written.is_sorted() {
         return written.partition_point(|other| other.as_str() < name);

@@ -5,29 +5,29 @@ use serde_json::Value;
 use super::super::scalar::{Meaning, resolve};
 use granit_parser::ScalarStyle;
 
-/// How the document around the new text is written.
+/// The style of the document around the new text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// Spaces by which a nested mapping is indented.
+    /// The number of spaces by which a nested mapping is indented.
     pub step: usize,
-    /// Whether the dashes of a list stand right under their key.
+    /// Whether the dashes of a list are in the same column as its key.
     pub compact: bool,
     /// `\n` or `\r\n`.
     pub newline: &'static str,
 }
 
-/// How a flow collection is written.
+/// The style of a flow collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Every string in double quotes, as JSON wants it.
+    /// Whether every string is in double quotes, as JSON requires.
     pub quoted: bool,
-    /// No space after colons and commas.
+    /// Whether there is no space after colons and commas.
     pub tight: bool,
-    /// The column of the collection's entries when each has a line of its own.
+    /// The column of the collection's entries if each has its own line.
     pub lines: Option<usize>,
 }
 
-/// A value that fits behind a key, on its line.
+/// A value that fits on the line of its key; `None` for a collection with entries.
 pub(super) fn inline(value: &Value) -> Option<String> {
     match value {
         Value::Object(map) if map.is_empty() => Some("{}".to_owned()),
@@ -37,7 +37,7 @@ pub(super) fn inline(value: &Value) -> Option<String> {
     }
 }
 
-/// A scalar, quoted as `like` where that fits it.
+/// A scalar, with the quotes of `like` if they fit.
 pub(super) fn scalar(value: &Value, like: ScalarStyle) -> String {
     let Value::String(text) = value else {
         return value.to_string();
@@ -46,12 +46,12 @@ pub(super) fn scalar(value: &Value, like: ScalarStyle) -> String {
     match like {
         ScalarStyle::SingleQuoted if printable => format!("'{}'", text.replace('\'', "''")),
         ScalarStyle::Plain if is_plain(text) => text.clone(),
-        // JSON's escapes are YAML's too.
+        // JSON's escapes are also valid in YAML.
         _ => value.to_string(),
     }
 }
 
-/// Whether a string may stand without quotes and still be that string.
+/// Whether a string keeps its meaning without quotes.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./-".contains(byte);
@@ -76,7 +76,7 @@ impl Style {
         format!("{start}{}", self.after_key(value, indent))
     }
 
-    /// What follows a key and its colon, up to and with a newline.
+    /// The text after a key and its colon, up to and including a newline.
     pub(super) fn after_key(self, value: &Value, indent: usize) -> String {
         match inline(value) {
             Some(text) => format!(" {text}{}", self.newline),
@@ -84,7 +84,7 @@ impl Style {
         }
     }
 
-    /// The lines below a key that stands at the column `indent`.
+    /// The lines below a key at the column `indent`.
     pub(super) fn below_key(self, value: &Value, indent: usize) -> String {
         let nested = match value {
             Value::Array(_) if self.compact => indent,
@@ -121,7 +121,7 @@ impl Style {
         }
     }
 
-    /// A value inside brackets or braces; `flow` is how those around it are written.
+    /// A value inside brackets or braces; `flow` is the style of the collection around it.
     pub(super) fn flow(self, value: &Value, flow: Flow) -> String {
         let inner = Flow {
             lines: flow.lines.map(|column| column + self.step),
@@ -144,14 +144,15 @@ impl Style {
         }
     }
 
-    /// `name: value` inside braces whose entries are written as `flow` says.
+    /// `name: value` inside braces, with the entries in the style `flow`.
     pub(super) fn flow_entry(self, name: &str, value: &Value, flow: Flow) -> String {
         let name = self::scalar(&Value::String(name.to_owned()), flow.scalars());
         let space = if flow.tight { "" } else { " " };
         format!("{name}:{space}{}", self.flow(value, flow))
     }
 
-    /// `flow` is how the collection's own line is written, its entries one step further.
+    /// `flow` is the style of the line with the closing bracket; the entries are indented one step
+    /// more.
     fn brackets(self, open: char, entries: &[String], close: char, flow: Flow) -> String {
         let Some(column) = flow.lines else {
             let comma = if flow.tight { "," } else { ", " };
