@@ -1,5 +1,5 @@
-//! Reports with a line for each finding, in the form `file:line:column:` that
-//! editors and compilers share.
+//! Reports with one line for each finding, in the form `file:line:column:` that editors and
+//! compilers share.
 
 use std::io::{self, Write};
 
@@ -62,7 +62,7 @@ pub(super) fn line(severity: Severity, located: &Located) -> String {
 
 pub(super) fn at(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| {
-        // Once more: a file may be called ":".
+        // The result is made safe again, because a file may be called ":".
         let at = format!("{}:{}:{}: ", place.file, place.line, place.column);
         safe::line(&at).into_owned()
     })

@@ -1,4 +1,4 @@
-//! The findings of an earlier report, and which ones are new.
+//! Compares findings with those of an earlier report.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Compared, Located, Report};
 use engine::policy::Action;
 
-/// What an earlier `check` or `audit` reported.
+/// The report of an earlier `check` or `audit`.
 #[derive(Deserialize)]
 pub struct Earlier {
     findings: Vec<EarlierFinding>,
@@ -22,7 +22,7 @@ struct EarlierFinding {
     rule: String,
     action: Action,
     object: EarlierObject,
-    /// Reports of 0.1.0 lack it.
+    /// Reports of 0.1.0 do not have this field.
     volumes: Option<Vec<String>>,
     file: Option<String>,
 }
@@ -47,8 +47,8 @@ struct EarlierVolume {
     claim: String,
 }
 
-/// What makes two findings of two reports the same one, besides their volumes. Files are
-/// renamed and lines move, so that neither is part of it.
+/// The key by which the findings of two reports are matched, besides their volumes. It has neither
+/// the file nor the line, because files are renamed and lines move.
 fn key(rule: &str, kind: &str, namespace: &str, name: &str) -> String {
     [rule, kind, namespace, name].join("\n")
 }
@@ -59,7 +59,7 @@ impl EarlierFinding {
         key(&self.rule, &object.kind, &object.namespace, &object.name)
     }
 
-    /// Whether `located` is no news: it concerns the same volumes, and is no graver.
+    /// Whether `located` is not new: it concerns the same volumes and is not more severe.
     fn covers(&self, located: &Located) -> bool {
         let finding = &located.finding;
         let same_volumes = (self.volumes.as_ref()).is_none_or(|volumes| {
@@ -82,15 +82,16 @@ const fn is_error(action: Action) -> bool {
 }
 
 impl Earlier {
-    /// Reads what `--format json` has written.
+    /// Parses the output of `--format json`.
     ///
     /// # Errors
-    /// It is no report.
+    /// The text is not such a report.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
 
-    /// Marks what is new, counts that only, and says how much of the earlier report is left.
+    /// Marks each finding as new or not, counts only new ones, and adds the comparison to the
+    /// summary.
     pub fn compare(&self, report: &mut Report) {
         let known = Matches::of(&self.findings);
         let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
@@ -124,8 +125,8 @@ impl Earlier {
     }
 }
 
-/// Earlier findings that no finding was matched with yet: two overlays may have one object
-/// each, and a third one is new.
+/// Earlier findings that no current finding has been matched with. Each is matched only once: if
+/// two overlays had the same finding, a third one is new.
 struct Matches<'e>(HashMap<String, Vec<&'e EarlierFinding>>);
 
 impl<'e> Matches<'e> {
@@ -137,8 +138,8 @@ impl<'e> Matches<'e> {
         Self(by_key)
     }
 
-    /// Says of each finding whether it is new; how many are not. Those of the same file are
-    /// matched first.
+    /// Marks each finding as new or not, and returns the number of those that are not new. Findings
+    /// in the same file are matched first.
     fn mark(mut self, mut findings: Vec<&mut Located>) -> usize {
         let mut matched = 0;
         for same_file in [true, false] {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Place, Report, Unread, words};
 
-/// The title of what no rule found.
+/// The title of messages that are not from a rule.
 const TITLE: &str = "multi-attach-guard";
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -35,7 +35,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 struct Properties(Vec<String>);
 
 impl Properties {
-    /// The line in a rendered template says nothing about the template's own.
+    /// A place without a path gives no line: lines of a rendered template are not those of the
+    /// template file.
     fn of(place: Option<&Place>) -> Self {
         let mut properties = Self::default();
         let Some(place) = place else {

@@ -39,7 +39,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(safe::json(&without_empty(json, &optional))?.as_bytes())
 }
 
-/// The object without those of the `optional` fields in which there is nothing.
+/// The object without those `optional` fields that are null or empty lists.
 fn without_empty(mut object: Value, optional: &[&str]) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|name, value| {
@@ -96,7 +96,7 @@ fn finding(located: &Located) -> Value {
     without_empty(json, &optional)
 }
 
-/// Where the finding was made, if at several places.
+/// All places of the finding, if there are several.
 fn places(located: &Located) -> Vec<Value> {
     let Some(place) = located.place.as_ref().filter(|_| !located.also.is_empty()) else {
         return Vec::new();

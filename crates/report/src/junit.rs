@@ -1,7 +1,7 @@
 //! Reports as JUnit XML: a file is a suite, a rule on an object is a test.
 //!
-//! Viewers show the first failure of a test only, so each finding is a test of its
-//! own. An object in which nothing is found is one test that passes.
+//! Viewers show only the first failure of a test, so each finding is its own test. An object
+//! without findings is one test that passes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -92,7 +92,7 @@ fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// The result of a test; `None` for what is not reported. A warning passes, and its text
+/// The result of a test; `None` for findings that are not reported. A warning passes, and its text
 /// is in the output.
 fn status(located: &Located) -> Option<TestCaseStatus> {
     let finding = &located.finding;

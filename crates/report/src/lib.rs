@@ -1,8 +1,7 @@
-//! What was found, for people and for programs.
+//! Formats for the results of commands, for people and for programs.
 //!
-//! A [`Report`] is plain data: the command that made it knows where its findings are,
-//! the formats know how to write them. Every format has the same findings in the same
-//! words.
+//! A [`Report`] is plain data: the command that creates it knows the places of its findings, and
+//! the formats know how to write them. Every format has the same findings in the same words.
 
 mod concise;
 pub mod diagnosis;
@@ -36,7 +35,7 @@ use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
 use live::{Origin, Override, Owner, Stuck};
 
-/// Declares the formats: the name under which each is chosen, and what it is for.
+/// Declares the formats: the name under which each is chosen, and its purpose.
 macro_rules! formats {
     ($($format:ident $name:literal $purpose:literal,)+) => {
         /// A format of a report.
@@ -46,10 +45,10 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// All of them, in the order in which they are documented.
+            /// All formats, in the order in which they are documented.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$format),+];
 
-            /// The name under which a format is chosen, and what it is for.
+            /// The name under which the format is chosen, and its purpose.
             pub const fn documented(self) -> (&'static str, &'static str) {
                 match self {
                     $(Self::$format => ($name, $purpose),)+
@@ -72,66 +71,67 @@ formats! {
     Openreports "openreports" "Report objects of openreports.io, one a namespace, to apply",
 }
 
-/// Everything that was found.
+/// The results of one `check` or `audit`.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The findings in the order in which they are reported. Those that the policy
-    /// ignores are among them, with [`Action::Ignore`].
+    /// The findings in the order in which they are reported, including those that the policy
+    /// ignores, with [`Action::Ignore`].
     pub findings: Vec<Located>,
-    /// What else to say: about annotations, or about how a manifest is written.
+    /// Further notices, for example about annotations or about the way a manifest is written.
     pub notices: Vec<Notice>,
-    /// What could not be read.
+    /// The files or documents that could not be read.
     pub unread: Vec<Unread>,
-    /// What was not rendered or looked into, each with its reason.
+    /// The charts, kustomizations and opaque objects that were not rendered or opened, each with
+    /// its reason.
     pub unopened: Vec<Unopened>,
-    /// What a reader may do next: sentences, in the formats for people.
+    /// Suggestions for the reader's next steps: sentences, in the formats for people.
     pub hints: Vec<String>,
     /// The objects that were judged. Only JUnit needs them.
     pub judged: Vec<JudgedObject>,
-    /// Which cluster it is about; `None` for files.
+    /// The cluster that the report is about; `None` for files.
     pub origin: Option<Origin>,
     /// Pods that wait for a volume now.
     pub stuck: Vec<Stuck>,
-    /// Objects that the policy treats otherwise because they, or their namespaces, ask for it.
+    /// The annotations on objects and namespaces that override the policy.
     pub overrides: Vec<Override>,
-    /// Facts of the cluster that could not be read, and what that costs: sentences.
+    /// Facts of the cluster that could not be read, and the consequences: sentences.
     pub open: Vec<String>,
-    /// The numbers.
+    /// The counts.
     pub summary: Summary,
 }
 
-/// A finding and where it stands.
+/// A finding and its place.
 #[derive(Clone, Debug)]
 pub struct Located {
     /// The finding.
     pub finding: Finding,
-    /// Where it stands; `None` for an object that came from no file.
+    /// Its place; `None` for an object that came from no file.
     pub place: Option<Place>,
-    /// Where else the same was found: what other charts or kustomizations make of the line.
+    /// Further objects and places with the same finding, which other charts or kustomizations
+    /// render from the same line.
     pub also: Vec<(ObjectRef, Place)>,
-    /// What the first remedy changes in the file; `None` where it cannot be
-    /// written there.
+    /// The change by the first remedy in the file; `None` if it cannot be written there.
     pub fix: Option<Fix>,
-    /// The lines at fault, and those they speak of. Only text needs them.
+    /// The lines at fault, and the lines they refer to. Only text needs them.
     pub excerpts: Vec<Excerpt>,
-    /// What `--fix` does about it, or why it leaves it alone: the end of a sentence.
+    /// The effect of `--fix` on the finding, or the reason why it has none: the end of a sentence.
     pub by_fix: Option<String>,
-    /// The workloads that use the volumes at risk. Only the page needs them.
+    /// The workloads that use the volumes at risk. Only HTML needs them.
     pub users: Vec<User>,
     /// The command that applies the first remedy to a live object.
     pub command: Option<String>,
-    /// Who writes the live object.
+    /// The owner that writes the live object.
     pub owner: Option<Owner>,
-    /// Whether an earlier report lacks it; `None` without one. Findings that are not new
-    /// are only in the formats for programs.
+    /// Whether an earlier report lacks it; `None` if there is no earlier report. Only the formats
+    /// for programs contain findings that are not new.
     pub is_new: Option<bool>,
-    /// Whether it depends on something that was not rendered, so that more facts would
-    /// not settle it.
+    /// Whether it depends on something that was not rendered, so that more facts would not settle
+    /// it.
     pub is_unrendered: bool,
 }
 
 impl Located {
-    /// A finding, where it stands, and nothing more.
+    /// A finding and its place, with every other field empty.
     pub const fn new(finding: Finding, place: Option<Place>) -> Self {
         Self {
             finding,
@@ -149,13 +149,13 @@ impl Located {
     }
 }
 
-/// Lines of a file, and the lines by which a remedy replaces them.
+/// Lines of a file, and the lines with which a remedy replaces them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// The remedy's name.
+    /// The name of the remedy.
     pub remedy: &'static str,
-    /// The first removed line, counted from 1; if none is removed, the line before
-    /// which lines are added.
+    /// The first removed line, counted from 1; if no line is removed, the line before which lines
+    /// are added.
     pub line: usize,
     /// The removed lines, each with its line break.
     pub removed: Vec<String>,
@@ -163,16 +163,16 @@ pub struct Fix {
     pub added: Vec<String>,
 }
 
-/// Lines of a file, and what there is to say about them.
+/// Lines of a file, with labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// The file as the user named it.
     pub file: String,
-    /// In the order of their lines; at least one.
+    /// The marks in the order of their lines; at least one.
     pub marks: Vec<Mark>,
 }
 
-/// A stretch of a line, and what there is to say about it.
+/// A range of a line, with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The line, counted from 1.
@@ -181,11 +181,11 @@ pub struct Mark {
     pub column: usize,
     /// The column after the last one.
     pub end_column: usize,
-    /// The line's text.
+    /// The text of the line.
     pub text: String,
     /// The text of the line before it.
     pub before: String,
-    /// A few words.
+    /// A label of a few words.
     pub label: String,
     /// Whether it is the line at fault.
     pub is_fault: bool,
@@ -217,29 +217,30 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
     users
 }
 
-/// A chart, kustomization or opaque object that was not looked into.
+/// A chart, kustomization or opaque object that was not rendered or opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unopened {
-    /// `chart`, `kustomization`, `HelmRelease` and the like.
+    /// `chart`, `kustomization`, or a kind such as `HelmRelease`.
     #[serde(rename = "kind")]
     pub what: String,
     /// Its folder or file as the user named it, or its name.
     pub path: String,
-    /// Why: the end of a sentence.
+    /// The reason: the end of a sentence.
     pub reason: String,
-    /// What is missing that is elsewhere.
+    /// The missing part, if it is outside the repository.
     #[serde(skip)]
     pub missing: Option<Missing>,
 }
 
-/// What is missing where something was not looked into.
+/// The missing part of a chart, kustomization or opaque object that was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Missing {
-    /// Charts, which `--fetch` gets.
+    /// Charts, which `--fetch` downloads.
     Charts,
-    /// Files of a URL, which nothing here gets.
+    /// Files of a URL, which the program does not download.
     Files,
-    /// The program whose format it is. Nothing is wrong with it, so it is never an error.
+    /// The external program that the format requires. The object itself is not at fault, so this is
+    /// never an error.
     Tool,
 }
 
@@ -248,8 +249,8 @@ pub enum Missing {
 pub struct Place {
     /// The file as the user named it, `-` for standard input.
     pub file: String,
-    /// The file's path from the root of the repository, with `/` between its
-    /// parts; `None` for standard input.
+    /// The file's path from the root of the repository, separated with `/`; `None` for standard
+    /// input.
     pub path: Option<String>,
     /// The line, counted from 1.
     pub line: usize,
@@ -257,26 +258,26 @@ pub struct Place {
     pub column: usize,
     /// The column after the last one at fault.
     pub end_column: usize,
-    /// The line's text.
+    /// The text of the line.
     pub text: String,
-    /// The Helm template the document was rendered from.
+    /// The Helm template from which the document was rendered.
     pub template: Option<String>,
 }
 
-/// Something to say that is not a finding: about an object's annotations, how it is
-/// written, or the policy.
+/// A remark that is not a finding: about an object's annotations, the way it is written, or the
+/// policy.
 #[derive(Clone, Debug)]
 pub struct Notice {
-    /// The object; `None` where it is about the policy.
+    /// The object; `None` if the notice is about the policy.
     pub object: Option<ObjectRef>,
-    /// Where it stands.
+    /// The place of the notice.
     pub place: Option<Place>,
     /// A sentence.
     pub text: String,
 }
 
 impl Notice {
-    /// The object and the sentence.
+    /// The object and the text as one sentence.
     fn sentence(&self) -> String {
         match &self.object {
             Some(object) => format!("{object}: {}", self.text),
@@ -294,7 +295,7 @@ pub struct Unread {
     pub path: Option<String>,
     /// The line and the column, counted from 1; `None` for the whole file.
     pub at: Option<(usize, usize)>,
-    /// What is wrong: a sentence.
+    /// The problem: a sentence.
     pub message: String,
 }
 
@@ -307,50 +308,52 @@ pub struct JudgedObject {
     pub file: Option<String>,
 }
 
-/// The numbers of a report.
+/// The counts of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Whether the objects are those of a live cluster.
+    /// Whether the objects come from a live cluster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cluster: bool,
-    /// Files read, or tried.
+    /// The number of files that were read or that could not be read.
     pub files: usize,
-    /// Objects judged.
+    /// The number of judged objects.
     pub judged: usize,
-    /// Objects that served as facts only: classes, volumes, nodes and the like.
+    /// The number of objects that were only facts: classes, volumes, nodes and others.
     pub facts: usize,
-    /// Objects of kinds that hold no pods and no volumes, by kind.
+    /// The number of objects of each kind that has no pods and no volumes.
     pub skipped: BTreeMap<String, usize>,
-    /// Documents that are no Kubernetes objects.
+    /// The number of documents that are not Kubernetes objects.
     pub others: usize,
-    /// Charts and kustomizations that were rendered.
+    /// The number of rendered charts and kustomizations.
     pub rendered: usize,
-    /// What was not looked into, by kind: `chart`,
-    /// `kustomization`, `HelmRelease` and the like.
+    /// The number of charts, kustomizations and opaque objects that were not opened, by kind:
+    /// `chart`, `kustomization`, or a kind such as `HelmRelease`.
     pub unopened: BTreeMap<String, usize>,
-    /// Templates: documents that have to be filled in before they can be judged.
+    /// The number of templates: documents that must be rendered before they can be judged.
     pub templates: usize,
-    /// Parts of objects: patches, and what the API server would refuse as incomplete.
+    /// The number of parts of objects: patches, and objects that the API server would refuse as
+    /// incomplete.
     pub fragments: usize,
-    /// Links in directories that lead out of them, or nowhere, and were not followed.
+    /// The number of links in directories that were not followed, because they lead out of the
+    /// directory or nowhere.
     pub links: usize,
-    /// Volumes for which pods wait now, and which nothing but a command sets free.
+    /// The number of volumes for which pods wait now, and that only a command can free.
     #[serde(skip_serializing_if = "is_zero")]
     pub stuck: usize,
-    /// Findings that are denied.
+    /// The number of findings that are denied.
     pub deny: usize,
-    /// Findings that the webhook would repair.
+    /// The number of findings that the webhook would repair.
     pub fix: usize,
-    /// Findings that are warnings.
+    /// The number of findings that are warnings.
     pub warn: usize,
-    /// Findings that are suppressed, with a reason.
+    /// The number of findings that are suppressed with a reason.
     pub suppressed: usize,
-    /// Notices.
+    /// The number of notices.
     pub notices: usize,
-    /// Files or documents that could not be read.
+    /// The number of files or documents that could not be read.
     pub unreadable: usize,
-    /// What became of an earlier report; the counts are then of what is new.
+    /// The comparison with an earlier report; the other counts then cover only new findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
 }
@@ -360,14 +363,14 @@ const fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// What became of the findings of an earlier report.
+/// The comparison with the findings of an earlier report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// How many there were.
+    /// The number of findings in the earlier report.
     pub earlier: usize,
-    /// How many are still there.
+    /// The number of them that remain.
     pub still: usize,
-    /// How many are gone.
+    /// The number of them that are gone.
     pub gone: usize,
 }
 
@@ -383,25 +386,25 @@ impl Summary {
         }
     }
 
-    /// Findings that are reported.
+    /// The number of findings that are reported.
     pub const fn reported(&self) -> usize {
         self.deny + self.fix + self.warn
     }
 }
 
-/// How severe a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// What the webhook would refuse or repair.
+    /// A finding that the webhook would refuse or repair.
     Error,
-    /// What it would allow with a warning.
+    /// A finding that the webhook would allow with a warning.
     Warning,
 }
 
 impl Severity {
-    /// `None` for findings that are not reported. What the webhook would repair is
-    /// an error in the file all the same.
+    /// The severity of an action; `None` for findings that are not reported. A finding that the
+    /// webhook would repair is still an error in the file.
     pub(crate) const fn of(action: Action) -> Option<Self> {
         match action {
             Action::Deny | Action::Fix => Some(Self::Error),
@@ -418,26 +421,26 @@ impl Severity {
     }
 }
 
-/// The width of text for a pipe and for wide windows: longer lines are hard to read.
+/// The width of text in a pipe and the maximum in a window: longer lines are hard to read.
 pub const WIDEST: usize = 110;
 
-/// How a report is written.
+/// Options for the formats for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Whether the reader understands terminal colours.
+    /// Whether the reader's terminal supports colours.
     pub colour: bool,
     /// The width of the reader's window, in characters.
     pub width: usize,
     /// Whether findings are counted instead of listed.
     pub summary: bool,
-    /// Whether all that is known is printed.
+    /// Whether all details are printed.
     pub verbose: bool,
 }
 
-/// Writes `report` in `format`; `style` counts for those made for people.
+/// Writes `report` in `format`; `style` applies to the formats for people.
 ///
 /// # Errors
-/// Whatever writing to `out` says.
+/// Writing to `out` fails.
 pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let safe = || report.made_safe();
     match format {
@@ -457,26 +460,26 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
     }
 }
 
-/// The parts of [`Format::Html`], for a page that draws a finding when somebody opens it.
+/// The parts of [`Format::Html`], for a page that shows a finding when the user opens it.
 impl Report {
-    /// The summary, a sentence.
+    /// The summary in words.
     pub fn summarised(&self) -> String {
         words::summary(&self.summary)
     }
 
-    /// The errors and warnings, those of one object together.
+    /// The errors and warnings, grouped by object.
     pub fn by_object(&self) -> Vec<Vec<(Severity, &Located)>> {
         let sections = words::sections(self).into_iter();
         sections.flat_map(|section| section.objects).collect()
     }
 
-    /// The pictures, the remedy and the long text of each finding.
+    /// The pictures, the remedy and the full text of each finding.
     pub fn details(&self) -> String {
         let html = html::details(&self.made_safe()).into_string();
         safe::lines(&html).into_owned()
     }
 
-    /// What there is to say besides findings.
+    /// The contents of the report other than findings.
     pub fn asides(&self) -> String {
         let html = html::asides(&self.made_safe()).into_string();
         safe::lines(&html).into_owned()
@@ -484,7 +487,8 @@ impl Report {
 }
 
 impl Report {
-    /// Counts the findings and what is stuck, but for what an earlier report has too.
+    /// Counts the findings and the stuck volumes, except those that an earlier report has too.
+    /// Suppressed findings are always counted.
     pub fn count(&mut self) {
         let summary = &mut self.summary;
         [summary.deny, summary.fix, summary.warn, summary.suppressed] = [0; 4];
@@ -497,8 +501,8 @@ impl Report {
         summary.stuck = self.stuck.iter().filter(|it| it.fails()).count();
     }
 
-    /// Brings findings into the order of their namespaces, the worst first, and within them
-    /// those of one object together, the gravest first.
+    /// Sorts findings by namespace, the worst first, and within a namespace by object, the most
+    /// severe first.
     pub fn sort_by_namespace(&mut self) {
         let order = by_namespace(self).into_iter();
         let order: Vec<String> = order.map(|it| it.name.to_owned()).collect();
@@ -522,18 +526,18 @@ impl Report {
             .filter_map(|located| Some((Severity::of(located.finding.action)?, located)))
     }
 
-    /// Those that people see: the ones that are not in an earlier report.
+    /// The errors and warnings that people see: those that are not in an earlier report.
     fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.found()
             .filter(|(_, located)| located.is_new != Some(false))
     }
 
-    /// What is stuck and not in an earlier report.
+    /// The stuck volumes that are not in an earlier report.
     fn stuck_now(&self) -> impl Iterator<Item = &Stuck> {
         self.stuck.iter().filter(|it| it.is_new != Some(false))
     }
 
-    /// The suppressed findings, with the reason.
+    /// The suppressed findings, with their reasons.
     fn suppressed(&self) -> impl Iterator<Item = (&Suppressed, &Located)> {
         self.findings
             .iter()
@@ -541,7 +545,7 @@ impl Report {
     }
 }
 
-/// The gravest action for each object.
+/// The most severe action for each object.
 fn gravest(findings: &[Located]) -> BTreeMap<String, Action> {
     let mut gravest = BTreeMap::new();
     for located in findings {

@@ -1,4 +1,5 @@
-//! What only a live cluster has: pods that wait, who writes an object, overrides.
+//! The parts of a report that only a live cluster has: pods that wait, owners of objects,
+//! overrides.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,38 +10,38 @@ use serde::Serialize;
 use doctor::diagnosis::{CaseEntry, Purpose};
 use engine::model::object::ObjectRef;
 
-/// Which cluster a report is about, and when it was so.
+/// The cluster that a report is about, and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What the reader calls the cluster.
+    /// The reader's name for the cluster.
     pub cluster: String,
-    /// The namespace, where the report is about one only.
+    /// The namespace, if the report is about only one.
     pub namespace: Option<String>,
-    /// The time of the cluster's clock.
+    /// The time according to the cluster's clock.
     pub at: Timestamp,
 }
 
 /// Pods that wait for a volume now.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stuck {
-    /// Who waits, why, and the way out.
+    /// The waiting pods, the reason, and the way out.
     #[serde(flatten)]
     pub case: CaseEntry,
-    /// Who writes the workload that waits.
+    /// The owner that writes the waiting workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// Whether an earlier report lacks it; `None` without one.
+    /// Whether an earlier report lacks it; `None` if there is no earlier report.
     #[serde(rename = "isNew", skip_serializing_if = "Option::is_none")]
     pub is_new: Option<bool>,
 }
 
 impl Stuck {
-    /// Whether it is news that somebody has to act on.
+    /// Whether it is new and somebody has to act on it.
     pub fn fails(&self) -> bool {
         !self.case.passes && self.is_new != Some(false)
     }
 
-    /// The command that ends the wait, the safest one, with its cost.
+    /// The safest command that ends the wait, and its cost.
     pub(super) fn way_out(&self) -> Option<(&str, &str)> {
         let mut steps = self.case.steps.iter();
         let step = steps.find(|it| it.purpose == Purpose::WayOut && it.command.is_some())?;
@@ -57,14 +58,14 @@ impl Stuck {
     }
 }
 
-/// Who writes a live object, so that a change of the object alone would not stay.
+/// The owner that writes a live object, and would undo a change of the object alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Owner {
-    /// As in "Helm release web".
+    /// The name, for example "Helm release web".
     pub name: String,
-    /// Where the change belongs: a sentence.
+    /// The place in which the change must be made: a sentence.
     pub change: String,
-    /// The command that shows what to change there, where there is one.
+    /// The command that shows what to change there, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -75,22 +76,22 @@ impl fmt::Display for Owner {
     }
 }
 
-/// An object that the policy treats otherwise because its annotations ask for it.
+/// Annotations on an object that change how the policy treats it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Override {
-    /// The object, or a Namespace with all in it.
+    /// The object, or a Namespace with all objects in it.
     pub object: ObjectRef,
     /// The keys without their prefix, and their values.
     pub sets: BTreeMap<&'static str, String>,
-    /// Why, in somebody's words; empty where they gave none.
+    /// The reason that the author gave; empty if there is none.
     pub reason: String,
-    /// Which client wrote the annotations last.
+    /// The client that last wrote the annotations.
     pub by: Option<String>,
-    /// When that was.
+    /// The time of that write.
     pub since: Option<Timestamp>,
-    /// Its end, as written.
+    /// The end of the override, as written.
     pub until: Option<String>,
-    /// Why it does not count: a sentence.
+    /// The reason why it has no effect: a sentence.
     pub ignored: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Reports as one comment for a pull request.
 //!
-//! It begins with [`MARKER`], by which a pipeline finds the comment of its last run and
-//! updates it. Text from manifests is escaped: it makes no links, images, mentions or HTML.
+//! The comment begins with [`MARKER`], by which a pipeline finds the comment of its last run and
+//! updates it. Text from manifests is escaped, so it cannot create links, images, mentions or HTML.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,7 +12,8 @@ use super::{Fix, Located, Report, Severity, words};
 /// The first line of every comment; it is not shown.
 const MARKER: &str = "<!-- multi-attach-guard -->";
 
-/// GitHub takes comments of 65,536 characters; what is beyond this is only counted.
+/// The most bytes of a comment; further entries are only counted. GitHub accepts comments of 65,536
+/// characters.
 const LONGEST: usize = 60_000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -101,20 +102,20 @@ fn finding(severity: Severity, located: &Located) -> String {
     )
 }
 
-/// What the first remedy changes.
+/// The change by the first remedy.
 fn diff(fix: &Fix) -> String {
     let lines = |sign: char, lines: &[String]| -> String {
         let line = |text: &String| format!("{sign}{}\n", super::safe::line(text.trim_end()));
         lines.iter().map(line).collect()
     };
     let changed = lines('-', &fix.removed) + &lines('+', &fix.added);
-    // Longer than any in the text, so that nothing in it ends the block.
+    // The fence is longer than any in the text, so that nothing in the text ends the block.
     let longest = changed.split(|it| it != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
     format!("\n{fence}diff\n{changed}{fence}\n\n")
 }
 
-/// Text as code: nothing in it means anything.
+/// Formats text as code, in which no character has a meaning.
 fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -122,8 +123,8 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'"))
 }
 
-/// Sentences as they are written. Commands in them keep their backticks as characters: which of
-/// them pair up would be for the names between them to say.
+/// Sentences with their text unchanged. Backticks around commands are escaped: names between them
+/// could contain backticks and change which ones pair up.
 fn prose(text: &str) -> String {
     let mut markdown = String::with_capacity(text.len() + 16);
     for (at, letter) in text.char_indices() {
@@ -148,7 +149,7 @@ fn prose(text: &str) -> String {
             markdown.push('\\');
         }
         markdown.push(letter);
-        // Or somebody is called, an issue is referred to, an address becomes a link.
+        // Otherwise the text could mention a user, refer to an issue, or become a link.
         if matches!(letter, '@' | '#') || begins_reference(&text[at..]) {
             markdown.push_str("<!-- -->");
         }
@@ -156,7 +157,7 @@ fn prose(text: &str) -> String {
     markdown
 }
 
-/// Whether a bare address or an issue, `GH-1`, may begin here.
+/// Whether the text may begin with a bare address, or with an issue such as `GH-1`.
 fn begins_reference(text: &str) -> bool {
     let begins = |start: &str| {
         let begin = text.as_bytes().get(..start.len());

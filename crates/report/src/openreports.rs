@@ -1,7 +1,7 @@
-//! Findings as `Report` objects of openreports.io/v1alpha1, one a namespace, for
-//! `kubectl apply` and what reads such objects.
+//! Findings as `Report` objects of openreports.io/v1alpha1, one per namespace, for `kubectl apply`
+//! and for programs that read such objects.
 //!
-//! Only violations are in them, and of these so many that etcd takes the object.
+//! They contain only violations, and only as many as etcd accepts in one object.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,14 +13,14 @@ use super::{Report, Severity, safe};
 use engine::rules::Outcome;
 use engine::verdict::Finding;
 
-/// The name of the object in each namespace, and of who found what is in it.
+/// The name of the object in each namespace, and of the source of its results.
 const NAME: &str = "multi-attach-guard";
 
 /// The most results of one object. With long names and messages they are about 1 MB; etcd takes
 /// 1.5 MiB.
 const MOST: usize = 500;
 
-/// The most characters of a message.
+/// The most characters in a message.
 const LONGEST: usize = 1000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {

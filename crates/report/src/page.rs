@@ -1,27 +1,28 @@
-//! The page around a report: no script, no network, readable in print and by ear.
+//! The HTML page around a report. It has no script and needs no network, and it can be printed and
+//! read by screen readers.
 
 use std::io::{self, Write};
 
 use super::safe;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
-/// no meaning is carried by colour alone.
+/// Colours have a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and colour is
+/// never the only sign of a meaning.
 const STYLE: &str = include_str!("page.css");
 
-/// What a page says above its content.
+/// The head of a page.
 pub(super) struct Heading<'h> {
-    /// What the page is about: "Volumes at risk" for example.
+    /// The title of the page, for example "Volumes at risk".
     pub title: &'h str,
-    /// How much of it there is, in a word or two; after the title in the window's name.
+    /// The number of entries in a word or two; it follows the title in the window's name.
     pub extent: &'h str,
-    /// What it is a page of, and when.
+    /// The cluster that the page is about, and the time.
     pub origin: Option<&'h str>,
-    /// The sentence below the title.
+    /// The summary below the title.
     pub summary: &'h str,
 }
 
-/// Writes a whole page, safe to print: a pipeline's log may show it.
+/// Writes a complete page that is safe to print, because it may be shown in the log of a pipeline.
 pub(super) fn write(
     heading: &Heading<'_>,
     content: &Markup,

@@ -1,5 +1,5 @@
-//! What the catalog knows of drivers, of classes by the names that installations give them, and of
-//! products, without any cluster.
+//! The knowledge of the catalog about drivers, about classes by the names that distributions give
+//! them, and about products, without any cluster.
 
 use serde::Serialize;
 
@@ -11,18 +11,18 @@ use engine::storage::{
     Catalog, CatalogError, ClassModes, ClassSummary, Listed, ModeSummary, likely_classes, listing,
 };
 
-/// A product, or a class as an installation makes it.
+/// A product, or a class that a distribution creates.
 #[derive(Serialize)]
 pub struct Product {
-    /// What it can do.
+    /// The capabilities of the product.
     #[serde(flatten)]
     pub summary: ClassSummary,
-    /// The part of the catalog: a cloud, or a kind of storage.
+    /// The section of the catalog: a cloud, or a kind of storage.
     part: Text,
-    /// What it takes to share a volume, besides the access mode.
+    /// The requirements for sharing a volume, besides the access mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     sharing: Option<Text>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     sources: Vec<Text>,
     #[serde(skip)]
     is_current: bool,
@@ -40,7 +40,7 @@ impl Product {
         }
     }
 
-    /// What to print besides the summary, each with its name.
+    /// The details to print besides the summary, each with its name.
     pub fn details(&self) -> Vec<(&'static str, &str)> {
         let sharing = self.sharing.iter().map(|it| ("Sharing", it.as_str()));
         let sources = self.sources.iter().map(|it| ("Source", it.as_str()));
@@ -48,10 +48,10 @@ impl Product {
     }
 }
 
-/// All that is in the catalog, in its order.
+/// All products of the catalog, in its order.
 ///
 /// # Errors
-/// The embedded catalog cannot be read: a build that went wrong.
+/// The embedded catalog cannot be read, because the build is faulty.
 pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     let listed = listing()?.into_iter();
     let products = listed.map(|it| {
@@ -64,11 +64,11 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     Ok(products.collect())
 }
 
-/// What is called so: the driver of that name, else the classes that installations give that name,
-/// else the products whose names have all its words.
+/// The products with this name: the driver of that name; otherwise the classes to which
+/// distributions give that name; otherwise the products whose names have all its words.
 ///
 /// # Errors
-/// As [`all`].
+/// The same as for [`all`].
 pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     let driver = catalog.get(name).map(|entry| entry.name.clone());
     let mut products = Vec::new();
@@ -95,7 +95,7 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
             let title = it.summary.title.as_deref().unwrap_or_default();
             is_called(name, &[&it.summary.provisioner, title])
         });
-        // Of a product that is there in several generations, those of today.
+        // If a product exists in several generations, only the current ones remain.
         if products.iter().any(|it| it.is_current) {
             products.retain(|it| it.is_current);
         }
@@ -103,7 +103,7 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
     Ok(products)
 }
 
-/// Whether each word of `name` begins a word of one of these.
+/// Whether each word of `name` is the start of a word in `known`.
 pub fn is_called(name: &str, known: &[&str]) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
@@ -119,7 +119,7 @@ pub fn is_called(name: &str, known: &[&str]) -> bool {
     !wanted.is_empty() && wanted.iter().all(is_known)
 }
 
-/// A line for each product.
+/// Lists the products, one per line.
 pub fn list(products: &[Product]) -> String {
     let width = products.iter().map(|it| it.summary.provisioner.len()).max();
     let width = width.unwrap_or_default();
@@ -155,7 +155,7 @@ pub const COLUMNS: [&str; 7] = [
     "product", "driver", "files", "blocks", "attached", "takes", "sure",
 ];
 
-/// The products of today, a row each with the part of the catalog before its cells.
+/// The current products, one row each, with the section of the catalog before the cells.
 pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
     let current = products.iter().filter(|it| it.is_current);
     current.map(|it| (it.part.as_str(), cells(it))).collect()

@@ -1,12 +1,12 @@
 //! Text from manifests and clusters, made safe to print.
 //!
-//! Names, kinds, reasons and file names are whatever somebody wrote. Printed as they are,
-//! they could move a terminal's cursor (ESC), show words in another order than they are in
-//! (bidirectional overrides), begin a line of their own, make XML that is not well-formed
-//! (U+FFFE), or be a command to the pipeline that runs the program: `::stop-commands::x`
-//! at the start of a line, `##[add-mask]x` and `##vso[…]` anywhere. Such characters are
-//! written as escapes, as Rust writes them: `\u{1b}`. What is safe stays as it is, and
-//! what was made safe stays so when it is joined with other text or wrapped between words.
+//! Users can put any text into names, kinds, reasons and file names. Printed unchanged, it could
+//! move the cursor of a terminal (ESC), show words in a different order (bidirectional overrides),
+//! start a new line, make XML that is not well-formed (U+FFFE), or be a command to the pipeline
+//! that runs the program: `::stop-commands::x` at the start of a line, `##[add-mask]x` and
+//! `##vso[…]` anywhere. Such characters are written as Rust's escapes: `\u{1b}`. Safe text does not
+//! change. Text that was made safe remains safe when it is joined with other text or wrapped
+//! between words.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -20,8 +20,8 @@ use doctor::diagnosis::CaseEntry;
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 
-/// Characters that are not seen but change what is, and those that no text has; besides
-/// control characters and the last two of each plane.
+/// Invisible characters that change the text around them, and characters that no text contains, in
+/// addition to control characters and the last two characters of each plane.
 const HIDDEN: [(char, char); 18] = [
     ('\u{ad}', '\u{ad}'),       // soft hyphen
     ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
@@ -54,12 +54,12 @@ fn is_hidden(letter: char) -> bool {
             .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// Whether a terminal or a pipeline may take this for the end of a line, or for a tab.
+/// Whether a terminal or a pipeline may interpret this as the end of a line, or as a tab.
 const fn is_break(letter: char) -> bool {
     matches!(letter, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a pipeline reads a command where `text` begins: `##[`, `##vso[`, `##teamcity[`.
+/// Whether a pipeline finds a command at the start of `text`: `##[`, `##vso[`, `##teamcity[`.
 fn is_marker(text: &str) -> bool {
     text.strip_prefix("##").is_some_and(|rest| {
         rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic())
@@ -67,19 +67,19 @@ fn is_marker(text: &str) -> bool {
     })
 }
 
-/// What to do with line breaks and tabs.
+/// The treatment of line breaks and tabs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
     /// Each becomes a space.
     Spaces,
-    /// Line feeds stay.
+    /// Line feeds are kept.
     Lines,
-    /// Tabs and the line ends of both systems stay, as `patch` needs them.
+    /// Tabs and the line ends of Unix and Windows are kept, because `patch` needs them.
     Patch,
 }
 
 impl Breaks {
-    /// Whether the first letter of `rest` stays.
+    /// Whether the first character of `rest` is kept.
     fn keeps(self, rest: &str) -> bool {
         match self {
             Self::Spaces => false,
@@ -88,7 +88,7 @@ impl Breaks {
         }
     }
 
-    /// Whether a command may begin after `before`. Text may be wrapped between words, the
+    /// Whether a command may begin after `before`. Other text may be wrapped between words, but the
     /// lines of a patch are not.
     const fn begins_after(self, before: char, begun: bool) -> bool {
         match self {
@@ -100,13 +100,13 @@ impl Breaks {
 
 fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
     let mut safe = String::new();
-    // How much of the text is in `safe`.
+    // The length of the text that is already in `safe`.
     let mut copied = 0;
     let mut may_begin = true;
     for (at, letter) in text.char_indices() {
         let rest = &text[at..];
         let is_command = match letter {
-            // A colon at the end may get its second from the text that follows.
+            // A second colon may come from the text that follows.
             ':' => may_begin && (rest == ":" || rest.starts_with("::")),
             '#' => is_marker(rest),
             _ => false,
@@ -130,22 +130,23 @@ fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The text on one line.
+/// Makes the text safe on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     made_safe(text, Breaks::Spaces)
 }
 
-/// The text with its line breaks: for messages of several lines.
+/// Makes the text safe and keeps its line breaks, for messages of several lines.
 pub fn lines(text: &str) -> Cow<'_, str> {
     made_safe(text, Breaks::Lines)
 }
 
-/// A diff. It can be applied where nothing in it had to be escaped, and then it is borrowed.
+/// Makes a diff safe. The diff can be applied only if nothing in it had to be escaped; it is then
+/// borrowed.
 pub fn patch(diff: &str) -> Cow<'_, str> {
     made_safe(diff, Breaks::Patch)
 }
 
-/// A line of a file, each character in its column.
+/// Makes a line of a file safe, with every character in its column.
 fn source(text: &str) -> String {
     text.char_indices()
         .map(|(at, letter)| match letter {
@@ -157,18 +158,18 @@ fn source(text: &str) -> String {
         .collect()
 }
 
-/// The value as JSON on several lines. Programs read the very text that was found: what is
-/// not safe to print is escaped in JSON's own way.
+/// The value as JSON on several lines. Programs read exactly the original text: characters that are
+/// not safe to print are written as JSON escapes.
 ///
 /// # Errors
-/// The value cannot be put as JSON.
+/// The value cannot be serialized as JSON.
 pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut json = json_escaped(&serde_json::to_string_pretty(value)?);
     json.push('\n');
     Ok(json)
 }
 
-/// The same JSON: what is not safe to print, but for line breaks, is escaped.
+/// The same JSON with escapes for all characters, except line breaks, that are not safe to print.
 pub fn json_escaped(json: &str) -> String {
     let is_unsafe = |at: usize, letter: char| match letter {
         '\n' => false,
@@ -188,7 +189,7 @@ pub fn json_escaped(json: &str) -> String {
     safe
 }
 
-/// The `yaml` of `value` or, where that is not safe to print, its JSON, which is YAML as well.
+/// The `yaml` of `value`, or its JSON if that YAML is not safe to print; JSON is also YAML.
 pub fn yaml(yaml: String, value: &Value) -> String {
     match patch(&yaml) {
         Cow::Borrowed(_) => yaml,
@@ -257,7 +258,7 @@ fn clean_owner(owner: &mut Owner) {
     owner.command.iter_mut().for_each(clean);
 }
 
-/// Names come from the cluster, and messages from its drivers.
+/// The names come from the cluster, and the messages from its drivers.
 fn clean_case(case: &mut CaseEntry) {
     clean(&mut case.because);
     let volume = &mut case.volume;
@@ -284,8 +285,8 @@ fn clean_override(it: &mut Override) {
 }
 
 impl Report {
-    /// The same for people: each text safe to print, on one line. What a remedy changes
-    /// ([`super::Fix`], the patches) stays as it is.
+    /// A copy of the report for people: each text is safe to print and on one line. The changes by
+    /// remedies ([`super::Fix`], the patches) are not changed.
     pub(super) fn made_safe(&self) -> Self {
         let mut report = self.clone();
         if let Some(origin) = &mut report.origin {
@@ -330,16 +331,16 @@ impl Report {
     }
 }
 
-/// What tests of every format share.
+/// Helpers for the tests of every format.
 #[cfg(test)]
 pub(super) mod hostile {
     use serde_json::Value;
 
-    /// What somebody may write to command a terminal, a pipeline or a reader's eye.
+    /// A text that tries to control a terminal or a pipeline, or to mislead the reader.
     pub(crate) const TEXT: &str = "a\n::stop-commands::x\r::error::y\x1b[2J##[add-mask]z\
         ##vso[task.complete]\u{202e}\u{fffe}\u{85}\u{2028}\n##teamcity[x";
 
-    /// Appends [`TEXT`] to the names and sentences in `object`: those with one of these keys.
+    /// Appends [`TEXT`] to the names and sentences in `object` that have one of these keys.
     pub(crate) fn spoil(object: &mut Value, keys: &[&str]) {
         match object {
             Value::Object(fields) => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Fix, Located, Notice, Place, Report, Severity, Unread, safe, words};
 use engine::rules::RULES;
 
-/// Where the documentation of the rules is.
+/// The location of the documentation of the rules.
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules.md");
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -87,7 +87,7 @@ fn result(located: &Located) -> Value {
         "level": level,
         "message": {"text": finding.message},
         "locations": [location],
-        // The same finding keeps its identity when lines move.
+        // The fingerprint has no line, so a finding keeps its identity when lines move.
         "partialFingerprints": {"objectFieldRule/v1": format!("{} {} {}", finding.rule, finding.object, finding.field_path)},
         "properties": {
             "outcome": finding.outcome,
@@ -114,7 +114,7 @@ fn result(located: &Located) -> Value {
     result
 }
 
-/// What the first remedy changes, as a replacement of whole lines.
+/// The change by the first remedy, as a replacement of whole lines.
 fn fix((place, fix): (&Place, &Fix)) -> Option<Value> {
     let path = place.path.as_deref()?;
     let end = fix.line + fix.removed.len();
@@ -133,8 +133,8 @@ fn fix((place, fix): (&Place, &Fix)) -> Option<Value> {
     }))
 }
 
-/// The line in a rendered template says nothing about the template's own line,
-/// so a document from standard input points to its template as a whole.
+/// The physical location. Lines of a rendered template are not those of the template file, so a
+/// document from standard input refers to its template as a whole.
 fn physical(place: &Place) -> Option<Value> {
     let Some(path) = &place.path else {
         let template = place.template.as_deref()?;
@@ -182,7 +182,7 @@ fn artifact(path: &str) -> Value {
     json!({"uri": uri(path), "uriBaseId": "%SRCROOT%"})
 }
 
-/// A path as a relative URI reference (RFC 3986, section 3.3).
+/// Encodes a path as a relative URI reference (RFC 3986, section 3.3).
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -149,7 +149,8 @@ fn report() -> Report {
     }
 }
 
-/// The same of a live cluster, with two findings on one object and all that only a cluster has.
+/// The same report for a live cluster, with two findings on one object and every part that only a
+/// cluster has.
 fn of_cluster() -> Report {
     let mut report = report();
     report.summary.cluster = true;
@@ -238,7 +239,7 @@ fn text_shows_the_line_at_fault() {
     insta::assert_snapshot!(written(&report(), Format::Text));
 }
 
-/// A mark of a line of a long manifest.
+/// A mark on a line of a long manifest.
 fn mark(line: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
     let column = text.len() - text.trim_start().len() + 1;
     super::Mark {
@@ -252,7 +253,7 @@ fn mark(line: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
     }
 }
 
-/// So many objects at fault alike, each with a claim in another file.
+/// A report with `number` objects that have the same fault, each with a claim in another file.
 fn pictures(number: usize) -> Report {
     let mut report = Report::default();
     let excerpt = |file: &str, marks: Vec<super::Mark>| super::Excerpt {
@@ -303,7 +304,7 @@ fn a_picture_has_the_lines_at_fault_and_those_they_speak_of() {
     insta::assert_snapshot!("picture", written(&pictures(1), Format::Text));
 }
 
-/// What is known already is not repeated.
+/// Details that are already printed are not repeated.
 #[test]
 fn ten_findings_fit_on_two_screens_and_hundreds_take_a_line_each() {
     let ten = written(&pictures(10), Format::Text);
@@ -315,7 +316,7 @@ fn ten_findings_fit_on_two_screens_and_hundreds_take_a_line_each() {
     assert!(hundreds.contains("web-299"), "{hundreds}");
 }
 
-/// Long lines are cut around what is at fault, tabs and wide letters keep their place.
+/// Long lines are cut around the fault; tabs and wide characters keep their columns.
 #[test]
 fn narrow_terminals_and_long_lines_show_what_is_at_fault() {
     let mut report = pictures(1);
@@ -433,8 +434,8 @@ fn json_has_the_documented_shape() {
 fn sarif_follows_its_schema() {
     let mut schema: Value =
         serde_json::from_str(include_str!("../../../tests/data/sarif-schema-2.1.0.json")).unwrap();
-    // The schema's pattern for a field that is never written is no regular
-    // expression: a bracket is closed that was never opened.
+    // The schema's pattern for a field that is never written is not a regular expression: it closes
+    // a bracket that is not open.
     for definition in ["run", "toolComponent"] {
         let properties = &mut schema["definitions"][definition]["properties"];
         let language = properties["language"].as_object_mut().unwrap();
@@ -573,7 +574,7 @@ fn findings_on_one_object_are_reported_together() {
     );
 }
 
-/// Two overlays of one base are at fault alike.
+/// Two overlays of one base have the same fault.
 #[test]
 fn what_was_reported_of_an_object_is_not_reported_again() {
     let mut report = report();
@@ -604,7 +605,7 @@ fn the_page_needs_nothing_beside_itself() {
     ] {
         assert!(!page.contains(word), "{word}");
     }
-    // Nobody reads names alone: every picture says what is in it.
+    // Screen readers need more than names: every picture describes its content.
     assert_eq!(
         page.matches("<svg ").count(),
         page.matches("role=\"img\" aria-label=\"data is attached to ")

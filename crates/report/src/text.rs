@@ -14,7 +14,7 @@ use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, s
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
-/// So many objects at fault by one rule are pictured; the others take a line each.
+/// The most objects per rule that are shown with their lines; each further one takes one line.
 const MOST_PICTURES: usize = 10;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -44,19 +44,19 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     writeln!(out, "{}", words::summary(&report.summary))
 }
 
-/// What of a report is printed already, and is not repeated.
+/// The parts of a report that are already printed and are not repeated.
 #[derive(Default)]
 struct Said<'r> {
-    /// Whether it was said what would settle an assumption.
+    /// Whether the sentence about settling an assumption was printed.
     settled: bool,
-    /// For each rule, the objects that were pictured.
+    /// The number of objects that were shown with their lines, for each rule.
     pictures: HashMap<&'r str, usize>,
-    /// What helps, with the rule.
+    /// The suggested changes, with their rules.
     helps: Vec<(&'r str, String)>,
 }
 
-/// A block for each volume that is stuck and each object with findings, then suppressions
-/// and notices. Those of a cluster stand under their namespaces.
+/// Prints a block for each stuck volume and each object with findings, then suppressions and
+/// notices. The blocks of a cluster are grouped by namespace.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer = if style.colour {
         Renderer::styled()
@@ -115,7 +115,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// A rendered block without the lines that hold nothing but its frame.
+/// A rendered block without the lines that contain only its frame.
 fn without_empty_frame(rendered: &str) -> String {
     let lines = rendered.lines().filter(|line| {
         let mut text = String::with_capacity(line.len());
@@ -133,7 +133,7 @@ fn without_empty_frame(rendered: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What is wrong in a cluster, a row for each object, with one command.
+/// Prints the problems of a cluster as a table with one row and one command per object.
 fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for section in words::sections(report) {
@@ -182,17 +182,17 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The command that says more of what waits.
+/// The command that shows more about a wait.
 fn diagnose(namespace: &str) -> String {
     format!("multi-attach-guard diagnose -n {namespace}")
 }
 
-/// The command that says more of a rule.
+/// The command that shows more about a rule.
 fn more(rule: &str) -> String {
     format!("multi-attach-guard rules {rule}")
 }
 
-/// The lines at fault, the one change, and where to read more.
+/// The lines at fault, one change, and the command that shows more.
 fn picture<'r>(
     together: &[(Severity, &'r Located)],
     style: Style,
@@ -219,8 +219,8 @@ fn picture<'r>(
     group.elements((!is_known).then(|| more_of(rule)))
 }
 
-/// A finding with its title, the lines at fault, and where else they are rendered: with `context`,
-/// also the lines that they speak of.
+/// A finding with its title, the lines at fault, and the other places where they are rendered; with
+/// `context`, also the lines that the message refers to.
 fn at_fault<'r>(
     (severity, located): (Severity, &'r Located),
     title: String,
@@ -242,7 +242,7 @@ fn note(text: &str, style: Style) -> Message<'static> {
     Level::NOTE.message(wrapped(text, style.width))
 }
 
-/// What is found of an object besides the first, each in the words of `say`.
+/// The findings on an object after the first one, each in the words of `say`.
 fn others(together: &[(Severity, &Located)], mut say: impl FnMut(&Located) -> &str) -> Vec<String> {
     let mut notes = Vec::new();
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
@@ -263,13 +263,13 @@ fn more_of(rule: &str) -> Message<'static> {
     Level::NOTE.with_name("more").message(more(rule))
 }
 
-/// What happens, without the part that says what to do.
+/// The consequence of a finding, without the advice after it.
 fn consequence(located: &Located) -> &str {
     let brief = located.finding.brief.as_str();
     brief.split_once(';').map_or(brief, |(before, _)| before)
 }
 
-/// The one change that helps, and whether `--fix` makes it.
+/// The one change that helps, and how `--fix` handles the finding.
 fn help(located: &Located) -> Option<String> {
     let finding = &located.finding;
     let change = match finding.remedies.first() {
@@ -287,7 +287,7 @@ fn help(located: &Located) -> Option<String> {
     })
 }
 
-/// The lines at fault: with `context`, also those they speak of.
+/// The lines at fault; with `context`, also the lines they refer to.
 fn snippets(located: &Located, context: bool, width: usize) -> Vec<Element<'_>> {
     let excerpts = located.excerpts.iter();
     let snippets = excerpts.filter_map(|it| excerpt(it, context, width));
@@ -298,7 +298,7 @@ fn snippets(located: &Located, context: bool, width: usize) -> Vec<Element<'_>> 
     }
 }
 
-/// The marked lines; those between them are folded.
+/// The marked lines, with the lines between them folded.
 fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_, Annotation<'_>>> {
     let marks = excerpt.marks.iter().filter(|it| context || it.is_fault);
     let mut source = String::new();
@@ -311,7 +311,7 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
         if mark.line > line {
             for _ in line + 1..mark.line {
                 source.push('\n');
-                // A single line between two is shown.
+                // A single line between two marked lines is shown.
                 if mark.line == line + 2 {
                     source.push_str(&Window::around(&mark.before, 1, width).text);
                 }
@@ -340,15 +340,15 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
     )
 }
 
-/// The part of a line that fits the reader's window.
+/// The part of a line that fits in the reader's window.
 struct Window {
     text: String,
-    /// The characters that were cut off before it, less the sign that stands for them.
+    /// The number of characters that were cut off before it, minus one for the ellipsis.
     cut: usize,
 }
 
 impl Window {
-    /// The part of `line` around the character number `column`, counted from 1.
+    /// The part of `line` around the character `column`, counted from 1.
     fn around(line: &str, column: usize, width: usize) -> Self {
         const BEFORE: usize = 20;
         let cut = match column.saturating_sub(1) {
@@ -367,7 +367,7 @@ impl Window {
         }
     }
 
-    /// The bytes between two columns of the line; `None` where they were cut off.
+    /// The byte range between two columns of the line; `None` if it was cut off.
     fn span(&self, column: usize, end_column: usize) -> Option<Range<usize>> {
         let start = column.checked_sub(self.cut)?;
         let span = byte_of(&self.text, start)..byte_of(&self.text, end_column - self.cut);
@@ -375,7 +375,7 @@ impl Window {
     }
 }
 
-/// The byte at which the character number `column` of a line begins, counted from 1.
+/// The byte offset of the character `column` of a line, counted from 1.
 fn byte_of(line: &str, column: usize) -> usize {
     let mut letters = line.char_indices();
     letters
@@ -383,7 +383,7 @@ fn byte_of(line: &str, column: usize) -> usize {
         .map_or(line.len(), |(at, _)| at)
 }
 
-/// Who waits for a volume, why, and the command that ends it.
+/// The waiting pods, the reason, and the command that ends the wait.
 fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let case = &stuck.case;
     let name = if case.passes { "waits" } else { "stuck" };
@@ -403,7 +403,8 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     }
 }
 
-/// Who writes the object, and the command that shows what to change there, on a line to copy.
+/// The owner of the object, and the command that shows what to change there, on its own line for
+/// copying.
 fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
     let Some(owner) = owner else {
         return Vec::new();
@@ -414,7 +415,7 @@ fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
     notes
 }
 
-/// What else is known of a live cluster.
+/// Prints the remaining facts about a live cluster.
 fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
     for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
@@ -435,7 +436,7 @@ fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The findings on one object, at least one, with all that is known of them.
+/// The findings on one object, at least one, with all details.
 fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said<'r>) -> Group<'r> {
     let settled = &mut said.settled;
     let (_, first) = together[0];
@@ -460,10 +461,10 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
 }
 
-/// So many other places of a finding are named.
+/// The most other places of a finding that are named.
 const MOST_PLACES: usize = 3;
 
-/// The note on the other charts and kustomizations that take the line.
+/// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
     let templates = located
         .also
@@ -484,7 +485,7 @@ fn elsewhere(located: &Located) -> Option<String> {
     ))
 }
 
-/// The message without what would settle an assumption, if that was said before.
+/// The message without the sentence about settling an assumption, if that was printed before.
 fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     let Some((before, _)) = message.split_once(SETTLE) else {
         return message;
@@ -496,12 +497,12 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     }
 }
 
-/// Whether two findings about one object say the same of it.
+/// Whether two findings about one object have the same text.
 fn say_the_same(a: &Located, b: &Located) -> bool {
     a.finding.rule == b.finding.rule && a.finding.message == b.finding.message
 }
 
-/// The note for a finding that says the same as one before it.
+/// The note for a finding that has the same text as an earlier one.
 fn again(located: &Located) -> String {
     let place = located.place.as_ref();
     match place.and_then(|place| place.template.as_deref()) {
@@ -518,7 +519,7 @@ fn message(located: &Located) -> &str {
     message.unwrap_or(&finding.message)
 }
 
-/// The remedies of the findings, each once.
+/// The names of the remedies of the findings, each once.
 fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static str> {
     let mut names = Vec::new();
     for proposal in located.flat_map(|it| &it.finding.remedies) {
@@ -529,7 +530,7 @@ fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static 
     names
 }
 
-/// What each remedy costs, once for the whole report.
+/// Prints the cost of each remedy, once for the whole report.
 fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let named = remedy_names(report.reported().map(|(_, located)| located));
     let used = REMEDIES.iter().filter(|it| named.contains(&it.name));
@@ -569,14 +570,14 @@ fn origin(place: &Place) -> Origin<'_> {
         .char_column(place.column)
 }
 
-/// The text on lines that fit a window, the frame around it considered.
+/// Wraps the text to lines that fit in a window, including the frame around it.
 fn wrapped(text: &str, width: usize) -> String {
     const FRAME: usize = 16;
     folded(text, width.saturating_sub(FRAME).max(40))
 }
 
-/// A title on lines that fit a window, behind its level and rule. It stays one line for programs
-/// that read a pipe, and in a window that has little room for it.
+/// Wraps a title to lines that fit in a window, after its level and rule. It stays on one line for
+/// programs that read a pipe, and in a window with little room for it.
 fn titled(text: &str, rule: &str, width: usize) -> String {
     const ROOM: usize = 40;
     let before = "warning[]: ".len() + rule.len();

@@ -1,4 +1,4 @@
-//! Sentences that several formats say.
+//! Sentences that several formats share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,7 +53,7 @@ pub(super) fn summary(summary: &Summary) -> String {
     text
 }
 
-/// How many findings there are.
+/// The number of findings, in words.
 fn findings(summary: &Summary) -> String {
     let new = summary.compared.is_some();
     match (summary.deny + summary.fix, summary.warn) {
@@ -71,7 +71,7 @@ fn findings(summary: &Summary) -> String {
     }
 }
 
-/// How many findings of an earlier report are left.
+/// The number of findings of an earlier report that remain, in words.
 fn since(compared: &Compared) -> String {
     let count = |number: usize| match number {
         1 => "1 is".to_owned(),
@@ -85,7 +85,7 @@ fn since(compared: &Compared) -> String {
     )
 }
 
-/// Where the objects were found.
+/// The origin of the objects, in words.
 fn origin(summary: &Summary) -> String {
     let mut origin = Vec::new();
     if summary.cluster {
@@ -101,7 +101,7 @@ fn origin(summary: &Summary) -> String {
     listed(&origin)
 }
 
-/// What was skipped, the most frequent kinds by name.
+/// The skipped objects, with the names of the most frequent kinds.
 fn skipped(kinds: &BTreeMap<String, usize>) -> String {
     const NAMED: usize = 3;
     let all: usize = kinds.values().sum();
@@ -116,10 +116,10 @@ fn skipped(kinds: &BTreeMap<String, usize>) -> String {
     format!("{all} of other kinds skipped ({}{rest})", named.join(", "))
 }
 
-/// The most reasons, each of one thing, that are named.
+/// The most reasons that are named if each applies to one object only.
 const REASONS: usize = 10;
 
-/// What was not looked into and why, a sentence for each reason.
+/// The charts, kustomizations and opaque objects that were not opened, in one sentence per reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
     let same = |a: &Unopened, b: &Unopened| {
         let is_shared = matches!(a.missing, Some(Missing::Charts | Missing::Files));
@@ -173,7 +173,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
     sentences.chain(unnamed).collect()
 }
 
-/// How many there are of each kind, with the first few by name.
+/// The number of each kind, and the names of the first few.
 fn by_kind(all: &[&Unopened]) -> String {
     const NAMED: usize = 3;
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -189,7 +189,7 @@ fn by_kind(all: &[&Unopened]) -> String {
     format!("{} ({}{rest})", listed(&kinds), named.join(", "))
 }
 
-/// For each rule, how many findings there are: the most frequent first.
+/// The number of errors and warnings for each rule, the most frequent rule first.
 pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
     let mut rules: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
     for (severity, located) in report.reported() {
@@ -207,7 +207,7 @@ pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
     rules
 }
 
-/// Which cluster a report is about, and when it was so.
+/// The cluster that a report is about, and the time.
 pub(super) fn origin_of_cluster(origin: &Origin) -> String {
     let Origin {
         cluster,
@@ -220,16 +220,16 @@ pub(super) fn origin_of_cluster(origin: &Origin) -> String {
     }
 }
 
-/// How bad things are in a namespace.
+/// The counts of the problems in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceCounts<'r> {
     /// Its name; empty for objects that have none.
     pub name: &'r str,
-    /// Volumes for which pods wait now.
+    /// The number of volumes for which pods wait now.
     pub stuck: usize,
-    /// What the webhook would refuse or repair.
+    /// The number of findings that the webhook would refuse or repair.
     pub errors: usize,
-    /// Warnings.
+    /// The number of warnings.
     pub warnings: usize,
 }
 
@@ -252,7 +252,7 @@ impl fmt::Display for NamespaceCounts<'_> {
     }
 }
 
-/// The namespaces for which something is reported, the worst first.
+/// The namespaces with reported problems, the worst first.
 pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
     let mut namespaces: BTreeMap<&str, NamespaceCounts<'_>> = BTreeMap::new();
     let empty = |name| NamespaceCounts {
@@ -278,17 +278,17 @@ pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
     namespaces
 }
 
-/// What is reported of one namespace, or of all files.
+/// The reported problems of one namespace, or of all files.
 pub(super) struct Section<'r> {
-    /// The counts of the namespace; `None` where a report is not about a cluster.
+    /// The counts of the namespace; `None` if the report is not about a cluster.
     pub(super) counts: Option<NamespaceCounts<'r>>,
-    /// What is stuck.
+    /// The stuck volumes.
     pub(super) stuck: Vec<&'r Stuck>,
     /// The findings, in a list for each object.
     pub(super) objects: Vec<Vec<(Severity, &'r Located)>>,
 }
 
-/// The sections of a report: for a cluster, one a namespace, the worst first.
+/// The sections of a report: for a cluster, one per namespace, the worst first.
 pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     let found: Vec<(Severity, &Located)> = report.reported().collect();
     let mut objects: Vec<Vec<_>> = found
@@ -334,10 +334,10 @@ fn same_object(a: &Located, b: &Located) -> bool {
     a.finding.object == b.finding.object && file(a) == file(b)
 }
 
-/// Pods that are named; of more, their number.
+/// The most pods that are named; further ones are counted.
 const NAMED: usize = 5;
 
-/// Which pods wait, where and for how long.
+/// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {
     let pods = case.waiting.iter().take(NAMED).map(|waiting| {
         let node = waiting.node.as_ref();
@@ -359,7 +359,7 @@ pub(super) fn waiting(case: &CaseEntry) -> String {
     format!("waits: {}", pods.join("; "))
 }
 
-/// `2 errors, 1 warning`, without what there is none of.
+/// Formats counts as `2 errors, 1 warning`, without a count that is zero.
 pub(crate) fn severities(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (errors, 0) => amount(errors, "error"),
@@ -381,7 +381,7 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     }
 }
 
-/// The text on lines of so many letters, where its words let it.
+/// Wraps the text to lines of `width` characters; longer words are not broken.
 pub(super) fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
@@ -400,7 +400,7 @@ pub(super) fn folded(text: &str, width: usize) -> String {
     lines
 }
 
-/// `a, b and c`.
+/// Joins words as `a, b and c`.
 pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! What a line means, for people and for programs.
+//! Explanations of messages, for people and for programs.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use super::Format;
 use super::text::paragraph;
 use doctor::diagnosis::{Cause, Explanation};
 
-/// Where a cause is described.
+/// The page that describes each cause.
 const RUNBOOK: &str = "docs/runbook.md";
 
 /// Writes `explanation` in `format`.
 ///
 /// # Errors
-/// Whatever writing to `out` says.
+/// Writing to `out` fails.
 pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Text => text(explanation, out),

@@ -1,4 +1,4 @@
-//! Why pods wait for volumes, for people and for programs.
+//! The reasons why pods wait for volumes, for people and for programs.
 
 pub mod explanation;
 mod text;
@@ -10,14 +10,14 @@ use serde::Serialize;
 use super::safe;
 use doctor::diagnosis::CaseEntry;
 
-/// What is reported of a cluster in which pods may wait for volumes.
+/// A report on the pods of a cluster that wait for volumes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Diagnosis {
-    /// The cases, those that do not pass by themselves first.
+    /// The cases; those that do not end without intervention come first.
     pub cases: Vec<CaseEntry>,
-    /// Questions that stay open, because something could not be read: sentences.
+    /// Questions that remain open because something could not be read: sentences.
     pub open: Vec<String>,
-    /// What else there is to know: sentences.
+    /// Further notes: sentences.
     pub notes: Vec<String>,
 }
 
@@ -31,10 +31,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, in the order in which they are documented.
+    /// All formats, in the order in which they are documented.
     pub const ALL: [Self; 2] = [Self::Text, Self::Json];
 
-    /// The name under which a format is chosen, and what it is for.
+    /// The name under which the format is chosen, and its purpose.
     pub const fn documented(self) -> (&'static str, &'static str) {
         match self {
             Self::Text => ("text", "For people"),
@@ -43,16 +43,16 @@ impl Format {
     }
 }
 
-/// Of more cases than these only one of each cause is shown in full, to people.
+/// The most cases that are all shown in full to people; beyond that, only one of each cause is.
 const MOST: usize = 20;
 
 impl Diagnosis {
-    /// How many pods wait.
+    /// The number of waiting pods.
     pub fn pods(&self) -> usize {
         self.cases.iter().map(|case| case.waiting.len()).sum()
     }
 
-    /// The cases that people see in full: all, or the first of each cause.
+    /// The cases that people see in full: all of them, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
         if self.cases.len() <= MOST {
             return self.cases.iter().collect();
@@ -66,7 +66,8 @@ impl Diagnosis {
         firsts.collect()
     }
 
-    /// For each cause its title, the pods that wait and the cases: the most pods first.
+    /// For each cause, its first case, the number of waiting pods and the number of cases, with the
+    /// most pods first.
     fn by_cause(&self) -> Vec<(&CaseEntry, usize, usize)> {
         let mut causes: Vec<(&CaseEntry, usize, usize)> = Vec::new();
         for case in &self.cases {
@@ -103,19 +104,19 @@ impl Diagnosis {
     }
 }
 
-/// How much people see of each case.
+/// The amount of detail that people see of each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
-    /// The cause, who holds the volume, and the safest way out with what comes before it.
+    /// The cause, the holder of the volume, and the safest way out with the steps before it.
     Safest,
-    /// All that is known, and all ways.
+    /// All details, and all ways out.
     All,
 }
 
-/// Writes `diagnosis` in `format`; `ways` counts for people.
+/// Writes `diagnosis` in `format`; `ways` applies to the format for people.
 ///
 /// # Errors
-/// Whatever writing to `out` says.
+/// Writing to `out` fails.
 pub fn write(
     diagnosis: &Diagnosis,
     format: Format,

@@ -1,4 +1,4 @@
-//! Each cause from plain facts, as the report for people shows it. The facts are in
+//! Tests of each cause with plain facts, through the report for people. The facts are in
 //! `tests/cases.yaml`.
 
 use std::collections::BTreeMap;
@@ -19,20 +19,20 @@ use engine::model::observed::Observed;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
 
-/// The moment of every observation.
+/// The time of every observation.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 /// Changes to the objects of a world, by kind and name.
 type Changes = Map<String, Value>;
 
-/// What `tests/cases.yaml` has.
+/// The content of `tests/cases.yaml`.
 #[derive(Deserialize)]
 struct Written {
     worlds: BTreeMap<String, Changes>,
     cases: Vec<Case>,
 }
 
-/// What is said of a world with some changes.
+/// The expected report for a world with some changes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -42,18 +42,18 @@ struct Case {
     title: String,
     #[serde(default, rename = "where")]
     changes: Changes,
-    /// The cause of the one case, or those of all.
+    /// The cause of the only case, or the causes of all cases.
     cause: Value,
-    /// Sentences of the report, and what is not in it.
+    /// Sentences that the report contains, and texts that it does not contain.
     #[serde(default)]
     says: Vec<String>,
     #[serde(default)]
     silent: Vec<String>,
-    /// What each case is explained by, and how many hold its volume.
+    /// Texts that the reason of each case contains, and the number of pods that hold its volume.
     #[serde(default)]
     explains: Vec<String>,
     holders: Option<usize>,
-    /// All commands that are a way out, or the first one; those before and after them.
+    /// All commands that are a way out, or only the first one; the commands before and after them.
     ways: Option<Vec<String>>,
     first: Option<String>,
     before: Option<Vec<String>>,
@@ -82,7 +82,7 @@ impl Written {
     }
 }
 
-/// The world of that name.
+/// Reads the world with that name.
 fn world(name: &str) -> World {
     Written::read().world(name)
 }
@@ -111,12 +111,12 @@ impl World {
         self
     }
 
-    /// The same with the objects of such a map.
+    /// The same world with the objects of such a map.
     fn with(self, changes: Value) -> Self {
         self.but(&serde_json::from_value(changes).unwrap())
     }
 
-    /// The diagnosis, and that nothing in it is of another cause than `causes`.
+    /// The diagnosis, after a check that its cases have exactly the causes `causes`.
     fn diagnosis(&self, causes: &[&str]) -> Diagnosis {
         let diagnosis = self.diagnose();
         let found: Vec<&str> = diagnosis.cases.iter().map(|case| case.cause).collect();
@@ -140,7 +140,7 @@ impl World {
         let mut objects = self.objects.clone();
         for object in objects.values_mut() {
             if object["kind"] == "Deployment" && object["spec"]["strategy"].is_null() {
-                // As the API server fills it in.
+                // The API server fills in the strategy in the same way.
                 object["spec"]["strategy"] = json!({"type": "RollingUpdate",
                     "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
             }
@@ -184,13 +184,13 @@ impl World {
         }
     }
 
-    /// The steps of the one case.
+    /// The steps of the only case.
     fn steps(&self, cause: &str) -> Vec<SuggestedAction> {
         self.diagnosis(&[cause]).cases.remove(0).steps
     }
 }
 
-/// An object of that kind and name, in the state that most cases have it in.
+/// An object of that kind and name, in the state that it has in most cases.
 fn made(kind: &str, name: &str) -> Value {
     let claims =
         |claim: &str| json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
@@ -242,7 +242,7 @@ fn made(kind: &str, name: &str) -> Value {
             json!({"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment",
                 "name": "web"}}}),
         ),
-        // Of Deployment `web`, its revision `old`: `web-old-x`.
+        // The pod belongs to Deployment `web` and its revision `old`: `web-old-x`.
         "Pod" => {
             let mut parts = name.split('-');
             let (app, revision) = (parts.next().unwrap(), parts.next().unwrap_or_default());
@@ -254,14 +254,14 @@ fn made(kind: &str, name: &str) -> Value {
             pod["metadata"]["labels"]["pod-template-hash"] = revision.into();
             ("v1", pod)
         }
-        // Of volume `pv-data`, to node `n1`: `csi-n1`.
+        // The attachment is for volume `pv-data`, to node `n1`: `csi-n1`.
         "VolumeAttachment" => (
             "storage.k8s.io/v1",
             json!({"spec": {"nodeName": name.split('-').nth(1),
                     "source": {"persistentVolumeName": "pv-data"}},
                 "status": {"attached": true}}),
         ),
-        // About the pod whose name it has; what follows a slash tells Events apart.
+        // The Event is about the pod with its name; a suffix after a slash distinguishes Events.
         "Event" => (
             "v1",
             json!({"reason": "FailedAttachVolume", "involvedObject":
@@ -285,7 +285,7 @@ fn made(kind: &str, name: &str) -> Value {
     whole
 }
 
-/// Merges words into an object: those that have a place of their own, and its fields.
+/// Merges words into an object: shorthands, which are handled here, and plain fields.
 fn applied(object: &mut Value, words: &Value) {
     let Some(words) = words.as_object() else {
         object["message"] = words.clone();
@@ -319,7 +319,7 @@ fn applied(object: &mut Value, words: &Value) {
                 json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
                     {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]}}}})
             }
-            // Pods must run where those of that app run.
+            // Pods must run on the node where those of that app run.
             "beside" => json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": [{
                     "labelSelector": {"matchLabels": {"app": value}},
@@ -355,7 +355,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The commands of that purpose.
+/// The commands of the steps with that purpose.
 fn commands(steps: &[SuggestedAction], purpose: Purpose) -> Vec<&str> {
     let steps = steps.iter().filter(|step| step.purpose == purpose);
     steps.filter_map(|step| step.command.as_deref()).collect()
@@ -436,8 +436,7 @@ fn each_case_has_its_cause_and_its_words() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// The runbook's commands are those that are printed, and those are run by
-/// `tests/diagnose`.
+/// The commands in the runbook are the printed ones, and `tests/diagnose` runs them.
 #[test]
 fn the_runbook_shows_what_is_printed() {
     let runbook = include_str!("../../../../docs/runbook.md");
@@ -477,14 +476,14 @@ fn the_runbook_shows_what_is_printed() {
     assert_eq!(codes.len(), CAUSES.len(), "{codes:?}");
 }
 
-/// Where a heading of a page is found.
+/// The anchor of a heading in a page.
 fn anchor(heading: &str) -> String {
     let letters = heading.to_lowercase().replace(' ', "-");
     letters.replace(|it: char| !it.is_alphanumeric() && !"-_".contains(it), "")
 }
 
-/// Each line that is explained and has a cause of its own has a section, with the explanation and
-/// the causes. A way out of several lines stands at the first of them.
+/// Each explained line with causes other than `other` has a section with the explanation and the
+/// causes. A way out that several lines share is in the section of the first of them.
 fn says_what_is_explained(words: &str) {
     let mut expected = String::new();
     let mut ways_out: Vec<(&str, &str)> = Vec::new();
@@ -524,7 +523,7 @@ fn says_what_is_explained(words: &str) {
     );
 }
 
-/// Programs get what people get.
+/// Programs get the same content as people.
 #[test]
 fn explanations_are_written_in_each_format() {
     let line = "Waiting for detach for volume \"pv-data\" Volume is already used by pod(s) web-1";
@@ -563,7 +562,7 @@ fn many_cases_are_summarised_by_cause() {
     assert!(report.lines().count() < 60, "{}", report.lines().count());
 }
 
-/// Names and messages are whatever drivers, nodes and users wrote.
+/// Drivers, nodes and users can put any text into names and messages.
 #[test]
 fn nothing_commands_a_terminal_or_a_pipeline() {
     let spoilt = [
@@ -620,7 +619,7 @@ fn programs_and_people_are_told_the_same() {
     }
 }
 
-/// Whoever looks for the way out reads one screen.
+/// A reader who looks for the way out has to read only one screen.
 #[test]
 fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
     for (cause, world) in every_cause() {
@@ -640,7 +639,7 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
     }
 }
 
-/// Under every way out that an operator would undo stands who does.
+/// Every way out that an operator would undo names the operator's object.
 #[test]
 fn operators_are_named() {
     for (cause, ways) in [("rollout-overlap", 3), ("too-many-replicas", 1)] {
@@ -653,8 +652,8 @@ fn operators_are_named() {
     }
 }
 
-/// StatefulSet `web` with pods in these states, from its first number on: those that wait
-/// are on a node without the volume.
+/// StatefulSet `web` with pods in these states, numbered from `first`. Waiting pods are on a node
+/// without the volume.
 fn stateful_set(first: i64, states: &[&str]) -> World {
     let set = json!({"VolumeAttachment csi-n1": {},
         "StatefulSet web": {"spec": {"ordinals": {"start": first}}}});
@@ -670,7 +669,7 @@ fn stateful_set(first: i64, states: &[&str]) -> World {
     pods.fold(world("cluster").with(set), World::with)
 }
 
-/// A StatefulSet keeps the pod with the lowest number, and may never get to the others.
+/// A StatefulSet keeps the pod with the lowest number, and may never delete the others.
 #[test]
 fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
     let autoscaler = json!({"HorizontalPodAutoscaler web": {"spec": {"maxReplicas": 5,
@@ -728,7 +727,7 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
             );
         }
     }
-    // Where all are to go, those that are ready go in their order.
+    // If all pods must go, ready ones are removed in their order by the scale-down.
     for (states, deleted) in [
         (["Ready", "Ready", "Ready"], ""),
         (["Ready", "Ready", "Running"], ""),

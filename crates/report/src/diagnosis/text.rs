@@ -10,7 +10,7 @@ use doctor::diagnosis::{CaseEntry, Examined, Health, HolderEntry, Purpose, Waiti
 /// The most characters of a line.
 const WIDTH: usize = 99;
 
-/// Pods that are named; of more, their number.
+/// The most pods that are named; further ones are counted.
 const NAMED: usize = 5;
 
 pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
@@ -55,10 +55,11 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// The longest line of a driver's message that is shown in brief.
+/// The most characters of a driver's message that are shown in brief.
 const MESSAGE: usize = 160;
 
-/// The cause, who waits and who holds the volume, and one command with its cost.
+/// The cause, one waiting pod, one holder of the volume, the steps before the way out, and the
+/// safest way out, each with its cost.
 fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     title(case, out)?;
     if let Some(waiting) = case.waiting.first() {
@@ -79,7 +80,7 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         let step = &case.steps[at];
         let earlier = case.steps[..at].iter();
         match step.purpose {
-            // It keeps the way out from doing harm.
+            // Without this step, the way out could do harm.
             Purpose::Before => true,
             Purpose::WayOut => earlier.clone().all(|it| it.purpose != Purpose::WayOut),
             Purpose::Check | Purpose::Afterwards | Purpose::Note => false,
@@ -211,7 +212,7 @@ fn holds(holder: &HolderEntry) -> String {
     )
 }
 
-/// How many pods there are besides the one that is named.
+/// The number of pods besides the one that is named.
 fn and_more(pods: usize) -> String {
     match pods - 1 {
         0 => String::new(),
@@ -254,7 +255,7 @@ fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
     writeln!(out, "  {name:<10}  {}", safe::line(value))
 }
 
-/// The text in lines of at most [`WIDTH`] characters, where its words let it.
+/// Writes the text in lines of at most [`WIDTH`] characters; longer words are not broken.
 pub(super) fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
     for line in folded(&safe::line(text), WIDTH - indent.len()).split('\n') {
         writeln!(out, "{}", format!("{indent}{line}").trim_end())?;

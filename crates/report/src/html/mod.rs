@@ -1,4 +1,4 @@
-//! Reports as one page.
+//! Reports as one HTML page.
 
 mod picture;
 
@@ -22,7 +22,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     page::write(&heading, &content(report), out)
 }
 
-/// What stands between the heading and the foot of the page.
+/// The content between the heading and the footer of the page.
 fn content(report: &Report) -> Markup {
     html! {
         (counts(report))
@@ -32,7 +32,7 @@ fn content(report: &Report) -> Markup {
     }
 }
 
-/// The pictures, the remedy and the long text of each finding.
+/// The pictures, the remedy and the full text of each finding.
 pub(super) fn details(report: &Report) -> Markup {
     html! {
         @for (_, located) in report.reported() {
@@ -54,7 +54,7 @@ fn extent(report: &Report) -> String {
     }
 }
 
-/// How many findings there are, by rule and, in a cluster, by namespace.
+/// The number of findings by rule and, in a cluster, by namespace.
 fn counts(report: &Report) -> Markup {
     let rules = words::by_rule(report);
     let namespaces = if report.summary.cluster {
@@ -78,7 +78,7 @@ fn counts(report: &Report) -> Markup {
     }
 }
 
-/// The name of the place at which a namespace's section begins.
+/// The anchor of a namespace's section.
 fn anchor(namespace: &str) -> String {
     format!("namespace-{namespace}")
 }
@@ -110,7 +110,7 @@ fn table(
     }
 }
 
-/// A namespace, what is stuck first, or all files.
+/// The section of a namespace, with stuck volumes first, or of all files.
 fn section(section: &Section<'_>) -> Markup {
     html! {
         @if section.counts.is_some() || !section.objects.is_empty() {
@@ -148,7 +148,7 @@ fn stuck_now(stuck: &Stuck) -> Markup {
     }
 }
 
-/// One card for all that is found for an object.
+/// One card with all findings on an object.
 fn object(together: &[(Severity, &Located)]) -> Markup {
     let mut shown: Vec<&str> = Vec::new();
     html! {
@@ -185,7 +185,7 @@ fn command(command: &str) -> Markup {
     html! { pre.diff { (command) } }
 }
 
-/// Sentences, with what stands between backticks as code.
+/// Sentences, with the text between backticks as code.
 fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -209,7 +209,8 @@ fn place(place: Option<&Place>) -> Markup {
     }
 }
 
-/// The remedy that is tried first, as a diff, and what the others cost; once for an object.
+/// The remedy that is tried first, as a diff, and the cost of the others. Each remedy is shown once
+/// per object.
 fn remedy<'l>(located: &'l Located, shown: &mut Vec<&'l str>) -> Markup {
     let mut remedies = located.finding.remedies.iter().collect::<Vec<_>>();
     remedies.retain(|it| !shown.contains(&it.remedy.name));
@@ -261,7 +262,7 @@ fn diff(located: &Located) -> Markup {
     }
 }
 
-/// Who rides on an override.
+/// The table of overrides.
 fn overrides(report: &Report) -> Markup {
     html! {
         @if !report.overrides.is_empty() {
@@ -286,7 +287,7 @@ fn overrides(report: &Report) -> Markup {
     }
 }
 
-/// What else there is to say.
+/// The contents of the report other than findings.
 pub(super) fn asides(report: &Report) -> Markup {
     let sentences = |all: &[String]| all.iter().map(|it| html! { (it) }).collect();
     let suppressed = report.suppressed().map(|(reason, located)| {

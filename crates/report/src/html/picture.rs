@@ -1,22 +1,23 @@
-//! A volume at risk, step by step: which pods are on which nodes, and who holds it.
+//! Draws a volume at risk, step by step: the pods on each node, and the node that the volume is
+//! attached to.
 
 use maud::{Markup, html};
 
 use super::super::Located;
 use engine::rules::Outcome;
 
-/// One moment.
+/// One step.
 struct Frame<'p> {
     caption: &'static str,
-    /// The number of the node that the volume is attached to.
+    /// The index of the node that the volume is attached to.
     holder: usize,
     /// The pods that run on that node.
     runs: Vec<&'p str>,
-    /// The pods that cannot start on the other one.
+    /// The pods that cannot start on the other node.
     waits: Vec<&'p str>,
 }
 
-/// How many nodes a picture has: one that holds the volume and another one.
+/// The nodes of a picture: one with the volume and another one.
 const NODES: [&str; 2] = ["a node", "another node"];
 
 impl<'p> Frame<'p> {
@@ -30,7 +31,7 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// How the hazard ends when nobody steps in; empty where no pods are at fault.
+/// The steps of the hazard if nobody acts; empty if no pods are at fault.
 pub(super) fn of(located: &Located) -> Markup {
     let finding = &located.finding;
     if finding.object.kind == "PersistentVolumeClaim" {
@@ -40,7 +41,7 @@ pub(super) fn of(located: &Located) -> Markup {
     let mut others = users
         .filter(|user| user.name != finding.object.name || user.kind != finding.object.kind)
         .map(|user| user.name.as_str());
-    // The pods of an autoscaler or a Scale are those of the workload.
+    // An autoscaler or a Scale has the pods of its workload.
     let (name, other) = match finding.object.kind.as_str() {
         "HorizontalPodAutoscaler" | "Scale" => {
             (others.next().unwrap_or(&finding.object.name), None)
@@ -108,7 +109,7 @@ fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>>
     ]
 }
 
-/// The same with the remedy; empty where a picture would say no more.
+/// The same rollout with the remedy; empty if a picture would add nothing.
 pub(super) fn with(located: &Located, remedy: &str) -> Markup {
     let [old, new] = &generations(&located.finding.object.name);
     let free = "It is stopped first, and the volume is free.";
@@ -147,7 +148,7 @@ fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
     }
 }
 
-/// The step for those who hear it: where each pod is and what it does.
+/// The step in words for screen readers: the node and the state of each pod.
 fn in_words(volume: &str, step: &Frame<'_>) -> String {
     let (here, there) = (NODES[step.holder], NODES[1 - step.holder]);
     let runs = step.runs.iter().map(|pod| format!("{pod} runs on {here}"));
@@ -162,7 +163,7 @@ fn in_words(volume: &str, step: &Frame<'_>) -> String {
     format!("{volume} is attached to {here}; {}.", pods.join("; "))
 }
 
-/// The most letters that fit into a box.
+/// The most characters that fit in a box.
 const FIT: usize = 18;
 
 fn fitting(text: &str) -> String {
@@ -177,7 +178,7 @@ fn shortened(text: &str, letters: usize) -> String {
     format!("{start}…")
 }
 
-/// The labels of the pods before and after a rollout, which still differ in a box.
+/// The labels of the pods before and after a rollout, shortened so that they still differ in a box.
 fn generations(name: &str) -> [String; 2] {
     ["(old)", "(new)"].map(|which| {
         let name = shortened(name, FIT - which.len() - 1);

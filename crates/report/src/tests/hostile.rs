@@ -1,4 +1,4 @@
-//! Whatever names, reasons and files hold: no format lets it out as anything but text.
+//! Tests that no format prints the content of names, reasons and files as anything but text.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -43,7 +43,7 @@ const PARTS: [&str; 34] = [
     "```",
 ];
 
-/// A report in which each text is hostile, but for the names of rules and remedies.
+/// A report in which every text is hostile, except the names of rules and remedies.
 fn hostile(texts: &[String]) -> Report {
     let mut report = report();
     let mut texts = texts.iter().cycle().cloned();
@@ -128,7 +128,7 @@ fn hostile(texts: &[String]) -> Report {
     report
 }
 
-/// Whether no text may hold the character, in any format.
+/// Whether the character must not appear in any format.
 fn is_forbidden(letter: char) -> bool {
     (letter.is_control() && letter != '\n')
         || "\u{2028}\u{202e}\u{2066}\u{200f}\u{fffe}\u{ffff}\u{ad}\u{3164}\u{e0100}\u{1d173}"
@@ -140,7 +140,7 @@ fn is_command(line: &str) -> bool {
 }
 
 proptest! {
-    // SARIF holds the documentation of every rule each time.
+    // Each SARIF report contains the documentation of every rule, which is slow.
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn no_text_of_a_manifest_is_more_than_text(
@@ -157,15 +157,16 @@ proptest! {
                 prop_assert!(!out.contains(marker), "{format:?}: {out:?}");
             }
             let commands = out.lines().filter(|line| is_command(line)).count();
-            // Two findings, one suppressed, a notice, what is unread, what is unopened.
+            // The commands are two findings, one suppression, a notice, an unread file and an
+            // unopened chart.
             let ours = if format == Format::Github { 6 } else { 0 };
             prop_assert_eq!(commands, ours, "{:?}: {:?}", format, out);
             if format == Format::Github {
                 prop_assert_eq!(out.lines().count(), ours, "{:?}", out);
             }
         }
-        // What is stuck, two findings, one suppressed, a notice, an override, what was not seen,
-        // what is unopened, the numbers.
+        // The lines are a stuck volume, two findings, one suppression, a notice, an override, a
+        // fact that was not seen, an unopened chart, and the counts.
         prop_assert_eq!(written(&report, Format::Concise).lines().count(), 9);
         let junit = written(&report, Format::Junit);
         prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");
@@ -176,7 +177,7 @@ proptest! {
     }
 }
 
-/// Names that made links, images, mentions or HTML of a comment, and what they are made of.
+/// Names that created links, images, mentions or HTML in a comment, and their parts.
 const MARKUP: [&str; 35] = [
     "```![x](http://e)<b>@org/team",
     "`![x](http://e)`",
@@ -215,7 +216,7 @@ const MARKUP: [&str; 35] = [
     "W",
 ];
 
-/// Renders the comment as GitHub does and fails on what only markup makes.
+/// Renders the comment as GitHub does, and fails on nodes that only markup creates.
 fn assert_only_text(comment: &str) {
     use comrak::nodes::NodeValue;
     let mut options = comrak::Options::default();
@@ -257,7 +258,7 @@ fn assert_only_text(comment: &str) {
     }
 }
 
-/// A name in sentences as the rules make them, with a command between backticks.
+/// Sentences with the name, in the form of the rules' messages, with a command between backticks.
 fn sentences(name: &str) -> String {
     format!("claim \"{name}\" is held. Run `kubectl -n {name} delete pod {name}`, or ask {name}.")
 }
