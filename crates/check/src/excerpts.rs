@@ -1,5 +1,5 @@
-//! The lines that a finding speaks of: the field at fault, the claim's name in the pod template,
-//! and the claim's access modes where they stand in another file.
+//! The lines that a finding refers to: the field at fault, the claim's name in the pod template,
+//! and the claim's access modes if they are in another file.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use manifest::locate::Spot;
 use manifest::position::Lines;
 use report::{Excerpt, Located, Mark, Place};
 
-/// So many claims of a finding are marked.
+/// The most claims of a finding that are marked.
 const MOST_CLAIMS: usize = 3;
 
-/// Lines that are further apart stand in excerpts of their own.
+/// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
 /// The claims among the checked objects, by namespace and name.
@@ -39,7 +39,7 @@ impl Claims {
         Self(claims)
     }
 
-    /// The claim of that name that an object of `source` means: the only one, or the only one
+    /// The claim that an object of `source` refers to by that name: the only one, or the only one
     /// in its own source.
     fn find<'p>(
         &self,
@@ -65,7 +65,7 @@ impl Claims {
     }
 }
 
-/// The lines of `text`, the file of the object, and of the claims' own files.
+/// The excerpts of `text`, the file of the object, and of the claims' own files.
 pub(super) fn of(
     parsed: &Parsed,
     claims: &Claims,
@@ -119,8 +119,8 @@ pub(super) fn of(
     excerpts
 }
 
-/// The marks of one file, those that are far apart in excerpts of their own: that with the line
-/// at fault first.
+/// Groups the marks of one file into excerpts, with distant marks in separate ones. The excerpt
+/// with the fault is first.
 fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
     marks.sort_by_key(|mark| (mark.line, mark.column));
     let near = |a: &Mark, b: &Mark| b.line - a.line < FAR;
@@ -133,7 +133,7 @@ fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
     excerpts
 }
 
-/// The field at fault, or what stands around it where the field is missing.
+/// The mark of the field at fault, or of the nearest field around it if it is missing.
 fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str) -> Mark {
     let rule = RULES.iter().find(|it| it.code == rule);
     let wrong = rule.map_or("", |rule| rule.at_fault);
@@ -152,7 +152,7 @@ fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str
     }
 }
 
-/// The last word of the field's path, where the field is not written.
+/// The last name in the field's path, if the field is missing.
 fn missing<'f>(document: &Value, field: &'f str) -> Option<&'f str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
     if field.is_empty() || !field.chars().all(is_plain) {
@@ -165,7 +165,7 @@ fn missing<'f>(document: &Value, field: &'f str) -> Option<&'f str> {
     }
 }
 
-/// The path of the field with which a volume of the pod names the claim.
+/// The path of the field by which a volume of the pod names the claim.
 fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
     let list = document.pointer(&format!("/{}", volumes.replace('.', "/")))?;
     let number = list.as_array()?.iter().position(|volume| {
@@ -176,7 +176,7 @@ fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
     ))
 }
 
-/// What a claim asks for, in its own file.
+/// The excerpt of the claim in its own file, and its file and line.
 fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt, String) {
     let source = &parsed.text(there).source;
     let text = source.text().unwrap_or_default();
@@ -191,7 +191,7 @@ fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt,
     (excerpt, at)
 }
 
-/// `ReadWriteOnce, class "gp3"`.
+/// Describes the claim, for example `ReadWriteOnce, class "gp3"`.
 fn described(claim: &Claim) -> String {
     let modes = claim.spec.access_modes;
     match claim.class() {
@@ -204,7 +204,7 @@ fn described(claim: &Claim) -> String {
     }
 }
 
-/// Whether people put the letter into names, be it allowed there or not.
+/// Whether the character is common in names, even if it is not allowed in this one.
 fn is_in_names(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
@@ -222,7 +222,7 @@ fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
     }
 }
 
-/// The text of the line before that one.
+/// The text of the line before the line `line`.
 fn line_before(text: &str, line: usize) -> String {
     let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
     before.unwrap_or_default().to_owned()

@@ -1,25 +1,24 @@
-//! The files that a check reads beside its texts.
+//! The files that a check reads in addition to its texts.
 
 use std::path::{Path, PathBuf};
 
-/// The repository around the texts, in which the lines are looked up that something was rendered
-/// from.
+/// The repository that contains the texts. It is read to find the lines from which something was
+/// rendered.
 pub trait Files: Sync {
-    /// The top of the repository, without links.
+    /// The top folder of the repository, with links followed.
     fn top(&self) -> &Path;
 
-    /// The path of `file`, which is without links, from the top, with `/` between its parts.
+    /// The path of `file`, whose links are followed, relative to the top and separated with `/`.
     fn path_of(&self, file: &Path) -> String;
 
-    /// The path without links; `None` where there is no such file.
+    /// The path with links followed; `None` if there is no such file.
     fn real(&self, file: &Path) -> Option<PathBuf>;
 
-    /// The text of a regular file of at most `most` bytes that lies in `folder`, which is without
-    /// links.
+    /// The text of a regular file of at most `most` bytes in `folder`, whose links are followed.
     fn text(&self, folder: &Path, file: &Path, most: u64) -> Option<String>;
 }
 
-/// The path as messages name it.
+/// The path as it is shown in messages.
 pub fn shown(path: &Path) -> String {
     match path.strip_prefix(".") {
         Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
@@ -27,7 +26,7 @@ pub fn shown(path: &Path) -> String {
     }
 }
 
-/// Texts that stand alone.
+/// No repository: the texts stand alone.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 

@@ -1,5 +1,5 @@
-//! Says once what would be said many times: of the overlays of one base, of the objects of
-//! one kind.
+//! Merges findings and notices that would otherwise be repeated: for the overlays of one base, or
+//! for the objects of one kind.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use report::{Excerpt, Located, Notice};
 
-/// What makes the findings of several overlays one finding.
+/// The key by which the findings of several overlays are merged.
 #[derive(PartialEq, Eq, Hash)]
 struct Line {
     rule: &'static str,
@@ -37,8 +37,8 @@ impl Line {
     }
 }
 
-/// All of them; each with the key of one before it is given to `merge` with that one, which hands it
-/// back where the two stay apart.
+/// Merges elements with the same key. Each one is passed to `merge` with the first one of its key;
+/// `merge` returns it if the two must stay separate.
 fn folded<T, K: Eq + Hash>(
     all: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> Option<K>,
@@ -61,7 +61,7 @@ fn folded<T, K: Eq + Hash>(
     folded
 }
 
-/// The only volume of a finding without remedies, as messages name it.
+/// The only volume of a finding without remedies, as shown in messages.
 fn only_volume(located: &Located) -> Option<String> {
     match (&located.finding.volumes[..], &located.finding.remedies[..]) {
         ([volume], []) => Some(format!("claim \"{volume}\"")),
@@ -69,7 +69,7 @@ fn only_volume(located: &Located) -> Option<String> {
     }
 }
 
-/// The findings; equal ones about several volumes of one object are reported once, on the first.
+/// Merges equal findings about several volumes of one object into the first one.
 pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     type More = (Located, Option<String>, Vec<String>);
     let all = all.into_iter().map(|located| {
@@ -103,10 +103,10 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     folded.map(with_volumes).collect()
 }
 
-/// So many lines that a finding speaks of are shown besides the one at fault.
+/// The most lines that are shown besides the one at fault.
 const MOST_MARKS: usize = 3;
 
-/// Marks what another finding speaks of in the lines of the first.
+/// Adds the marks of another finding, other than its fault, to the excerpts of the first.
 fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
     for other in others {
         let Some(own) = excerpts.iter_mut().find(|it| it.file == other.file) else {
@@ -119,7 +119,7 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
     }
 }
 
-/// The findings; those on one line, which several charts or kustomizations take, are one.
+/// Merges findings on the same line that several charts or kustomizations include.
 pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
     folded(all, Line::of, |first, located| {
         let place = located.place.as_ref();
@@ -134,14 +134,14 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
     })
 }
 
-/// Whether the finding is one of what is rendered from `template` already.
+/// Whether the finding already includes the output of `template`.
 fn is_among(first: &Located, template: Option<&str>) -> bool {
     let own = first.place.iter();
     let mut places = own.chain(first.also.iter().map(|(_, place)| place));
     places.any(|place| place.template.as_deref() == template)
 }
 
-/// The notices; equal ones about several objects of one kind are reported once, on the first.
+/// Merges equal notices about several objects of one kind into the first one.
 pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
     let key = |(notice, _): &(Notice, usize)| {
         let object = notice.object.as_ref()?;

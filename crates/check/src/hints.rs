@@ -1,4 +1,4 @@
-//! What a reader of a report may do next.
+//! Suggestions for the next steps of a report's reader.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use engine::policy::Action;
 use engine::rules::{Certainty, Outcome};
 use report::{Located, Report};
 
-/// What the user asked for, as far as it decides what to do next.
+/// The options of the user that decide about the suggestions.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints {
-    /// `--fix`.
+    /// Whether `--fix` is given.
     pub fix: bool,
-    /// `--diff`.
+    /// Whether `--diff` is given.
     pub diff: bool,
-    /// `--remedy`.
+    /// Whether `--remedy` is given.
     pub names_remedy: bool,
     /// Whether facts about the cluster are known.
     pub knows_cluster: bool,
 }
 
 impl Hints {
-    /// Says what `--fix` does about each finding, and a sentence for each way that is open.
+    /// Adds how `--fix` handles each finding, and one suggestion for each possible next step.
     pub fn add_to(self, report: &mut Report) {
         explain_fix(report, self);
         report.hints = ways(report, self);
@@ -66,7 +66,7 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
     ways
 }
 
-/// Says of each finding what `--fix` does about it, or why it leaves it alone.
+/// Adds to each finding how `--fix` handles it, or why `--fix` does not change it.
 fn explain_fix(report: &mut Report, options: Hints) {
     let found = report.findings.iter_mut();
     for located in found.filter(|it| it.finding.action != Action::Ignore) {
@@ -80,7 +80,7 @@ fn explain_fix(report: &mut Report, options: Hints) {
     }
 }
 
-/// Why `--fix` does not change what is at fault.
+/// The reason why `--fix` does not change the object at fault.
 fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let finding = &located.finding;
     let place = located.place.as_ref();
@@ -102,11 +102,11 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
     })
 }
 
-/// The remedy that nobody gets who does not ask for it.
+/// The remedy that is applied only on request.
 const COLOCATE: &str = "colocate";
 
-/// Whether the file can be edited, be it that a kustomization takes the object from
-/// it, and the remedy is one that nobody has to ask for.
+/// Whether the file can be edited, directly or as the file from which a kustomization takes the
+/// object, and the remedy is not applied only on request.
 fn is_fixable(located: &Located) -> bool {
     let in_file = located.fix.is_some()
         || located

@@ -1,4 +1,4 @@
-//! What a remedy changes in a file, line by line.
+//! The changes by a remedy in a file, line by line.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use manifest::source::{MAX_BYTES, Source};
 use manifest::split::{Part, parts};
 use report::Fix;
 
-/// The lines of `part` that the proposal changes, where the object at `items` can
-/// be edited where it stands.
+/// The lines of `part` that the proposal changes; `None` if the object at `items` cannot be edited
+/// in its place.
 pub fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Option<Fix> {
     let (edited, came_of) = edit::apply_each(part.text, &[(items, &proposal.patch)]);
     if came_of.iter().any(Result::is_err) || edited == part.text {
@@ -34,8 +34,8 @@ pub fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Option<Fix> 
     })
 }
 
-/// As [`of`], for a `rendered` object that a kustomization takes from `file`, perhaps
-/// with something before or after its name.
+/// The same as [`of`], for a `rendered` object that a kustomization takes from `file`, perhaps with
+/// a prefix or suffix on its name.
 pub(super) fn at_origin(
     files: &dyn Files,
     file: &Path,
@@ -50,7 +50,7 @@ pub(super) fn at_origin(
             let ObjectRef { kind, name, .. } = &item.reference;
             item.missing.is_none() && *kind == rendered.kind && is_name(name)
         });
-        // Two of them would be a guess.
+        // If two objects match, either choice would be a guess.
         found.next().filter(|_| found.next().is_none())
     };
     let item = named(&|name| name == rendered.name)
@@ -84,7 +84,7 @@ mod tests {
             "    type: RollingUpdate\n    rollingUpdate: {maxSurge: 1}\n"
         );
         assert_eq!(fix.added.concat(), "    type: Recreate\n");
-        // A template cannot be edited.
+        // The document is a template, which cannot be edited.
         let part = &parts("spec: {{ .Values.spec }}\n")[0];
         assert_eq!(super::of(part, &[], &proposal), None);
     }

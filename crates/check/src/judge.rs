@@ -1,4 +1,4 @@
-//! The fourth stage: from objects in their context to findings.
+//! The fourth stage: judges objects in their context.
 
 use std::cell::OnceCell;
 
@@ -18,7 +18,7 @@ use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
 
-/// The document of an object, without its bulk; made on first use.
+/// The document of an object as its `FieldIndex` keeps it, parsed on first use.
 pub(super) struct FileDocument<'m> {
     outline: &'m FieldIndex,
     value: OnceCell<Value>,
@@ -58,7 +58,7 @@ impl Document for FileDocument<'_> {
     }
 }
 
-/// Judges the object number `number` in its context.
+/// Judges the object with the number `number` in its context.
 pub(super) fn verdict(
     parsed: &Parsed,
     number: usize,
@@ -89,23 +89,23 @@ pub(super) fn verdict(
     evaluate(&review, View::new(&parsed.facts, &overlay), effective)
 }
 
-/// Objects of one file that something was found for.
+/// The objects of one file that have findings or notices.
 pub(super) struct JudgedGroup<'p> {
     pub(super) context: Context<'p>,
     pub(super) objects: Vec<Judged>,
 }
 
-/// What was found for one object, and where each of it stands.
+/// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
     pub(super) number: usize,
-    /// Whether the findings hang on what was not rendered.
+    /// Whether the findings depend on something that was not rendered.
     pub(super) is_unrendered: bool,
     pub(super) findings: Vec<(Finding, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
 
-/// Judges the objects that are wanted of `numbers`, all of one file; `None` where nothing was
-/// found, as for most.
+/// Judges the wanted objects among `numbers`, all from one file; `None` if there are no findings or
+/// notices, as in most files.
 pub(super) fn judge<'p>(
     parsed: &'p Parsed,
     scopes: &Scopes<'p>,
@@ -178,14 +178,15 @@ fn judge_object(
     Some(judged)
 }
 
-/// The suppressions of the object that silence nothing, a sentence each.
+/// The suppressions of the object that have no effect, one sentence each.
 fn unused_suppressions(
     parsed: &Parsed,
     known: &ParsedObject,
     findings: &[Finding],
     is_unrendered: bool,
 ) -> Vec<String> {
-    // What has no pods yet may need it as soon as it has, and another overlay may now.
+    // An object without pods may need the suppression once it has some, and another overlay may
+    // need it now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
     if asleep || is_unrendered || parsed.is_shared(known) {
         return Vec::new();
@@ -193,7 +194,7 @@ fn unused_suppressions(
     unused_suppressions::on_object(&known.object.metadata().annotations, findings)
 }
 
-/// Says in the finding, and in notices, what it rests on that is ambiguous or assumed.
+/// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
 fn qualify(
     finding: &mut Finding,
     parsed: &Parsed,
@@ -216,7 +217,7 @@ fn qualify(
         let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
         if is_about_it && finding.volumes.contains(&assumed.claim) {
             if finding.rule == codes::UNRESOLVED_CLAIM {
-                // What is unknown is not likely either.
+                // An unknown outcome is not likely either, so only its action is lowered.
                 finding.action = finding.action.max(Action::Warn);
             } else {
                 finding.assume("likely");
@@ -236,12 +237,12 @@ fn qualify(
     notices
 }
 
-/// What a finding is reported as where nobody needs to do anything about it.
+/// The notice that replaces a finding if nobody needs to act on it.
 fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
-    // A notice names its object itself.
+    // A notice already names its object.
     let object = format!("{}: ", finding.object);
     let message = (finding.message.strip_prefix(&object)).unwrap_or(&finding.message);
     if known.hook == Some(HelmHook::Test) {
@@ -261,8 +262,7 @@ fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
     chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
 }
 
-/// Says of the claims of a workload that the facts have them in another namespace,
-/// where there is only one.
+/// The notices about claims of a workload that, in the facts, exist only in one other namespace.
 fn elsewhere(parsed: &Parsed, known: &ParsedObject, context: &Context<'_>) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();

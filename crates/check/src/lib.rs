@@ -1,6 +1,7 @@
-//! Checks manifests: texts and facts in, findings with their places and repaired texts out.
+//! Checks manifests: its input is texts and facts, and its output is findings with their places,
+//! and repaired texts.
 //!
-//! A pipeline with one type of value a stage:
+//! In the pipeline, each stage has one type of value:
 //!
 //! ```text
 //! texts ─▶ read ─▶ parse ─▶ scope ─▶ judge ─▶ report
@@ -8,8 +9,8 @@
 //!                     └────▶ repair ─▶ Edits
 //! ```
 //!
-//! Each text says where it is from. Nothing is read but the texts and, through [`Files`], what
-//! they were rendered from, so that it also works where there are no files and no threads:
+//! Each text names its origin. Only the texts are read and, through [`Files`], the files from which
+//! they were rendered. Therefore the crate also works without a file system and without threads:
 //!
 //! ```
 //! use check::{NoFiles, Reading, Repair, Text, parse};
@@ -96,7 +97,7 @@ use rayon::prelude::*;
 use scope::Scopes;
 
 impl Parsed {
-    /// Judges everything and says where it stands.
+    /// Judges all objects and places the findings in their files.
     pub fn report(
         &self,
         effective: &EffectivePolicy,
@@ -106,7 +107,7 @@ impl Parsed {
         self.report_of(|_| true, effective, files, format)
     }
 
-    /// The same of those objects alone that are `wanted`, beside all the others.
+    /// The same report for only the objects that are `wanted`; the others remain facts for them.
     #[must_use]
     pub fn report_of(
         &self,

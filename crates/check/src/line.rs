@@ -1,4 +1,4 @@
-//! A stretch of a line of a file.
+//! A range of a line of a file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use manifest::locate::Spot;
 use manifest::position::Lines;
 use report::Place;
 
-/// A line of a file and the columns of what is meant on it. All are counted from 1, columns in
-/// characters.
+/// A line of a file and a range of columns on it. Lines and columns are counted from 1, and columns
+/// count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) number: usize,
@@ -19,7 +19,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line of that number, with all that stands on it.
+    /// The line with that number, with the range of all its text.
     pub(super) fn whole(number: usize, text: &str) -> Self {
         let indent = text.chars().take_while(|c| *c == ' ').count();
         Self {
@@ -30,11 +30,11 @@ impl Line {
         }
     }
 
-    /// The stretch at `spot` of the text, whose lines these are.
+    /// The range at `spot` of the text, whose lines are `lines`.
     pub(super) fn at(text: &str, lines: &Lines<'_>, spot: Spot) -> Self {
         let (number, column) = lines.line_and_column(spot.start);
         let (_, end_column) = lines.line_and_column(spot.end);
-        // Somebody may have changed the file in the meantime.
+        // The file may have been changed in the meantime.
         let own = text.get(line_around(text, spot.start));
         Self {
             number,
@@ -44,7 +44,7 @@ impl Line {
         }
     }
 
-    /// The same as a place in a file.
+    /// Converts the range to a place in a file.
     pub(super) fn place(
         self,
         file: String,
@@ -62,7 +62,7 @@ impl Line {
         }
     }
 
-    /// The same as a place in the file of that name.
+    /// Converts the range to a place in the file with that name.
     pub(super) fn in_file(
         self,
         file: String,
@@ -75,7 +75,7 @@ impl Line {
     }
 }
 
-/// The line that the byte `at` is on, without its end.
+/// The range of the line that contains the byte `at`, without its line end.
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let at = at.min(bytes.len());

@@ -1,8 +1,8 @@
-//! Classes that charts make which were not rendered.
+//! Classes that charts create which were not rendered.
 //!
-//! A class that no manifest defines is assumed to attach its volumes, as most do. Where the values
-//! or the templates of a chart name it, the repository says what it is, only not in a form that is
-//! read here: the class is unknown.
+//! A class that no manifest defines is assumed to attach its volumes, as most classes do. If the
+//! values or the templates of a chart name the class, the repository defines it, but in a form that
+//! is not read here; the class is then unknown.
 
 use std::collections::HashSet;
 
@@ -16,12 +16,12 @@ use manifest::source::Source;
 use super::parsed_object::ParsedObject;
 use super::text::Text;
 
-/// The keys of values from which charts make classes: `storageClass: {name: fast}`, `storageClasses:
-/// [{name: fast}]`.
+/// The keys of values from which charts create classes: `storageClass: {name: fast}`,
+/// `storageClasses: [{name: fast}]`.
 const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 
-/// The classes that are `named` and nothing defines, and that are made by what was not rendered: by
-/// `charts`, the files of each, or from values in one of `texts`.
+/// The classes that are `named` and not defined by any object, but that are created by charts which
+/// were not rendered: by `charts`, given as the files of each, or from values in one of `texts`.
 pub(super) fn made_classes(
     named: &HashSet<&str>,
     objects: &[ParsedObject],
@@ -47,7 +47,7 @@ pub(super) fn made_classes(
     unknown.into_iter().collect()
 }
 
-/// Whether one of the classes is K3s', which is the default one there.
+/// Whether one of the classes is that of K3s, where it is the default class.
 pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
     let is_local_path = |name: &str| {
         let classes = likely_classes(name).iter();
@@ -90,11 +90,11 @@ fn unknown_classes(
     unknown.into_iter().map(Into::into).collect()
 }
 
-/// The names below keys of the values from which charts make classes. The lines are read as they
-/// stand, as values are also texts within other texts.
+/// The names under keys of values from which charts create classes. The lines are read without a
+/// parser, because values may also be strings in other documents.
 fn from_values(text: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // The indentation of the key that the lines are below.
+    // The indentation of the key that contains the following lines.
     let mut key: Option<usize> = None;
     for line in text.lines() {
         let entry = line.trim_start();
@@ -124,7 +124,7 @@ fn from_values(text: &str) -> Vec<String> {
     names
 }
 
-/// What stands at the ends of the lines.
+/// The values at the ends of the lines.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter_map(|line| {
         let line = line.trim_start().trim_start_matches("- ");

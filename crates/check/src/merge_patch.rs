@@ -1,12 +1,12 @@
-//! A change as a patch that kustomize applies.
+//! Writes a change as a patch that kustomize applies.
 
 use serde_json::{Map, Value, json};
 
 use engine::model::object::ObjectRef;
 
-/// The strategic-merge patch that turns `before` into `after`, with what
-/// kustomize needs to find the object. Lists are given whole, as the ones that
-/// remedies touch are replaced as a whole (`listType: atomic` in the API).
+/// The strategic-merge patch that changes `before` into `after`, with the fields by which kustomize
+/// finds the object. Lists are given completely, because the API replaces the lists that remedies
+/// change as a whole (`listType: atomic`).
 pub(super) fn strategic(object: &ObjectRef, before: &Value, after: &Value) -> Value {
     let mut patch = json!({
         "apiVersion": object.api_version,
@@ -24,7 +24,7 @@ pub(super) fn strategic(object: &ObjectRef, before: &Value, after: &Value) -> Va
     patch
 }
 
-/// What must be merged into `before` to have `after`; `None` where they are the same.
+/// The value to merge into `before` to get `after`; `None` if they are equal.
 fn difference(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;

@@ -1,4 +1,4 @@
-//! The namespace of objects that name none.
+//! The namespaces of objects that name none.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::parsed_object::ParsedObject;
 use super::text::Text;
 use engine::model::Text as Name;
 
-/// The default, as for kubectl.
+/// The default namespace, as in kubectl.
 const DEFAULT: &str = "default";
 
 /// The namespaces that the objects of a file or a folder name.
@@ -17,13 +17,13 @@ enum Named {
     Several,
 }
 
-/// What the input says of namespaces.
+/// The namespaces that the input names.
 #[derive(Default)]
 pub(super) struct Namespaces {
-    /// The one of `--namespace`.
+    /// The namespace from `--namespace`.
     given: Option<String>,
     of_source: HashMap<usize, Named>,
-    /// By folder, what is inside of it counted in.
+    /// The namespaces by folder, including those named in the folders inside it.
     of_folder: HashMap<PathBuf, Named>,
 }
 
@@ -48,9 +48,9 @@ impl Namespaces {
         all
     }
 
-    /// Puts an object that names no namespace into one: that of the kustomization
-    /// beside it, the one of `--namespace`, else the only one that is named in the
-    /// same file, in the same folder and those inside, or in those above.
+    /// Puts an object that names no namespace into one: that of the kustomization in its folder, or
+    /// the one from `--namespace`, or the only one that is named in the same file, in the same
+    /// folder and those inside it, or in the folders above.
     pub(super) fn complete(
         &self,
         known: &mut ParsedObject,
@@ -63,7 +63,7 @@ impl Namespaces {
         }
     }
 
-    /// The namespace of an object of the source that names none.
+    /// The namespace of objects in the source that name none.
     pub(super) fn around(
         &self,
         number: usize,
@@ -86,7 +86,7 @@ impl Namespaces {
     }
 }
 
-/// The folders around a file; none for what was rendered or piped.
+/// The folders that contain a file; none for rendered or piped texts.
 fn folders(text: &Text) -> impl Iterator<Item = &Path> {
     let path = text.file();
     path.into_iter().flat_map(|path| path.ancestors().skip(1))

@@ -1,4 +1,4 @@
-//! What the kustomizations among the files say of the files beside them.
+//! The kustomizations among the files, for the files in the same folders.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use super::files::Files;
 use super::text::Text;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 
-/// What the kustomizations among the files say of the files beside them.
+/// The kustomizations among the files, for the files in the same folders.
 #[derive(Default)]
 pub(super) struct Neighbours {
-    /// By their folder, without links.
+    /// The kustomizations by their folder, with links followed.
     all: HashMap<PathBuf, Kustomization>,
-    /// Files that are patches, without links.
+    /// Files that are patches, with links followed.
     patches: HashSet<PathBuf>,
-    /// Folders of components, without links.
+    /// Folders of components, with links followed.
     components: HashSet<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ impl Neighbours {
         let real = |folder: &Path, name: &String| files.real(&folder.join(name));
         let (mut patches, mut components) = (HashSet::new(), HashSet::new());
         for (folder, read) in &all {
-            // A patch may stand in the kustomization itself, and is no name then.
+            // A patch may be written in the kustomization itself; it is not a name then.
             let names = read.patches.iter().filter(|name| !name.contains('\n'));
             patches.extend(names.filter_map(|name| real(folder, name)));
             components.extend(read.components.iter().filter_map(|it| real(folder, it)));
@@ -56,7 +56,7 @@ impl Neighbours {
             })
     }
 
-    /// The namespace that the kustomization in the folder of a file gives.
+    /// The namespace that the kustomization in the folder of a file sets.
     pub(super) fn namespace_beside(&self, text: &Text) -> Option<&str> {
         let folder = text.file()?.parent()?;
         self.all.get(folder)?.namespace.as_deref()

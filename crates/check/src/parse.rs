@@ -1,4 +1,4 @@
-//! The third stage: from texts to objects to judge and the facts they are for each other.
+//! The second stage: from texts to objects to judge and the facts they are for each other.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -17,31 +17,32 @@ use report::{Summary, Unopened, Unread};
 /// All objects of the texts.
 pub struct Parsed {
     pub(super) texts: Vec<Text>,
-    /// The checked files, without links, that are parts of what was rendered.
+    /// The checked files, with links followed, that are parts of rendered output.
     pub(super) parts: HashSet<PathBuf>,
-    /// In the order of the texts and of what stands in them.
+    /// The objects, in the order of the texts and of their places in them.
     pub(super) objects: Vec<ParsedObject>,
-    /// What is known besides the files.
+    /// The facts that do not come from the files.
     pub facts: Snapshot,
-    /// Whether the facts hold the cluster's classes, so that a class which is not
-    /// in view is not in the cluster.
+    /// Whether the facts contain the cluster's classes, so that a class that is not among them is
+    /// not in the cluster.
     pub(super) facts_have_classes: bool,
-    /// The classes that nothing defines, and that are made by what was not rendered.
+    /// The classes that no object defines, but that charts which were not rendered create.
     pub(super) made_classes: Vec<Name>,
-    /// Whether a claim without a class may get one that attaches nothing.
+    /// Whether the default class may be one that does not attach its volumes.
     pub(super) is_default_in_doubt: bool,
-    /// Templates and kinds of objects that several kustomizations take from one file.
+    /// The templates and kinds of objects that several kustomizations take from one file.
     shared: HashSet<(Box<str>, String)>,
     pub(super) unread: Vec<Unread>,
-    /// What could not be rendered.
+    /// The charts, kustomizations and opaque objects that could not be rendered.
     pub(super) unopened: Vec<Unopened>,
-    /// The numbers, but for the findings.
+    /// The counts, except those of the findings.
     pub(super) summary: Summary,
-    /// When they are judged, by which overrides end.
+    /// The time of judgement, which decides whether overrides have ended.
     pub(super) now: Timestamp,
 }
 
-/// Completes the objects by where they are. `facts` are known besides them.
+/// Completes the objects with the namespaces of their places and with `facts`, which do not come
+/// from the files.
 pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let Reading {
         texts,
@@ -89,15 +90,15 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     }
 }
 
-/// Makes the object what it is once the API server has it.
+/// Completes the object as the API server would store it.
 fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
     bind(&mut known.object, facts);
-    // The API server takes it off what it creates, so it excuses nothing.
+    // The API server clears this field on objects that it creates, so it must not excuse anything.
     known.object.metadata_mut().deleted = None;
 }
 
 impl Parsed {
-    /// Adds what could not be changed.
+    /// Adds the files that could not be changed.
     pub fn refuse(&mut self, failed: Vec<Unread>) {
         self.unread.extend(failed);
         self.summary.unreadable = self.unread.len();
@@ -134,8 +135,8 @@ fn shared(objects: &[ParsedObject]) -> HashSet<(Box<str>, String)> {
         .collect()
 }
 
-/// Adds to a claim of a file what the facts know of the same claim and no manifest
-/// says: the volume that it is bound to, and that one's access modes.
+/// Adds to a claim of a file the fields that only the facts have: the volume to which the claim is
+/// bound, and the access modes of that volume.
 fn bind(object: &mut Object, facts: &Snapshot) {
     let Object::Claim(claim) = object else { return };
     let metadata = &claim.metadata;

@@ -10,12 +10,12 @@ use manifest::read::Position;
 /// An object of a manifest.
 pub(super) struct ParsedObject {
     pub(super) place: Position,
-    /// The object as its manifest names it, without a namespace it does not say.
+    /// The object as its manifest names it, without a namespace if the manifest sets none.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,
     pub(super) outline: FieldIndex,
     pub(super) hook: Option<HelmHook>,
-    /// The Helm template it was rendered from.
+    /// The Helm template from which it was rendered.
     pub(super) template: Option<Box<str>>,
     pub(super) notes: Vec<Note>,
 }
@@ -28,14 +28,14 @@ impl ParsedObject {
         )
     }
 
-    /// Its namespace, where it has to be in one and names none.
+    /// Its namespace, if it must be in one and names none.
     pub(super) fn unnamed_namespace(&mut self) -> Option<&mut Text> {
         let is_namespaced = self.object.kind().is_namespaced();
         let namespace = &mut self.object.metadata_mut().namespace;
         (is_namespaced && namespace.is_empty()).then_some(namespace)
     }
 
-    /// Puts it into the namespace where it names none, and says so.
+    /// Sets the namespace, also in its reference, if it names none.
     pub(super) fn put_into(&mut self, namespace: &str) {
         if let Some(unnamed) = self.unnamed_namespace() {
             *unnamed = namespace.into();
@@ -43,7 +43,7 @@ impl ParsedObject {
         }
     }
 
-    /// Whether it is a hook that never runs beside the rest of its release.
+    /// Whether it is a hook that never runs at the same time as the rest of its release.
     pub(super) const fn passes(&self) -> bool {
         matches!(self.hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
     }

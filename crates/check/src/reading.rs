@@ -1,4 +1,4 @@
-//! The first stage: from texts to the objects in them.
+//! The first stage: reads the objects from the texts.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,33 +14,34 @@ use manifest::objects::{Item, read_objects};
 use manifest::source::Source;
 use report::{Summary, Unopened, Unread};
 
-/// Texts, and the objects of those that were read.
+/// Texts, and the objects that were read from them.
 #[derive(Default)]
 pub struct Reading {
-    /// The texts. More may be added, and are read by [`Self::read`].
+    /// The texts. Further texts may be added, and [`Self::read`] then reads them.
     pub texts: Vec<Text>,
-    /// Releases and what they refer to.
+    /// Releases and the objects they refer to.
     pub deliveries: Vec<Delivery>,
-    /// The checked files, without links, that are parts of what was rendered.
+    /// The checked files, with links followed, that are parts of rendered output.
     pub parts: HashSet<PathBuf>,
-    /// What could not be read.
+    /// The files and documents that could not be read.
     pub unread: Vec<Unread>,
-    /// What could not be rendered.
+    /// The charts, kustomizations and opaque objects that could not be rendered.
     pub unopened: Vec<Unopened>,
     /// The files of each chart that was not rendered.
     pub unrendered_charts: Vec<Vec<Source>>,
-    /// The numbers, but for those of the objects and the findings.
+    /// The counts, except those of the objects and the findings.
     pub summary: Summary,
-    /// In the order of the texts.
+    /// The objects, in the order of the texts.
     pub(super) objects: Vec<ParsedObject>,
     pub(super) neighbours: Neighbours,
     pub(super) namespaces: Namespaces,
-    /// How many of the texts were read.
+    /// The number of texts that were read.
     read: usize,
 }
 
 impl Reading {
-    /// Reads the texts. `namespace` is that of objects for which nothing else says one.
+    /// Reads the texts. `namespace` applies to objects that name none, unless a kustomization, a
+    /// release or a controller sets one.
     pub fn of(texts: Vec<Text>, namespace: Option<&str>, files: &dyn Files) -> Self {
         let mut reading = Self {
             neighbours: Neighbours::among(&texts, files),
@@ -89,7 +90,7 @@ impl Reading {
         self.read = texts.len();
     }
 
-    /// The namespaces that surround the texts from the number `first` on.
+    /// The namespaces of the texts from the number `first` on.
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
         let around = |(number, text): (usize, &Text)| match &text.namespace {
@@ -102,7 +103,7 @@ impl Reading {
         texts.map(around).collect()
     }
 
-    /// Leaves out the objects of these texts, whose place others have taken.
+    /// Leaves out the objects of these texts, which other texts replace.
     pub fn leave_out(&mut self, texts: &HashSet<usize>) {
         self.objects
             .retain(|known| !texts.contains(&known.place.source));
@@ -121,7 +122,7 @@ fn known(item: Item) -> Option<ParsedObject> {
     })
 }
 
-/// The error as reports have it. `source` is what it is about, where that could be opened.
+/// Converts the error for reports. `source` is the source of the error, if it could be opened.
 pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> Unread {
     let path = match source {
         Some(source) => source.real_path().map(|path| files.path_of(path)),

@@ -1,4 +1,4 @@
-//! Repairing manifests where they stand, after which they are parsed again.
+//! Repairs manifests in their files. The caller then parses them again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use manifest::source::Source;
 use manifest::split::{Part, parts};
 use report::{Unread, safe};
 
-/// What came of repairing.
+/// The result of repairing.
 #[derive(Default)]
 pub struct Edits {
     /// Diffs and patches to print.
     pub output: String,
-    /// What was changed, a sentence each.
+    /// The changes that were made or that the user has to make, one sentence each.
     pub done: Vec<String>,
-    /// What could not be changed.
+    /// The files that could not be changed.
     pub failed: Vec<Unread>,
-    /// What the edited files become, by their paths without links.
+    /// The edited files by their paths, with links followed.
     pub files: BTreeMap<PathBuf, Edited>,
 }
 
-/// An object for which there is a remedy.
+/// An object that has a remedy.
 struct Repairable<'p> {
     known: &'p ParsedObject,
     document: FileDocument<'p>,
@@ -44,31 +44,31 @@ struct Repairable<'p> {
     remedies: String,
 }
 
-/// What is repaired, and how.
+/// The objects to repair, and the options.
 pub struct Repair<'r> {
     /// All objects.
     pub parsed: &'r Parsed,
     /// The policy.
     pub effective: &'r EffectivePolicy,
-    /// Which remedies.
+    /// The mode that selects the remedies.
     pub mode: Mode,
-    /// The repository that they are in.
+    /// The repository that contains them.
     pub files: &'r dyn Files,
 }
 
 /// A file that is edited.
 pub struct Edited {
-    /// As the user named it.
+    /// Its name as the user gave it.
     pub name: String,
     before: String,
-    /// Its text after that.
+    /// Its text after the edits.
     pub after: String,
-    /// What was changed in it, a sentence each.
+    /// The changes in it, one sentence each.
     pub done: Vec<String>,
 }
 
 impl Repair<'_> {
-    /// Repairs every object for which there is a remedy.
+    /// Repairs every object that has a remedy.
     pub fn edits(&self) -> Edits {
         let mut edits = Edits::default();
         let repairable = self.repairable();
@@ -111,8 +111,8 @@ impl Repair<'_> {
     }
 }
 
-/// Whether what is known of a claim that the object uses is only assumed, or a
-/// kustomization that was not rendered may change the object.
+/// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
+/// not rendered may change the object.
 fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
     let known = &parsed.objects[number];
     if context.doubt(parsed, known).is_some() {
@@ -128,7 +128,7 @@ fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize)
 }
 
 impl Repairable<'_> {
-    /// The patch that kustomize applies to the object, with a word on what it is for.
+    /// The patch that kustomize applies to the object, with a comment that names the object.
     fn patch_for_kustomize(&self) -> String {
         let object = &self.known.reference;
         let template = self.known.template.as_deref();
@@ -141,7 +141,7 @@ impl Repairable<'_> {
         format!("---\n# {}\n{patch}", safe::line(&title))
     }
 
-    /// What a HelmRelease takes to repair the object.
+    /// The post-renderer for a HelmRelease that repairs the object.
     fn post_renderer(&self) -> Value {
         let object = &self.known.reference;
         let patch = serde_json::to_string(&self.patch).unwrap_or_default();
@@ -152,13 +152,13 @@ impl Repairable<'_> {
 
     fn repaired(&self) -> Value {
         let mut after = self.document.value().clone();
-        // The patch was made for this very object.
+        // The patch was made for this object, so it applies.
         let _ = json_patch::patch(&mut after, &self.patch);
         after
     }
 }
 
-/// Where to change what cannot be edited in its file: what was rendered or piped.
+/// The advice for an object that cannot be edited in its file because it was rendered or piped.
 fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
     let object = &repairable.known.reference;
     let Some(template) = repairable.known.template.as_deref() else {
@@ -202,8 +202,7 @@ impl Edits {
         self.files.insert(path.to_owned(), edited);
     }
 
-    /// The text of a document with its objects repaired; `None` where it stays as
-    /// it is.
+    /// The text of a document with its objects repaired; `None` if it does not change.
     fn part(
         &mut self,
         source: &Source,
@@ -240,8 +239,7 @@ impl Edits {
         Some(edited)
     }
 
-    /// Prints what repairs the objects of a release, unless the files that they are from are
-    /// edited.
+    /// Prints the patches for the objects of a release, unless their source files are edited.
     fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
         for it in repairable {
             if !self.edits_origin_of(repair, it) {
@@ -250,15 +248,15 @@ impl Edits {
         }
     }
 
-    /// Whether the file that the object was rendered from is edited.
+    /// Whether the file from which the object was rendered is edited.
     fn edits_origin_of(&self, repair: &Repair<'_>, repairable: &Repairable<'_>) -> bool {
         let template = repairable.known.template.as_deref();
         let file = template.and_then(|it| repair.files.real(Path::new(it)));
         file.is_some_and(|it| self.files.contains_key(&it))
     }
 
-    /// Prints the patch for an object of a release: as a post-renderer where the release takes
-    /// one.
+    /// Prints the patch for an object of a release, as a post-renderer if the release supports
+    /// them.
     fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
         let (object, name) = (&it.known.reference, release.shown());
         if release.is_of_helm() && *release.owner.kind == *"HelmRelease" {
@@ -282,14 +280,14 @@ impl Edits {
         });
     }
 
-    /// Prints what the files would become, in their place.
+    /// Prints diffs instead of editing the files.
     pub fn diff(&mut self, files: &dyn Files) {
         for (path, edited) in std::mem::take(&mut self.files) {
             self.add_diff(&files.path_of(&path), &edited);
         }
     }
 
-    /// Prints the change as `git apply` takes it: `path` starts at the top of the repository.
+    /// Prints the change in the format of `git apply`: `path` starts at the top of the repository.
     fn add_diff(&mut self, path: &str, edited: &Edited) {
         let diff = TextDiff::from_lines(&edited.before, &edited.after);
         let name = safe::line(path);
@@ -307,7 +305,7 @@ impl Edits {
         self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
     }
 
-    /// Adds why a file could not be changed.
+    /// Adds the reason why a file could not be changed.
     pub fn fail(&mut self, file: &str, message: String) {
         self.failed.push(Unread {
             file: file.to_owned(),

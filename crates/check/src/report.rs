@@ -1,4 +1,4 @@
-//! The last stage: from findings to a report that says where each of them stands.
+//! The last stage: creates a report from findings, with the place of each.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use manifest::position::Lines;
 use manifest::split::{Part, parts};
 use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
 
-/// What remains where several workloads of a chart use one claim.
+/// The advice if several workloads of a chart use one claim.
 const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
 
 /// The findings and notices of one group.
 pub(super) type Placed = (Vec<Located>, Vec<Notice>);
 
-/// Puts a report together.
+/// Creates the report.
 pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
     let mut report = Report {
         unread: parsed.unread.clone(),
@@ -36,7 +36,7 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     let (findings, notices): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
     let findings: Vec<Located> = findings.into_iter().flatten().collect();
     report.findings = match format {
-        // Each object is a test case of its own there.
+        // In JUnit, each object is its own test case.
         Format::Junit => findings,
         _ => fold::findings(fold::volumes(findings)),
     };
@@ -95,7 +95,7 @@ pub(super) fn place(
         for (finding, spot) in found {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = is_unrendered;
-            // What is rendered or piped may stand in another file.
+            // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
                 located.excerpts =
@@ -125,7 +125,7 @@ struct FileText<'f> {
     path: Option<String>,
     text: &'f str,
     lines: Lines<'f>,
-    /// Its documents, where the format shows what a remedy changes in them.
+    /// Its documents, if the format shows the changes by remedies.
     parts: Vec<Part<'f>>,
 }
 
@@ -145,8 +145,7 @@ impl FileText<'_> {
         located
     }
 
-    /// What the proposal changes in the checked file that a kustomization takes the object
-    /// from.
+    /// The changes by the proposal in the checked file from which a kustomization takes the object.
     fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
         let is_kustomization = match &self.origin.origin {
             Origin::Kustomization(_) => true,
@@ -184,7 +183,7 @@ impl FileText<'_> {
     }
 }
 
-/// Whether the format shows what a remedy changes; it takes an edit for each finding.
+/// Whether the format shows the changes by remedies, for which each finding needs an edit.
 const fn shows_fixes(format: Format) -> bool {
     matches!(format, Format::Sarif | Format::Html | Format::Markdown)
 }

@@ -1,15 +1,15 @@
-//! The third stage: which of the checked objects speak for which.
+//! The third stage: finds which of the checked objects are facts for each other.
 //!
-//! One repository holds the manifests of many clusters, environments and examples,
-//! and they share names. An object is looked up from where it is named: in the same
-//! file first, then in the same folder, in those inside it, in the folder above, in
-//! those inside that, and so on. What was rendered together is a scope of its own, and
-//! so is what a kustomization takes that could not be rendered. Other scopes are searched
-//! only for a missing claim and its class, and only where all of them agree on it. Of a class or a volume that nobody
-//! names, only those count that lie in the same folder, or above, or inside; of several
-//! with one name, and of default classes, the nearest. A claim in a folder apart, such as
-//! `test/volumes` for `docs/examples`, or in another scope is no more than an assumption.
-//! Facts about a cluster speak for all.
+//! One repository holds the manifests of many clusters, environments and examples, and these share
+//! names. The search for an object starts at the place that names it: first in the same file, then
+//! in the same folder, in the folders inside it, in the folder above, in the folders inside that,
+//! and so on. Objects that were rendered together are a separate scope, and so are the objects of a
+//! kustomization that could not be rendered. Other scopes are searched only for a missing claim and
+//! its class, and the result counts only if all of them agree. Classes and volumes that nobody
+//! names count only if they are in the same folder, above it or inside it; of several with one
+//! name, and of default classes, the nearest one counts. A claim in an unrelated folder, such as
+//! `test/volumes` for `docs/examples`, or in another scope is only an assumption. Facts about a
+//! cluster apply to all objects.
 
 mod context;
 mod place;
@@ -29,30 +29,30 @@ use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::likely_classes;
 use place::Places;
 
-/// The most objects of one file that are judged together. Each of them is compared with all
-/// the others, and takes what lies in other groups as it takes what lies in other files.
+/// The most objects of one file that are judged together. Each of them is compared with all the
+/// others; objects in other groups are treated like objects in other files.
 const MAX_GROUP: usize = 128;
 
-/// What an object is looked up by: kind, namespace, name.
+/// The key of an object: kind, namespace, name.
 type Key = (ObjectKind, Text, Text);
 
-/// Every object of the checked files, by what others name it.
+/// The objects of the checked files, by the keys with which others refer to them.
 pub(super) struct Scopes<'p> {
     parsed: &'p Parsed,
     places: Places,
     definitions: HashMap<Key, Vec<usize>>,
-    /// Workloads by the namespace and the name of a claim in their template.
+    /// The workloads by the namespace and the name of a claim in their template.
     users: HashMap<(Text, Text), Vec<usize>>,
-    /// StatefulSets by the namespace and the name, but for the number, of the claims
-    /// they make.
+    /// The StatefulSets by the namespace and the name, without the number, of the claims that they
+    /// create.
     makers: HashMap<(Text, Text), Vec<usize>>,
-    /// What was found out about the users of a claim.
+    /// The known users of each claim, grouped by definition; filled on first use.
     meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
-    /// Autoscalers by the workload that they scale.
+    /// The autoscalers by the workload that they scale.
     scalers: HashMap<Key, Vec<usize>>,
-    /// One of each name, by their namespace.
+    /// The workloads by their namespace, one for each name.
     workloads: HashMap<Text, Vec<usize>>,
-    /// One of each name.
+    /// The volumes, one for each name.
     volumes: Vec<usize>,
     default_classes: Vec<usize>,
     drivers: Vec<Text>,
@@ -62,7 +62,7 @@ pub(super) struct Scopes<'p> {
 #[derive(Default)]
 struct Meanings {
     all: Users,
-    /// By the definition that they mean.
+    /// The users by the definition that they refer to.
     by_definition: HashMap<Resolved, Users>,
 }
 
@@ -70,7 +70,7 @@ struct Meanings {
 #[derive(Default)]
 struct Users {
     all: Vec<usize>,
-    /// The earliest of them in the input.
+    /// The first of them in the order of the input.
     first: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Users {
     }
 }
 
-/// What a workload means by the name of a claim.
+/// The definition to which a workload refers by the name of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Resolved {
     One(usize),
@@ -96,7 +96,7 @@ impl From<Option<usize>> for Resolved {
     }
 }
 
-/// What a name stands for.
+/// The definition of a name.
 enum Answer {
     One(usize),
     /// Several definitions are equally near, and they differ.
@@ -136,8 +136,8 @@ impl<'p> Scopes<'p> {
         scopes
     }
 
-    /// The objects to judge, those of one file together, by their numbers. What never runs
-    /// beside the others is judged apart from them.
+    /// The numbers of the objects to judge, with those of one file together. Objects that never run
+    /// at the same time as the others are judged separately.
     pub(super) fn groups(&self) -> Vec<Vec<usize>> {
         let objects = &self.parsed.objects;
         let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
@@ -158,7 +158,7 @@ impl<'p> Scopes<'p> {
         &self.parsed.texts[source].source.name
     }
 
-    /// The number of the source that contains object number `number`.
+    /// The number of the source that contains the object with the number `number`.
     fn source(&self, number: usize) -> usize {
         self.parsed.objects[number].place.source
     }
@@ -197,14 +197,14 @@ impl<'p> Scopes<'p> {
             Object::CsiDriver(driver) if is_new => {
                 self.drivers.push(driver.metadata.name.clone());
             }
-            // The nodes of a file are not those of the cluster it is for.
+            // The nodes in a file are not those of the cluster for which it is meant.
             Object::Node(_) => return,
             _ => {}
         }
         self.definitions.entry(key).or_default().push(number);
     }
 
-    /// The claims of other volumes that are the same volume as that of `claim`.
+    /// The claims of other PersistentVolumes for the same storage as that of `claim`.
     fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
         let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
         let own = self.definitions.get(&volume).and_then(|it| it.first());
@@ -224,7 +224,7 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// What `key` stands for where it is named in the source `from`.
+    /// The definition of `key` as seen from the source `from`.
     fn answer(&self, from: usize, key: &Key) -> Answer {
         let Some(definitions) = self.definitions.get(key) else {
             return Answer::Nothing;
@@ -232,7 +232,7 @@ impl<'p> Scopes<'p> {
         self.agreed(self.nearest(from, definitions))
     }
 
-    /// The same, looked for in the other scopes, unless the facts have it.
+    /// The definition in the other scopes, unless the facts have one.
     fn elsewhere(&self, from: usize, key: &Key) -> Answer {
         if self.is_fact(key) {
             return Answer::Nothing;
@@ -254,8 +254,8 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// Those of `numbers`, in the order of their places, that are nearest to the source
-    /// `from`, as far as it sees any.
+    /// Those of `numbers` that are nearest to the source `from` and in scope for it. `numbers` is
+    /// in the order of places.
     fn nearest(&self, from: usize, numbers: &[usize]) -> Vec<usize> {
         let near = |number: usize| self.places.nearness(from, self.source(number));
         let nearest_of = |numbers: &[usize]| {
@@ -268,17 +268,17 @@ impl<'p> Scopes<'p> {
             .unwrap_or_default()
     }
 
-    /// What those of the objects stand for together that are nearest to the source `from`,
-    /// of those in its folder, or above, or inside.
+    /// The definition by those of `members` that are in the folder of the source `from`, above it
+    /// or inside it, and nearest to it.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
         let mut nearby = members.to_vec();
         nearby.retain(|it| self.places.is_beside(from, self.source(*it)));
         self.agreed(self.nearest(from, &nearby))
     }
 
-    /// Whether the class of a claim does not hang on which of `classes` is meant: the claim
-    /// is bound, the facts know its class, or its name is one that a driver of these gives
-    /// its class.
+    /// Whether the choice between `classes` does not matter for a claim: the claim is bound, the
+    /// facts have its class, or its name is one that a driver of these classes usually gives its
+    /// class.
     fn is_settled(&self, claim: &Claim, classes: &[usize]) -> bool {
         let facts = self.parsed.facts.view();
         let metadata = &claim.metadata;
@@ -302,12 +302,12 @@ impl<'p> Scopes<'p> {
             || likely_classes(name).iter().any(|it| is_of(it.driver()))
     }
 
-    /// What definitions stand for that are equally near.
+    /// The definition that equally near objects agree on.
     fn agreed(&self, mut nearest: Vec<usize>) -> Answer {
         if nearest.is_empty() {
             return Answer::Nothing;
         }
-        // Within one file the last one counts, as for the API server.
+        // Within one file the last one counts, as it does for the API server.
         nearest.reverse();
         let mut files = HashSet::new();
         nearest.retain(|number| files.insert((self.source(*number), key(self.object(*number)))));
@@ -324,8 +324,8 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// Whether two definitions of one claim name volumes that differ only in the machine which
-    /// holds them.
+    /// Whether two definitions of one claim name volumes that differ only in the node that holds
+    /// them.
     fn are_both_local(&self, a: &Object, b: &Object) -> bool {
         let (Object::Claim(a), Object::Claim(b)) = (a, b) else {
             return false;
@@ -345,7 +345,7 @@ impl<'p> Scopes<'p> {
         is_local(volume) && is_local(other) && claim == *b && same == *other
     }
 
-    /// The volume that the claim names, where there is one of that name.
+    /// The volume that the claim names, if there is exactly one with that name.
     fn volume_of(&self, claim: &Claim) -> Option<&'p Volume> {
         let key = global(ObjectKind::Volume, &claim.spec.volume_name);
         match self.definitions.get(&key)?[..] {
@@ -354,8 +354,8 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// Whether the claim of the name is the only one of the repository, in a namespace that it
-    /// names itself.
+    /// Whether the claim with that name is the only one in the repository, in a namespace that its
+    /// own manifest names.
     fn is_only(&self, key: &Key) -> bool {
         let definitions = self.definitions.get(key).map_or(&[][..], Vec::as_slice);
         matches!(definitions, [only] if self.names_its_namespace(*only)) && !self.is_fact(key)
@@ -372,7 +372,7 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// What the users of a claim mean by its name.
+    /// The users of a claim, by the definition that they refer to.
     fn meanings(&self, key: &Key) -> Arc<Meanings> {
         let lock = || self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(key) {
@@ -411,8 +411,8 @@ impl<'p> Scopes<'p> {
         meanings
     }
 
-    /// Those of `numbers`, which are in the order of their places, that can be nearest to
-    /// the source `from`.
+    /// Those of `numbers` that can be nearest to the source `from`. `numbers` is in the order of
+    /// places.
     fn around_in<'n>(&self, numbers: &'n [usize], from: usize) -> &'n [usize] {
         let rank = self.places.rank(from);
         let at = numbers.partition_point(|it| self.places.rank(self.source(*it)) < rank);
@@ -421,10 +421,10 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// How far is looked for the nearest of many objects, in both directions.
+/// The most objects that are searched for the nearest one, in each direction.
 const MAX_LOOK: usize = 512;
 
-/// What an object is looked up by.
+/// The key of an object.
 fn key(object: &Object) -> Key {
     let named =
         |kind, metadata: &Metadata| (kind, metadata.namespace.clone(), metadata.shown_name());
@@ -466,14 +466,14 @@ fn target(object: &Object) -> Option<Key> {
     ))
 }
 
-/// The names of the claims that a StatefulSet makes, but for the number.
+/// The names of the claims that a StatefulSet creates, without the number.
 fn stems(workload: &Workload) -> impl Iterator<Item = Text> {
     let templates = workload.claim_templates.iter();
     templates
         .map(|template| format!("{}-{}", template.metadata.name, workload.metadata.name).into())
 }
 
-/// Whether two definitions of one thing differ in what decides.
+/// Whether two definitions of one object are the same in all fields that matter.
 fn means_the_same(a: &Object, b: &Object) -> bool {
     match (a.clone(), b) {
         (Object::Claim(mut a), Object::Claim(b)) => {
@@ -485,7 +485,7 @@ fn means_the_same(a: &Object, b: &Object) -> bool {
             a == *b
         }
         (Object::StorageClass(mut a), Object::StorageClass(b)) => {
-            // Its annotations may correct what the catalog says.
+            // The annotations may correct the catalog, so they are compared.
             a.metadata.name.clone_from(&b.metadata.name);
             a.metadata.labels.clone_from(&b.metadata.labels);
             a == *b

@@ -1,4 +1,4 @@
-//! A text to read, and where it is from.
+//! A text to read, and its origin.
 
 use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,20 @@ use manifest::source::Source;
 
 /// A text to read.
 pub struct Text {
-    /// Its name, and what it says.
+    /// Its name and content.
     pub source: Source,
-    /// Where it is from.
+    /// Its origin.
     pub origin: Origin,
-    /// The namespace that a controller gives to those of its objects that name none.
+    /// The namespace that a controller sets on the objects that name none.
     pub namespace: Option<String>,
-    /// What was not rendered and may change its objects, as messages name it.
+    /// The name, as in messages, of the kustomization or release that was not rendered and may
+    /// change its objects.
     pub doubt: Option<String>,
-    /// The numbers of the kustomizations that take it and were not rendered.
+    /// The numbers of the unrendered kustomizations that include it.
     pub taken_by: Vec<usize>,
 }
 
-/// Where a text is from.
+/// The origin of a text.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A file.
@@ -39,52 +40,52 @@ pub enum Origin {
 /// A folder that was rendered by itself.
 #[derive(Clone, Debug)]
 pub struct Root {
-    /// The folder, under the name by which it was reached.
+    /// The folder, by the path through which it was found.
     pub folder: PathBuf,
-    /// The folder without links.
+    /// The folder, with links followed.
     pub real: PathBuf,
-    /// The folder that all it was rendered from lies in.
+    /// The folder that contains all files from which it was rendered.
     pub top: PathBuf,
     /// The file that makes the folder a chart or a kustomization.
     pub file: PathBuf,
 }
 
-/// What a controller delivers.
+/// A chart or kustomization that a controller delivers.
 #[derive(Clone, Debug)]
 pub struct Release {
     /// The object that defines it.
     pub owner: ObjectRef,
     /// The place of that object.
     pub place: Position,
-    /// The file that the object was rendered from.
+    /// The file from which the object was rendered.
     pub template: Option<Box<str>>,
-    /// The field of the object that has its values, or all of it.
+    /// The field of the object that contains its values, or `spec`.
     pub field: String,
-    /// The numbers of the texts that hold the object.
+    /// The numbers of the texts that contain the object.
     pub held_by: Vec<usize>,
     /// The namespace of its objects that name none.
     pub namespace: Option<String>,
-    /// What renders it.
+    /// The program that renders it.
     pub renderer: Renderer,
-    /// What it is rendered from, as messages name it.
+    /// The chart or kustomization from which it is rendered, as shown in messages.
     pub rendered_from: String,
-    /// What its values also come from, and is not known: the start of a sentence.
+    /// A further source of its values that is not known: the start of a sentence.
     pub unknown: Option<String>,
 }
 
-/// What renders a release.
+/// The program that renders a release.
 #[derive(Clone, Debug)]
 pub enum Renderer {
     /// Helm, from templates and values.
     Helm,
-    /// kustomize, with these values of fields of a kustomization around it.
+    /// Kustomize, with the values of these fields of a kustomization around it.
     Kustomize(Vec<String>),
-    /// Nothing: its manifests are applied as they stand.
+    /// No program: its manifests are applied unchanged.
     Nothing,
 }
 
 impl Release {
-    /// As messages name it.
+    /// Its name as shown in messages.
     pub(super) fn shown(&self) -> String {
         self.owner.to_string()
     }
@@ -93,7 +94,7 @@ impl Release {
         matches!(self.renderer, Renderer::Helm)
     }
 
-    /// Whether the field of an object is what the object's own file makes it: Helm renders a
+    /// Whether the field of an object has the value from the object's own file. Helm renders a
     /// template, and a kustomization may patch the field.
     pub(super) fn leaves(&self, field: &str) -> bool {
         let last = field.rsplit('.').next().unwrap_or_default();
@@ -109,7 +110,7 @@ impl Release {
 }
 
 impl Text {
-    /// A text of that origin.
+    /// A text with that origin.
     pub const fn new(source: Source, origin: Origin) -> Self {
         Self {
             source,
@@ -120,7 +121,7 @@ impl Text {
         }
     }
 
-    /// What stands in a file or comes from a pipe.
+    /// The text of a file or a pipe.
     pub fn read_from(source: Source) -> Self {
         let origin = match source.path() {
             Some(_) => Origin::File,
@@ -129,7 +130,7 @@ impl Text {
         Self::new(source, origin)
     }
 
-    /// The same text where a controller gives its objects another namespace.
+    /// The same text for a controller that sets another namespace on its objects.
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self {
             source: self.source.clone(),
@@ -140,7 +141,7 @@ impl Text {
         }
     }
 
-    /// The chart or the kustomization that it was rendered from; `None` for a release.
+    /// The chart or the kustomization from which it was rendered; `None` for a release.
     pub const fn root(&self) -> Option<&Root> {
         match &self.origin {
             Origin::Chart(root) | Origin::Kustomization(root) => Some(root),
@@ -148,7 +149,7 @@ impl Text {
         }
     }
 
-    /// The release that it was rendered for.
+    /// The release for which it was rendered.
     pub fn release(&self) -> Option<&Release> {
         match &self.origin {
             Origin::Release(release) => Some(release),
@@ -156,7 +157,7 @@ impl Text {
         }
     }
 
-    /// The path, without links, of the file that it is.
+    /// The path of the file, with links followed; `None` for other origins.
     pub fn file(&self) -> Option<&Path> {
         match self.origin {
             Origin::File => self.source.real_path(),

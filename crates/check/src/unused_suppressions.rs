@@ -1,4 +1,4 @@
-//! Suppressions that silence nothing.
+//! Suppressions that have no effect.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,8 +11,8 @@ use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
 use report::{Notice, Place, Report};
 
-/// What the object's annotations ask to be silent about and nobody found, a sentence
-/// each. Where the object could not be judged in full, they may be right.
+/// The object's suppressing annotations that match no finding, one sentence each. If the object
+/// could not be judged completely, they may be needed and none is named.
 pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<String> {
     if is_unknown(findings) {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<Strin
                 "The annotation {} lists {rule}, but that rule finds nothing here; take it off the list.",
                 keys::IGNORE
             )),
-            // Where there are findings, the policy has reported it.
+            // If there are findings, the policy has already reported the unknown rule.
             None => findings.is_empty().then(|| {
                 format!(
                     "The annotation {} lists \"{rule}\", and there is no such rule.",
@@ -43,8 +43,8 @@ pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<Strin
     unused
 }
 
-/// The exemptions of the policy `file`, whose text is at hand, that cover no finding of a report
-/// on everything the policy is for.
+/// The exemptions of the policy `file`, with the given `text`, that cover no finding of a report on
+/// everything to which the policy applies.
 pub fn unused_exemptions(
     policy: &Policy,
     file: &Path,

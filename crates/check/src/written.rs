@@ -1,5 +1,5 @@
-//! Where something is written that was rendered: in a template, in the file of a kustomization, or
-//! in the object of a release.
+//! The place in which a rendered object is written: in a template, in the file of a kustomization,
+//! or in the object of a release.
 
 use std::path::{Component, Path};
 
@@ -15,12 +15,12 @@ use manifest::read::Position;
 use manifest::source::{MAX_BYTES, Source};
 use report::Place;
 
-/// The most that is read of the file that makes a folder a chart or a kustomization.
+/// The most bytes that are read of the file that makes a folder a chart or a kustomization.
 const MAX_ROOT_FILE: u64 = 1 << 20;
 
-/// The position of the rendered `object` in its source: where [`line_in`] finds it, else the
-/// start of the file that makes the root one. A template may name any file, so only those of
-/// the root are read.
+/// The place of the rendered `object` in its source: the line that [`line_in`] finds, or otherwise
+/// the start of the file that makes the folder a root. A template may name any file, so only files
+/// of the root are read.
 pub(super) fn of_root(
     root: &Root,
     from: Option<&str>,
@@ -38,8 +38,8 @@ pub(super) fn of_root(
     line.in_file(file, Some(template), files)
 }
 
-/// The line of the file `from` that `object` was rendered from, or the file's start. `None`
-/// where the file is not in the folder `top` or cannot be read.
+/// The line of the file `from` from which `object` was rendered, or the start of the file. `None`
+/// if the file is not in the folder `top` or cannot be read.
 fn line_in(
     files: &dyn Files,
     from: &str,
@@ -52,8 +52,8 @@ fn line_in(
     Some(line.unwrap_or_else(|| first_line(&text)))
 }
 
-/// The position of an object of standard input in the file that its text names as its source,
-/// where that is a file of the repository with an object of the kind.
+/// The place of an object from standard input in the file that its text names as its source, if
+/// that is a file of the repository with an object of that kind.
 pub(super) fn of_piped(
     from: &str,
     object: &ObjectRef,
@@ -77,10 +77,9 @@ fn first_line(text: &str) -> Line {
     Line::whole(1, text.lines().next().unwrap_or_default())
 }
 
-/// The position of the object that is rendered as `kind` and `name` in the text it
-/// was rendered from: the line of `field` (`spec.strategy` for example) where it
-/// is known, else the line with its kind. The text may be a template, so lines
-/// are looked at and nothing is parsed. `None` where no line has the kind.
+/// The line of an object in the text from which it was rendered as `kind` and `name`: the line of
+/// `field` (`spec.strategy` for example) if it is found, otherwise the line with its kind. The text
+/// may be a template, so its lines are searched without a parser. `None` if no line has the kind.
 fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     let lines: Vec<&str> = source.lines().collect();
     let of_kind: Vec<usize> = (0..lines.len())
@@ -104,7 +103,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     };
     let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
     let mut found = at;
-    // A field of a list's item is looked for no deeper than the list.
+    // A field of a list's item is searched only down to the list.
     let mut from = document(at).start;
     let end = document(at).end;
     for (depth, key) in field.split('.').enumerate() {
@@ -120,7 +119,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     Some(Line::whole(found + 1, lines[found]))
 }
 
-/// The value of `key` on a line that starts with it after `indent` blanks.
+/// The value of `key` on a line that starts with it after `indent` spaces.
 fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
     let (blanks, rest) = line.split_at_checked(indent)?;
     let value = rest.strip_prefix(key)?.strip_prefix(':')?;
@@ -128,8 +127,8 @@ fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
     is_blank(blanks).then(|| value.trim_matches(['"', '\'']))
 }
 
-/// The place of a release's values in its object, or of the whole object. The source is the one
-/// that the release was read from.
+/// The place of a release's values in its object, or of its `spec`. `source` is the one from which
+/// the release was read.
 pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) -> Place {
     let template = release.template.as_deref().map(Path::new);
     let written = template.and_then(|it| in_template(release, it, files));
@@ -140,7 +139,7 @@ pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) 
     })
 }
 
-/// The same, in the file that a kustomization takes the object from.
+/// The same place in the file from which a kustomization takes the object.
 fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Place> {
     let real = files.real(file)?;
     let text = files.text(files.top(), &real, MAX_BYTES)?;
@@ -154,7 +153,7 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
     Some(values_at(release, shown(file), path, &text, &place))
 }
 
-/// The same, where the object is at `place` of a file with this text.
+/// The same place, for an object at `place` of a file with this text.
 fn values_at(
     release: &Release,
     file: String,
@@ -167,7 +166,7 @@ fn values_at(
     Line::at(text, &Lines::of(text), spot).place(file, path, template)
 }
 
-/// The field of an object in the file of the files, named `from`, that it was rendered from.
+/// The place of the object's field in the file `from`, from which the object was rendered.
 pub(super) fn in_release(
     from: &str,
     release: &Release,

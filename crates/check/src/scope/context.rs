@@ -1,4 +1,5 @@
-//! The objects that speak for those of one file, gathered from where they are named.
+//! Collects the objects that are facts for those of one file, starting from the places that name
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -14,36 +15,37 @@ use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
 use report::listed;
 
-/// The most users of one claim that are looked at together.
+/// The most users of one claim that are judged together.
 const MAX_USERS: usize = 64;
 
-/// The most pods of a StatefulSet whose claims are looked at.
+/// The most pods of a StatefulSet whose claims are considered.
 const MAX_ORDINALS: i64 = 16;
 
-/// The objects that speak for those of one file.
+/// The objects that are facts for those of one file.
 pub(crate) struct Context<'p> {
     pub(crate) cluster: Snapshot,
     pub(crate) order: BatchOrder,
-    /// What was not rendered and may change one of them.
+    /// The name of something that was not rendered and may change one of them.
     doubt: Option<&'p str>,
-    /// Ambiguous claims: several definitions are equally near, none is used.
+    /// The ambiguous claims, each with its workload: several definitions are equally near, and none
+    /// is used.
     ambiguous: Vec<(usize, ClaimNote)>,
-    /// Claims of workloads that are defined in a folder apart.
+    /// The claims, each with its workload, that are defined in an unrelated folder.
     assumed: Vec<(usize, ClaimNote)>,
-    /// Claims, by their namespace, whose class stands for nothing, as several are equally
-    /// near.
+    /// The claims, by their namespace, whose class is ambiguous, because several definitions are
+    /// equally near.
     classless: Vec<(Text, ClaimNote)>,
 }
 
-/// What helps where several definitions are equally near.
+/// The advice if several definitions are equally near.
 pub(crate) const APPLIED_TOGETHER: &str = "Check only what is applied together";
 
-/// Something to know about a claim that a workload names.
+/// A note about a claim that a workload names.
 pub(crate) struct ClaimNote {
     pub(crate) claim: Text,
-    /// A sentence or two.
+    /// One or two sentences.
     pub(crate) text: String,
-    /// It is about who else uses the claim, and about nothing else.
+    /// Whether it is only about the other users of the claim.
     pub(crate) is_about_users: bool,
 }
 
@@ -58,13 +60,13 @@ impl ClaimNote {
 }
 
 impl<'p> Context<'p> {
-    /// What was not rendered and may change what decides about the object in this context, as
-    /// messages name it.
+    /// The name, as shown in messages, of something that was not rendered and may change fields
+    /// that matter for the object in this context.
     pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &ParsedObject) -> Option<&'p str> {
         parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
-    /// What is only assumed where the object number `number` is judged.
+    /// The notes on assumptions in the judgement of the object with the number `number`.
     pub(crate) fn assumed_of(
         &self,
         number: usize,
@@ -75,7 +77,7 @@ impl<'p> Context<'p> {
         of(&self.assumed, number).chain(classless.map(|(_, note)| note))
     }
 
-    /// What is ambiguous where the object number `number` is judged.
+    /// The notes on ambiguous claims in the judgement of the object with the number `number`.
     pub(crate) fn ambiguous_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
         of(&self.ambiguous, number)
     }
@@ -87,7 +89,7 @@ fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &Clai
 }
 
 impl<'p> Scopes<'p> {
-    /// What speaks for the objects `numbers`, all of one file.
+    /// The context of the objects `numbers`, all from one file.
     pub(crate) fn around(&self, numbers: &[usize]) -> Context<'p> {
         let from = self.source(numbers[0]);
         let mut walk = Walk {
@@ -101,7 +103,7 @@ impl<'p> Scopes<'p> {
             assumed: Vec::new(),
             classless: Vec::new(),
         };
-        // Of two with one name in a file, the last one counts.
+        // Of two objects with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
             walk.take(*number, Depth::Judged);
         }
@@ -133,14 +135,14 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// How far an object is from those that are judged.
+/// The distance of an object from the judged ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// It is one of them.
+    /// It is one of the judged objects.
     Judged,
-    /// One of them names it, or it shares a claim with one of them.
+    /// A judged object names it, or it shares a claim with one.
     Neighbor,
-    /// It is a fact and no more.
+    /// It is only a fact.
     Fact,
 }
 
@@ -149,9 +151,9 @@ struct Walk<'s, 'p> {
     from: usize,
     taken: HashMap<Key, usize>,
     waiting: Vec<(usize, Depth)>,
-    /// Whether the volumes that nobody names were taken.
+    /// Whether the volumes that nobody names were collected.
     has_volumes: bool,
-    /// The namespaces whose workloads were taken.
+    /// The namespaces whose workloads were collected.
     has_workloads: HashSet<Text>,
     ambiguous: Vec<(usize, ClaimNote)>,
     assumed: Vec<(usize, ClaimNote)>,
@@ -170,7 +172,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes what `key` stands for here, or else in other scopes.
+    /// Collects the definition of `key` in this scope, or otherwise in other scopes.
     fn named(&mut self, key: &Key) -> Answer {
         let answer = match self.scopes.answer(self.from, key) {
             Answer::Nothing => self.scopes.elsewhere(self.from, key),
@@ -215,7 +217,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes what decides which storage a claim has or gets.
+    /// Collects the objects that decide which storage a claim has or gets.
     fn storage(&mut self, claim: &Claim) {
         let scopes = self.scopes;
         let class = match claim.class() {
@@ -242,9 +244,9 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// The same for a claim of another scope, as its source `there` sees it. What decides
-    /// about it may be named like, and be another one than, what decides about the claims of
-    /// this one; default classes and free volumes there say nothing of these.
+    /// Does the same for a claim of another scope, as seen from its source `there`. The class and
+    /// the volume of that claim may have the name of different objects in this scope. Default
+    /// classes and free volumes of the other scope do not matter for the claims of this one.
     fn storage_elsewhere(&mut self, there: usize, claim: &Claim) {
         let scopes = self.scopes;
         let class = claim.class().map(|it| global(ObjectKind::StorageClass, it));
@@ -259,7 +261,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes the nearest default class.
+    /// Collects the nearest default class.
     fn default_class(&mut self) -> Answer {
         let answer = self
             .scopes
@@ -270,8 +272,8 @@ impl<'p> Walk<'_, 'p> {
         answer
     }
 
-    /// Takes those that lie in the folder of this file, or above, or inside: of several
-    /// with one name the nearest, where they agree. `numbers`: one for each name.
+    /// Collects the objects in the folder of this file, above it or inside it; of several with one
+    /// name, the nearest, if the nearest agree. `numbers` has one object for each name.
     fn take_nearest(&mut self, numbers: &[usize]) {
         let scopes = self.scopes;
         for number in numbers {
@@ -320,7 +322,7 @@ impl<'p> Walk<'_, 'p> {
                 self.take(*scaler, Depth::Fact);
             }
         }
-        // An affinity chooses by labels, so any workload may be meant.
+        // An affinity selects by labels, so it may apply to any workload.
         if !workload.template.affinity.is_empty()
             && !alone
             && self.has_workloads.insert(namespace.clone())
@@ -331,7 +333,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes the workload that has the pod template of a Rollout, where it is another one.
+    /// Collects the workload that has the pod template of a Rollout, if it is a different one.
     fn template_source(&mut self, number: usize, workload: &Workload) -> Option<&'p Workload> {
         let scopes = self.scopes;
         let source = workload.template_source.as_ref()?;
@@ -349,14 +351,15 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes a claim that the workload number `number` names, and says what it means.
+    /// Collects a claim that the workload with the number `number` names, and returns its
+    /// definition.
     fn claim(&mut self, number: usize, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
         let scopes = self.scopes;
         let source = scopes.source(number);
         let (_, _, claim) = key;
         let note = |text| (number, ClaimNote::new(claim, text));
         match scopes.answer(source, key) {
-            // A pod that tries something out does not mean the claim of another folder.
+            // A Pod is often a trial, and does not refer to a claim in another folder.
             Answer::One(definition)
                 if kind == WorkloadKind::Pod
                     && !scopes.places.belongs_to(source, scopes.source(definition)) =>
@@ -398,7 +401,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes the other claims of the volume that `claim` is bound to, and who uses them.
+    /// Collects the other claims for the storage to which `claim` is bound, and their users.
     fn twins(&mut self, number: usize, claim: &Claim) {
         let scopes = self.scopes;
         for twin in scopes.claims_of_twins(claim) {
@@ -410,7 +413,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes the claims that a StatefulSet makes for its first pods.
+    /// Collects the claims that a StatefulSet creates for its first pods.
     fn claims_of_templates(&mut self, number: usize, workload: &Workload) {
         let source = self.scopes.source(number);
         for stem in stems(workload) {
@@ -428,7 +431,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Takes a claim that its workload does not see, but that other scopes agree on.
+    /// Collects a claim that is not in the scope of its workload, but on which other scopes agree.
     fn claim_elsewhere(
         &mut self,
         number: usize,
@@ -456,8 +459,8 @@ impl<'p> Walk<'_, 'p> {
         found
     }
 
-    /// Takes those that use the same claim as `number` does. `definition` is the claim
-    /// it means; where that is missing, the facts may hold it.
+    /// Collects the workloads that use the same claim as `number` does. `definition` is the claim
+    /// to which it refers; if that is missing, the facts may have it.
     fn users(&mut self, number: usize, key: &Key, definition: Resolved) {
         let scopes = self.scopes;
         let is_fact = scopes.is_fact(key);
@@ -487,14 +490,15 @@ impl<'p> Walk<'_, 'p> {
         let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
         users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
         users.truncate(MAX_USERS);
-        // The later of two is at fault, so one that is earlier than all is always there.
+        // The later of two users is at fault, so the earliest user is always included.
         users.extend(alike.first.filter(is_user));
         for user in users {
             self.take(user, Depth::Neighbor);
         }
     }
 
-    /// Takes those that use the claim in folders apart, or in other scopes, and name its namespace.
+    /// Collects the workloads that use the claim in unrelated folders or other scopes, and name its
+    /// namespace.
     fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
         let scopes = self.scopes;
         let (_, _, claim) = key;
@@ -527,7 +531,7 @@ impl<'p> Walk<'_, 'p> {
         )
     }
 
-    /// `name`: the one that the claim names.
+    /// `name` is the class that the claim names.
     fn several_classes(&self, name: Option<&str>, classes: &[usize]) -> String {
         let files = self.files(classes);
         let what = match name {
@@ -539,7 +543,7 @@ impl<'p> Walk<'_, 'p> {
         )
     }
 
-    /// Where they are defined.
+    /// The files that contain the definitions.
     fn files(&self, definitions: &[usize]) -> String {
         let mut files: Vec<String> = definitions
             .iter()

@@ -1,4 +1,4 @@
-//! Where sources are, as far as it decides who sees what.
+//! The places of sources, which decide which objects are facts for each other.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ pub(super) struct Places {
 
 #[derive(Clone)]
 struct Place {
-    /// The numbers of the names on the way to its folder; `None` for standard input and
-    /// pipes, which are everywhere.
+    /// The numbers of the names in the path of its folder; `None` for standard input and pipes,
+    /// which are near every source.
     folder: Option<Vec<u32>>,
-    /// Its number where it was rendered; `None` for files.
+    /// Its number if it was rendered; `None` for files.
     rendered: Option<usize>,
-    /// The numbers of the kustomizations that take it and were not rendered.
+    /// The numbers of the unrendered kustomizations that include it.
     unrendered: Vec<usize>,
-    /// Its number in the order of the folders, in which neighbours are near.
+    /// Its number in the order of the folders, in which neighbours are close to each other.
     rank: usize,
 }
 
@@ -29,7 +29,7 @@ impl Places {
         let mut names: HashMap<OsString, u32> = HashMap::new();
         let mut all: Vec<Place> = Vec::with_capacity(texts.len());
         for (number, text) in texts.iter().enumerate() {
-            // What a release delivers lies where the release does, which is an earlier text.
+            // The output of a release has the place of the release, which is in an earlier text.
             if let Some(release) = text.release() {
                 let holder: &Place = &all[release.place.source];
                 let place = holder.clone();
@@ -58,13 +58,13 @@ impl Places {
         Self { all }
     }
 
-    /// Of two sources with ranks on the same side of a third one, the one whose rank is
-    /// nearer is at least as near.
+    /// If the ranks of two sources are on the same side of the rank of a third one, the source with
+    /// the closer rank is at least as near to it.
     pub(super) fn rank(&self, source: usize) -> usize {
         self.all[source].rank
     }
 
-    /// How near `to` is to `from`; `None` where one does not see the other.
+    /// The nearness of `to` to `from`; `None` if the objects of one are not facts for the other.
     pub(super) fn nearness(&self, from: usize, to: usize) -> Option<usize> {
         let (here, there) = (&self.all[from], &self.all[to]);
         if !here.sees(there) {
@@ -74,7 +74,7 @@ impl Places {
             return Some(usize::MAX);
         }
         Some(match (&here.folder, &there.folder) {
-            // What lies in a folder is nearer than what lies in one inside it.
+            // A file in the same folder is nearer than a file in a folder inside it.
             (Some(here), Some(there)) => {
                 2 * shared(here, there) + usize::from(here.starts_with(there))
             }
@@ -82,7 +82,7 @@ impl Places {
         })
     }
 
-    /// Whether one of two sources lies in the folder of the other.
+    /// Whether one of two sources is in the folder of the other, or in a folder inside it.
     pub(super) fn is_beside(&self, from: usize, to: usize) -> bool {
         let (here, there) = (&self.all[from], &self.all[to]);
         here.sees(there)
@@ -92,14 +92,14 @@ impl Places {
             }
     }
 
-    /// Whether two sources lie in one folder or one inside the other, or are taken by one
+    /// Whether two sources are in one folder or one inside the other, or are included by one
     /// kustomization.
     pub(super) fn belongs_to(&self, from: usize, to: usize) -> bool {
         self.is_beside(from, to) || self.all[from].is_taken_with(&self.all[to])
     }
 
-    /// Whether two sources lie in folders apart: neither in the folder of the other, nor
-    /// in two folders side by side, nor taken by one kustomization.
+    /// Whether two sources are in unrelated folders: neither contains the other, they are not two
+    /// folders next to each other, and no kustomization includes both.
     pub(super) fn is_apart(&self, from: usize, to: usize) -> bool {
         let (here, there) = (&self.all[from], &self.all[to]);
         if here.is_taken_with(there) {
@@ -121,14 +121,14 @@ impl Place {
                 || self.is_taken_with(other))
     }
 
-    /// Whether a kustomization that was not rendered takes both.
+    /// Whether an unrendered kustomization includes both.
     fn is_taken_with(&self, other: &Self) -> bool {
         let mut roots = self.unrendered.iter();
         roots.any(|root| other.unrendered.contains(root))
     }
 }
 
-/// How many names the ways to two folders share.
+/// The number of leading names that the paths of two folders share.
 fn shared(here: &[u32], there: &[u32]) -> usize {
     let pairs = here.iter().zip(there);
     pairs.take_while(|(a, b)| a == b).count()
