@@ -1,7 +1,7 @@
-//! Renders the releases among the texts, and those that these deliver.
+//! Renders the releases among the texts, and the releases that these deliver.
 //!
-//! A folder may be rendered by itself before a release is found that adds to it. The release's
-//! rendering takes its place then, and that of all it delivers.
+//! A folder may be rendered by itself before a release is found that adds to it. The output of the
+//! release then replaces that rendering, and everything that it delivers.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,10 +16,10 @@ use check::text::Origin;
 use check::{Reading, Text};
 use manifest::source::Source;
 
-/// Adds the objects of what the releases among the texts deliver.
+/// Adds the objects that the releases among the texts deliver.
 ///
 /// # Errors
-/// Nothing can be rendered on this machine, or not with these options.
+/// Nothing can be rendered on this machine or with these options.
 pub(super) fn deliver(
     reading: Reading,
     kustomizations: Kustomizations,
@@ -40,15 +40,15 @@ pub(super) fn deliver(
     Ok(delivering.end(&superseded))
 }
 
-/// What was read so far.
+/// The texts and releases that were read so far.
 struct Delivering<'a> {
     reading: Reading,
-    /// What was rendered for releases, by the numbers of the texts.
+    /// The rendered releases, by the numbers of their texts.
     releases: Vec<(usize, Release)>,
     remotes: Vec<String>,
     /// Releases that are not rendered.
     refused: Vec<Refused>,
-    /// Folders, without links, that a release delivers as they stand.
+    /// Folders, with links followed, that a release delivers unchanged.
     standing: HashSet<PathBuf>,
     kustomizations: Kustomizations,
     options: ReadOptions<'a>,
@@ -93,7 +93,8 @@ impl Delivering<'_> {
                 if waits { &mut later } else { &mut now }.push(wanted);
             }
             self.render(now)?;
-            // What is rendered with all that a release adds holds the same releases again.
+            // The output with the additions of a release contains the same releases again, so the
+            // replaced ones are not rendered.
             let replaced = self.replaced(&self.numbered());
             later.retain(|(release, _)| !replaced.contains_key(&release.owner.place.source));
             self.render(later)?;
@@ -105,8 +106,8 @@ impl Delivering<'_> {
         Ok(())
     }
 
-    /// Gives the files of a folder the namespace that a release delivers them into: those of
-    /// several releases are as many texts.
+    /// Sets on the files of a folder the namespace into which a release delivers them. If several
+    /// releases deliver a file, each namespace gets its own text.
     fn place(&mut self, placed: &Placed) {
         let takes = |text: &Text| {
             let folder = text.file().and_then(Path::parent);
@@ -130,7 +131,7 @@ impl Delivering<'_> {
         self.reading.texts.extend(more);
     }
 
-    /// Renders those that have not been rendered yet.
+    /// Renders the releases that have not been rendered yet.
     fn render(&mut self, wanted: Vec<(Release, Job)>) -> io::Result<()> {
         let known = self.releases.iter();
         let known: HashMap<&Release, usize> = known.map(|(number, it)| (it, *number)).collect();
@@ -187,8 +188,8 @@ impl Delivering<'_> {
             .collect()
     }
 
-    /// The texts that hold, without what a release adds, what one of these releases delivers, and
-    /// the numbers of those.
+    /// The texts that contain the objects of one of these releases without its additions, each with
+    /// the numbers of those releases.
     fn replaced(&self, releases: &[(usize, &Release)]) -> HashMap<usize, Vec<usize>> {
         let mut by_folder: HashMap<&Path, Vec<(usize, bool)>> = HashMap::new();
         for (number, release) in releases {
@@ -224,13 +225,14 @@ impl Delivering<'_> {
         replaced
     }
 
-    /// The texts that a release has made anew, and what was rendered for releases in these.
+    /// The texts that the output of a release replaces, and the output of releases that only such
+    /// texts contain.
     fn superseded(&self) -> HashSet<usize> {
         let texts = &self.reading.texts;
         let replaced = self.replaced(&self.numbered());
         let mut superseded: HashSet<usize> = HashSet::new();
         let is_gone = |holder: usize, superseded: &HashSet<usize>| {
-            // One that delivers itself stays.
+            // A release that delivers itself is kept.
             let by = |other: &usize| {
                 let release = texts[*other].release();
                 let is_elsewhere = release.is_some_and(|it| it.place.source != holder);
@@ -262,7 +264,8 @@ impl Delivering<'_> {
         superseded
     }
 
-    /// Reports what is not rendered. What it takes from a folder of the repository is in doubt.
+    /// Reports releases that are not rendered, and marks the objects in their folders of the
+    /// repository as in doubt.
     fn report(&mut self, superseded: &HashSet<usize>) {
         let wish = self.wish();
         for refused in std::mem::take(&mut self.refused) {

@@ -1,4 +1,4 @@
-//! The texts to read, rendered where they are meant to be.
+//! Collects the texts to read, and renders charts and kustomizations among them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -15,7 +15,7 @@ use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
 use report::{Missing, Unopened, Unread};
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
     /// The namespace of objects that name none.
@@ -35,17 +35,17 @@ impl<'a> ReadOptions<'a> {
     }
 }
 
-/// What happens to kustomizations that can be rendered.
+/// The treatment of kustomizations that can be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kustomizations {
-    /// What they are rendered to is read.
+    /// Their rendered output is read.
     Rendered,
-    /// Their files are read, so that they can be edited. What cannot be rendered is
-    /// known, and reported only where the others are rendered.
+    /// Their files are read, so that they can be edited. Kustomizations that cannot be rendered are
+    /// recognized, but reported only in the mode `Rendered`.
     InPlace,
 }
 
-/// What lies under the paths, before anything is rendered. Pipes are read once.
+/// The files under the paths, before anything is rendered. Pipes are read once.
 pub(super) struct Files {
     sources: Vec<Source>,
     unread: Vec<Unread>,
@@ -82,11 +82,12 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
     }
 }
 
-/// Renders what is to be rendered among the files, and reads all texts. The templates of a chart are never read as
-/// manifests, the files of a kustomization where it is not rendered, or `InPlace`.
+/// Renders charts and kustomizations among the files, and reads all texts. The templates of a chart
+/// are never read as manifests; the files of a kustomization are read if it is not rendered, or
+/// `InPlace`.
 ///
 /// # Errors
-/// Nothing can be rendered on this machine, or not with these options.
+/// Nothing can be rendered on this machine or with these options.
 pub(super) fn discover(
     files: &Files,
     kustomizations: Kustomizations,
@@ -120,7 +121,8 @@ pub(super) fn discover(
     Ok(sorted.read(files, options))
 }
 
-/// Counts and reports what is not looked into; where all must be rendered, as an error.
+/// Counts and reports a chart, kustomization or release that is not rendered. It is an error if
+/// everything must be rendered, unless only another program can render it.
 pub(super) fn refuse(reading: &mut Reading, unopened: Unopened, wish: Render) {
     let count = reading.summary.unopened.entry(unopened.what.clone());
     *count.or_default() += 1;
@@ -139,16 +141,16 @@ pub(super) fn refuse(reading: &mut Reading, unopened: Unopened, wish: Render) {
     }
 }
 
-/// Roots by what came of them.
+/// Roots, sorted by the result of rendering them.
 #[derive(Default)]
 struct Sorted {
-    /// Why charts and kustomizations are not looked into.
+    /// The reasons why charts and kustomizations are not rendered.
     refused: Vec<Unopened>,
-    /// What was rendered, charts and kustomizations, and to what.
+    /// The rendered charts and kustomizations, with their output.
     rendered: Vec<(Root, String)>,
     /// Charts that were not rendered.
     charts: Vec<Root>,
-    /// Kustomizations that were rendered, and whose files are read all the same.
+    /// Kustomizations that were rendered, and whose files are still read.
     in_place: Vec<Root>,
     /// Kustomizations that were not rendered.
     unrendered: Vec<Root>,
@@ -173,8 +175,8 @@ impl Sorted {
         }
     }
 
-    /// Divides the files among what was rendered and what was not, and reads all texts: files that
-    /// are nobody's part, then what charts and kustomizations were rendered to.
+    /// Divides the files into parts of rendered and unrendered roots, and reads all texts: first
+    /// the files that belong to no root, then the output of charts and kustomizations.
     fn read(self, files: &Files, options: ReadOptions<'_>) -> Reading {
         let sources = &files.sources;
         let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
@@ -223,7 +225,7 @@ impl Sorted {
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
         reading.summary.links = files.links;
         reading.summary.templates += files.templates;
-        // What could not be opened comes before what could not be read.
+        // Files that could not be opened come before files that could not be read.
         let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
         for unopened in self.refused {
             refuse(&mut reading, unopened, options.render.render);
@@ -234,7 +236,7 @@ impl Sorted {
     }
 }
 
-/// What the root was rendered to.
+/// The output of the root as a text.
 fn of_root((root, text): (Root, String)) -> Text {
     let source = Source::rendered(&root.folder.to_string_lossy(), text);
     let origin = check::text::Root {

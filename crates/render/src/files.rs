@@ -7,17 +7,18 @@ use std::path::{Component, Path, PathBuf};
 
 use ::files::read_regular;
 
-/// Git's own folder, whose configuration holds the token of a pipeline.
+/// Git's own folder, whose configuration contains the token of a pipeline.
 pub(super) const GIT: &str = ".git";
 
-/// The most that is read of a `Chart.yaml` or a `kustomization.yaml`.
+/// The most bytes that are read of a `Chart.yaml` or a `kustomization.yaml`.
 pub(super) const MAX_ROOT_FILE: u64 = 1 << 20;
 
-/// The text of a regular file of at most `most` bytes that lies in `folder`, which is without
-/// links. A link is followed where it leads to such a file.
+/// The text of a regular file of at most `most` bytes in `folder`, whose links are followed. A link
+/// is followed if it leads to such a file.
 ///
 /// # Errors
-/// The file lies elsewhere, cannot be read, is no regular file, is larger, or is not UTF-8.
+/// The file is outside the folder, cannot be read, is not a regular file, is larger, or is not
+/// UTF-8.
 pub(super) fn text_inside(folder: &Path, file: &Path, most: u64) -> io::Result<String> {
     let real = fs::canonicalize(file)?;
     if !is_inside(folder, &real) {
@@ -28,14 +29,14 @@ pub(super) fn text_inside(folder: &Path, file: &Path, most: u64) -> io::Result<S
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
-/// Whether the path `real`, which is without links, lies in `folder` and not in Git's own.
+/// Whether the path `real`, whose links are followed, is in `folder` and not in Git's own.
 pub(super) fn is_inside(folder: &Path, real: &Path) -> bool {
     real.strip_prefix(folder)
         .is_ok_and(|inner| inner.iter().all(|part| part != OsStr::new(GIT)))
 }
 
-/// The path with each `..` taken off together with the part before it, as Go's `path.Clean`
-/// does; what leads above the root of the file system stays there.
+/// The path with each `..` removed together with the part before it, as Go's `path.Clean` does. A
+/// `..` at the root of the file system has no effect.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

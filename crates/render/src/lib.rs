@@ -1,16 +1,17 @@
-//! Renders what is meant to be rendered: paths in, texts with their origins out.
+//! Renders charts, kustomizations and releases: its input is paths, and its output is texts with
+//! their origins.
 //!
 //! ```text
 //! paths ─▶ discover ─▶ deliver ─▶ check::Reading
 //!             │           │
 //!             └─────┬─────┘
 //!            rendering: helm and kustomize, confined
-//!            fetching:  what is elsewhere, before that
+//!            fetching:  remote charts and bases, before that
 //! ```
 //!
-//! What it reads may come from a stranger's pull request. Command lines of foreign programs are
-//! made in here, of our own options and of words that each program is known to take; nothing that
-//! is public takes or gives one.
+//! The input may come from a stranger's pull request. Command lines of external programs are
+//! created only in this crate, from constant options and from words that each program is known to
+//! accept. No public function takes or returns a command line.
 
 mod deliver;
 mod discover;
@@ -37,29 +38,29 @@ use rendering::Rendering;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
 
-/// Tells the user a sentence.
+/// Prints a sentence to the user.
 type Say = fn(&str);
 
-/// What is read, and how.
+/// The inputs and options of reading.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// Files and directories; `-` is standard input.
     pub paths: &'a [PathBuf],
-    /// What is left out of directories.
+    /// The globs of paths to leave out of directories.
     pub exclude: &'a Exclude,
     /// The namespace of objects that name none.
     pub namespace: Option<&'a str>,
-    /// How charts and kustomizations are rendered.
+    /// The options for rendering charts and kustomizations.
     pub render: &'a RenderOptions,
-    /// Whether charts that are elsewhere are fetched.
+    /// The options for fetching charts and bases.
     pub fetch: &'a FetchOptions,
     /// The repository around the working directory.
     pub repository: &'a Repository,
-    /// Hears what was fetched, and what confines the programs.
+    /// Prints which files were fetched and what confines the programs.
     pub say: Say,
 }
 
-/// What lies under the paths, to be rendered and read, if need be more than once.
+/// The files under the paths, which can be rendered and read more than once.
 pub struct Paths<'a> {
     input: Input<'a>,
     files: Files,
@@ -79,10 +80,10 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Renders what is to be rendered, and reads all objects.
+    /// Renders charts, kustomizations and releases, and reads all objects.
     ///
     /// # Errors
-    /// Nothing can be rendered on this machine, or not with these options.
+    /// Nothing can be rendered on this machine or with these options.
     pub fn read(&self, kustomizations: Kustomizations) -> io::Result<Reading> {
         let options = ReadOptions {
             namespace: self.input.namespace,

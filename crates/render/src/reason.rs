@@ -1,19 +1,19 @@
-//! Why something is not rendered.
+//! The reasons why a chart, kustomization or release is not rendered.
 
 use super::program::command_line::RefusedWord;
 use report::Missing;
 
-/// Why something is not rendered.
+/// The reason why something is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reason {
     /// The end of a sentence.
     pub(super) text: String,
-    /// What is missing that is elsewhere.
+    /// The missing part, if it is outside the repository.
     pub(super) missing: Option<Missing>,
 }
 
 impl Reason {
-    /// Charts are missing, which `--fetch` gets.
+    /// Charts are missing, which `--fetch` downloads.
     pub(super) fn elsewhere(text: impl AsRef<str>) -> Self {
         Self {
             text: without_user(text.as_ref()),
@@ -21,7 +21,7 @@ impl Reason {
         }
     }
 
-    /// Something is missing that only a network has.
+    /// Files are missing that are available only through a network.
     pub(super) fn network(text: impl AsRef<str>) -> Self {
         Self {
             text: without_user(text.as_ref()),
@@ -29,7 +29,7 @@ impl Reason {
         }
     }
 
-    /// Another tool renders it, by the command in the text.
+    /// Another program renders it, with the command in the text.
     pub(super) fn of_tool(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -59,7 +59,7 @@ impl From<&str> for Reason {
     }
 }
 
-/// The text with URLs that name no user, as a password may stand beside the name.
+/// The text with the user removed from its URLs, because a password may follow the user.
 pub(super) fn without_user(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(':') {
@@ -74,16 +74,16 @@ pub(super) fn without_user(text: &str) -> String {
     out + rest
 }
 
-/// What may stand between a scheme and a host.
+/// The characters that may separate a scheme from a host.
 const SLASHES: [char; 2] = ['/', '\\'];
 
-/// Whether a host follows, whatever number of slashes there is.
+/// Whether the scheme is http or https, after which a host follows with any number of slashes.
 fn is_web(scheme: &str) -> bool {
     let word = scheme.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
     word.is_some_and(|it| it.eq_ignore_ascii_case("http") || it.eq_ignore_ascii_case("https"))
 }
 
-/// Where the host of a URL begins.
+/// The offset at which the host of a URL starts.
 fn end_of_user(url: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || SLASHES.contains(&c) || "?#\"'<>".contains(c);
     let authority = &url[..url.find(ends).unwrap_or(url.len())];
@@ -91,8 +91,8 @@ fn end_of_user(url: &str) -> usize {
     if let Some(at) = authority.rfind('@') {
         return behind(at);
     }
-    // What is no port is the beginning of a password, which has one of those letters in it. A
-    // message may go on with a colon or a comma.
+    // If the text after the colon is not a port, it is the start of a password that contains one of
+    // the characters in `ends`. A message may continue with a colon or a comma.
     let port = authority.trim_end_matches([':', ',', '.', ')']);
     let port = port.split_once(':').map(|(_, port)| port);
     let is_password =

@@ -1,4 +1,4 @@
-//! The repository a check runs in.
+//! The repository in which a check runs.
 
 use std::fs;
 use std::io;
@@ -7,20 +7,19 @@ use std::path::{Component, Path, PathBuf};
 use super::files::{GIT, is_inside, normal, text_inside};
 use check::Files;
 
-/// Where the repository is, for paths that build servers understand.
+/// The location of the repository, for paths that build servers understand.
 #[derive(Debug)]
 pub struct Repository {
     root: PathBuf,
-    /// The working directory, without links.
+    /// The working directory, with links followed.
     here: PathBuf,
 }
 
-/// The names under which a policy is looked for.
+/// The file names of a policy.
 const POLICIES: [&str; 2] = [".multi-attach-guard.yaml", ".multi-attach-guard.yml"];
 
 impl Repository {
-    /// The repository of the working directory; without one, the working
-    /// directory itself.
+    /// The repository of the working directory, or the working directory itself if it is in none.
     pub fn around_here() -> Self {
         Self::at(&std::env::current_dir().unwrap_or_default())
     }
@@ -33,12 +32,13 @@ impl Repository {
         Self { root, here }
     }
 
-    /// The top of the repository, without links.
+    /// The top folder of the repository, with links followed.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The path `real`, which is without links, from the working directory where it is below.
+    /// The path `real`, whose links are followed, relative to the working directory if it is below
+    /// it.
     pub(super) fn name_of(&self, real: &Path) -> PathBuf {
         match real.strip_prefix(&self.here) {
             Ok(inner) if inner.as_os_str().is_empty() => PathBuf::from("."),
@@ -47,8 +47,8 @@ impl Repository {
         }
     }
 
-    /// What is read for the folder `real` stays in this one, a path without links: its
-    /// repository; without one, the working directory or the folder itself.
+    /// The folder outside of which nothing is read for the folder `real`, with links followed: its
+    /// repository, or otherwise the working directory or the folder itself.
     pub(super) fn top_of<'p>(&'p self, real: &'p Path) -> &'p Path {
         let is_ours = real.starts_with(&self.root) && self.root.parent().is_some();
         if is_ours {
@@ -57,14 +57,14 @@ impl Repository {
         with_git(real).unwrap_or(real)
     }
 
-    /// The same for a file that is named on the command line: what lies outside of the
-    /// repository may be anywhere.
+    /// The same for a file that is named on the command line. If it is outside the repository, it
+    /// may be anywhere.
     pub(super) fn top_for_named(&self, file: &Path) -> PathBuf {
         let is_ours = normal(&self.here.join(file)).starts_with(&self.root);
         if is_ours { &self.root } else { Path::new("/") }.to_owned()
     }
 
-    /// Whether the path lies in the repository, and leads out of it by a link.
+    /// Whether the path is in the repository, and leads out of it through a link.
     pub(super) fn leads_out(&self, path: &Path) -> bool {
         self.root.join(GIT).exists()
             && normal(&self.here.join(path)).starts_with(&self.root)
@@ -73,9 +73,9 @@ impl Repository {
                 .is_ok_and(|real| !real.starts_with(&self.root))
     }
 
-    /// The policy for what is checked: the nearest one in the directory of the first
-    /// path or above, up to the repository's root. Outside of the repository, only the
-    /// path's own directory counts, as anybody may write to those above.
+    /// The policy for the checked files: the nearest one in the directory of the first path or
+    /// above it, up to the repository's root. Outside the repository, only the path's own directory
+    /// counts, because anybody may be able to write to the directories above it.
     pub fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
         let first = paths.iter().find_map(|path| path.canonicalize().ok());
         let first = first.unwrap_or_else(|| self.here.clone());
@@ -95,14 +95,14 @@ impl Repository {
     /// Refuses a policy in the repository that is a link out of it.
     ///
     /// # Errors
-    /// It is one.
+    /// The policy is such a link.
     pub fn refuse_to_leave(&self, policy: &Path) -> io::Result<()> {
         let top = self.top_for_named(policy);
         match fs::canonicalize(policy) {
             Ok(real) if !is_inside(&top, &real) => Err(io::Error::other(
                 "it is a link that leads out of the repository",
             )),
-            // What cannot be read says so when it is read.
+            // A file that cannot be read causes an error when it is read.
             _ => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl Files for Repository {
         self.root()
     }
 
-    /// Outside of the repository, the path as it is.
+    /// Outside the repository, this is the path without its root.
     fn path_of(&self, file: &Path) -> String {
         let path = file.strip_prefix(&self.root).unwrap_or(file);
         let parts: Vec<_> = path
@@ -133,7 +133,7 @@ impl Files for Repository {
     }
 }
 
-/// The nearest folder at or above `folder` that Git keeps.
+/// The nearest folder at or above `folder` with a Git repository.
 fn with_git(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|it| it.join(GIT).exists())
 }

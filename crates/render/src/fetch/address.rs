@@ -1,9 +1,9 @@
-//! Which addresses are asked: those of the public Internet, and others where `--fetch-from` names
-//! their host.
+//! The addresses that may be contacted: those of the public Internet, and others if `--fetch-from`
+//! names their host.
 //!
-//! A name in a manifest may lead anywhere, so what counts is the address that is connected to, of
-//! every redirect too. A proxy of the user's connects by itself; there, the address is looked at
-//! where this machine can resolve the name.
+//! A name in a manifest may lead anywhere, so the address of each connection is checked, including
+//! those of redirects. A proxy of the user makes its own connections; the address is then checked
+//! only if this machine can resolve the name.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -32,7 +32,7 @@ pub(super) struct Resolver {
     proxies: Arc<[String]>,
 }
 
-/// Why a host is not asked.
+/// The reason why a host is not contacted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unasked {
     #[error("it has the address {0}, which is not one of the public Internet")]
@@ -55,7 +55,7 @@ impl Resolver {
         }
     }
 
-    /// Whether `--fetch-from` names it.
+    /// Whether `--fetch-from` names the host or URL.
     pub(super) fn is_allowed(&self, name: &str) -> bool {
         self.allowed.iter().any(|glob| glob.matches(name))
     }
@@ -65,12 +65,12 @@ impl Resolver {
         !self.allowed.is_empty()
     }
 
-    /// Whether the user's proxies connect, and not this machine.
+    /// Whether the user's proxies make the connections instead of this machine.
     pub(super) fn has_proxy(&self) -> bool {
         !self.proxies.is_empty()
     }
 
-    /// The addresses of the host, all of which may be asked.
+    /// The addresses of the host. All of them must be allowed.
     pub(super) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unasked> {
         let name = host.trim_matches(['[', ']']);
         let found = lookup_host((name, 0)).await.map_err(Unasked::Unknown)?;
@@ -100,7 +100,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether the address is one of the public Internet, by the registries of IANA.
+/// Whether the address is one of the public Internet, according to the registries of IANA.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -110,13 +110,13 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let is_shared = |it: [u8; 4]| {
-        // Carrier-grade NAT, protocol assignments, benchmarks, and what is reserved.
+        // Carrier-grade NAT, protocol assignments, benchmarks, and reserved addresses.
         it[0] == 0
             || it[0] == 100 && it[1] & 0xc0 == 64
             || it[..3] == [192, 0, 0]
             || it[0] == 198 && it[1] & 0xfe == 18
             || it[0] >= 240
-            // Azure's own services, which each of its machines reaches.
+            // Azure's own services, which every Azure machine can reach.
             || it == [168, 63, 129, 16]
     };
     !(address.is_private()
@@ -127,8 +127,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || is_shared(address.octets()))
 }
 
-/// Those that stand for an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) are not, nor are
-/// those of protocols and documentation.
+/// Whether the address is public. Addresses that embed an IPv4 address (mapped, compatible, NAT64,
+/// 6to4, Teredo) are not, and neither are those for protocols and documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x2002, ..] | [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
@@ -137,7 +137,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Whether this machine has the address: it would talk to itself. Nothing is sent.
+/// Whether the address belongs to this machine, which would then connect to itself. Nothing is
+/// sent.
 fn is_own(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

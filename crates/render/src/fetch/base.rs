@@ -1,12 +1,13 @@
-//! What kustomize fetches: files, and folders of Git repositories, by the URLs it knows
-//! (<https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md>).
+//! The resources that kustomize fetches: files, and folders of Git repositories, by the URLs that
+//! it knows (<https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md>).
 
 use super::Remote;
 
 /// Hosts whose repositories have an owner and a name.
 const HOSTS: [&str; 2] = ["github.com", "gitlab.com"];
 
-/// What the name of a resource stands for, and the folder in it; `None` where that cannot be said.
+/// The remote resource with that name, and the folder in it; `None` if the name cannot be
+/// interpreted.
 pub(super) fn read(name: &str) -> Option<(Remote, String)> {
     let name = name.strip_prefix("git::").unwrap_or(name);
     let (address, query) = name.split_once('?').unwrap_or((name, ""));
@@ -27,20 +28,20 @@ pub(super) fn read(name: &str) -> Option<(Remote, String)> {
     Some((Remote::Git { url, reference }, path))
 }
 
-/// Whether the URL is that of a manifest by its name.
+/// Whether the URL has the name of a manifest.
 fn is_file(address: &str) -> bool {
     let is_web = address.starts_with("https://") || address.starts_with("http://");
     let ends = [".yaml", ".yml", ".json"];
     is_web && ends.iter().any(|end| address.ends_with(end))
 }
 
-/// The scheme, and the host with all that follows.
+/// The scheme, and the host with everything after it.
 pub(super) fn split(address: &str) -> Option<(&str, String)> {
     if let Some((scheme, rest)) = address.split_once("://") {
         return Some((scheme, rest.to_owned()));
     }
     if let Some((user, rest)) = address.split_once('@') {
-        // `git@host:path`, or with a slash.
+        // The form is `git@host:path`, or with a slash instead of the colon.
         let is_user = !user.contains('/');
         return is_user.then(|| ("ssh", format!("{user}@{}", rest.replacen(':', "/", 1))));
     }
@@ -62,7 +63,7 @@ fn divided(rest: &str) -> Option<(String, &str)> {
     if rest.ends_with(".git") {
         return Some((rest.to_owned(), ""));
     }
-    // The host, the owner and the name.
+    // The repository is the host, the owner and the name.
     let mut slashes = rest.match_indices('/').map(|(at, _)| at);
     let end = slashes.nth(2).unwrap_or(rest.len());
     rest.contains('/')

@@ -1,4 +1,4 @@
-//! Asks hosts, within limits.
+//! Requests content from hosts, within limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::program::run::Failure;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode, Url, redirect};
 
-/// The most bytes of a packed chart. The largest that is known has a tenth of it.
+/// The most bytes of a packed chart. The largest known chart has a tenth of that.
 pub(super) const MAX_CHART: u64 = 32 << 20;
 
 /// The most bytes of an index of a repository.
@@ -18,12 +18,12 @@ pub(super) const MAX_INDEX: u64 = 64 << 20;
 /// The most bytes of a manifest or a token.
 pub(super) const MAX_ANSWER: u64 = 4 << 20;
 
-/// How long a host may take to be reached.
+/// The time limit for connecting to a host.
 const CONNECT: Duration = Duration::from_secs(10);
 
 const MAX_REDIRECTS: usize = 5;
 
-/// Why nothing was fetched. Each is the end of a sentence.
+/// The reason why nothing was fetched. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("{0} is not a URL that anything is fetched from")]
@@ -83,7 +83,7 @@ pub(super) enum FetchError {
 pub(super) struct Client {
     http: reqwest::Client,
     resolver: Resolver,
-    /// How long an answer may take as a whole.
+    /// The time limit for a complete answer.
     limit: Duration,
 }
 
@@ -104,8 +104,8 @@ impl Client {
         })
     }
 
-    /// What is at the URL, which is on the host `named` by a manifest, or on one that is
-    /// allowed. Redirects are followed to such hosts; `headers` go to the first host only.
+    /// The content at the URL, which is on the host `named` by a manifest, or on an allowed one.
+    /// Redirects are followed only to such hosts; `headers` are sent only to the first host.
     pub(super) async fn get(
         &self,
         url: &str,
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// The answer after all redirects, whatever its status.
+    /// The answer after all redirects, with any status.
     pub(super) async fn request(
         &self,
         url: &str,
@@ -183,12 +183,12 @@ impl Client {
         }
     }
 
-    /// How long an answer may take as a whole.
+    /// The time limit for a complete answer.
     pub(super) const fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Whether a Git repository may be asked. Its URL comes from a manifest.
+    /// Checks that a Git repository may be contacted. Its URL comes from a manifest.
     pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         let is_allowed = |name: &str| self.resolver.is_allowed(name);
@@ -223,8 +223,8 @@ impl Client {
         Ok(())
     }
 
-    /// The addresses of the URL's host, which may be asked. None are known where a proxy connects
-    /// that knows other names than this machine.
+    /// The addresses of the URL's host, which may be contacted. The result is empty if the user has
+    /// a proxy and this machine cannot resolve the name.
     pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, FetchError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         match self.resolver.addresses(&host).await {
@@ -236,7 +236,7 @@ impl Client {
     }
 }
 
-/// The host that the URL is on.
+/// The host of the URL.
 pub(super) fn host(url: &str) -> Result<String, FetchError> {
     let parsed = parsed(url)?;
     let host = parsed.host_str();
@@ -244,7 +244,7 @@ pub(super) fn host(url: &str) -> Result<String, FetchError> {
         .ok_or_else(|| FetchError::Url(url.to_owned()))
 }
 
-/// What the host of the URL `from` refers to by `to`, which does not lose the protection of TLS.
+/// The URL `to`, relative to the URL `from`. It must not change from https to http.
 pub(super) fn referred(from: &Url, to: &str) -> Result<Url, FetchError> {
     let url = from.join(to).map_err(|_| FetchError::Url(to.to_owned()))?;
     let url = parsed(url.as_str())?;
@@ -254,7 +254,8 @@ pub(super) fn referred(from: &Url, to: &str) -> Result<Url, FetchError> {
     Ok(url)
 }
 
-/// The URL. Its host is one word of a command, as messages print it behind `--fetch-from`.
+/// Parses the URL. Its host must be a single shell word, because messages print it after
+/// `--fetch-from`.
 pub(super) fn parsed(url: &str) -> Result<Url, FetchError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     let is_word = |host: &str| !host.starts_with('-') && host.chars().all(is_plain);

@@ -1,4 +1,4 @@
-//! Credentials, of Helm's own configuration and no other.
+//! Credentials, from Helm's own configuration only.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::client::MAX_ANSWER;
 
-/// The header for a repository of charts that Helm knows under this URL.
+/// The headers for a repository of charts that Helm knows under this URL.
 pub(super) fn of_repository(url: &str) -> HeaderMap {
     let content = content("HELM_REPOSITORY_CONFIG", "repositories.yaml");
     let repositories = content.get("repositories").and_then(Value::as_array);
@@ -27,7 +27,7 @@ pub(super) fn of_repository(url: &str) -> HeaderMap {
     }
 }
 
-/// The header for a registry that Helm is logged in to. A helper program is not started.
+/// The headers for a registry that Helm is logged in to. Credential helpers are not started.
 pub(super) fn of_registry(host: &str) -> HeaderMap {
     let content = content("HELM_REGISTRY_CONFIG", "registry/config.json");
     let auth = content
@@ -45,7 +45,7 @@ fn header(basic: &str) -> HeaderMap {
     headers
 }
 
-/// A file of Helm's configuration; null where there is none.
+/// The content of a file of Helm's configuration; null if there is none.
 fn content(variable: &str, file: &str) -> Value {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = path("HELM_CONFIG_HOME")

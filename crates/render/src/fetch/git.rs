@@ -1,8 +1,8 @@
-//! Folders of Git repositories at one commit, fetched and laid out by git.
+//! Folders of Git repositories at one commit, fetched and checked out by git.
 //!
-//! What is kept is a bundle (<https://git-scm.com/docs/gitformat-bundle>) of one commit: its name
-//! and a pack. Nothing of a repository runs: git reads no configuration, has no hooks and no
-//! filters, and neither follows a submodule nor a redirect.
+//! The cache keeps a bundle (<https://git-scm.com/docs/gitformat-bundle>) of one commit: its name
+//! and a pack. Nothing from a repository is run: git reads no configuration, has no hooks and no
+//! filters, and follows neither submodules nor redirects.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ const MAX_FILES: usize = 50_000;
 /// The first line of a bundle.
 const HEAD: &str = "# v2 git bundle\n";
 
-/// Settings of every git command, whatever the machine configures.
+/// The settings of every git command, which override those of the machine.
 const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -45,7 +45,7 @@ const SETTINGS: [&str; 10] = [
     "protocol.version=2",
 ];
 
-/// What a reference begins with that is a range of versions. No name of Git's has a colon.
+/// The prefix of a reference that is a range of versions. Git's own names cannot contain a colon.
 const TAGS: &str = "tags:";
 
 /// The reference for the newest tag that fits a range of versions.
@@ -53,7 +53,7 @@ pub(crate) fn newest_tag(range: &str) -> String {
     format!("{TAGS}{range}")
 }
 
-/// Variables of the environment that say how the network is reached.
+/// Environment variables that configure access to the network.
 const PASSED: [&str; 11] = [
     "PATH",
     "HTTP_PROXY",
@@ -68,18 +68,18 @@ const PASSED: [&str; 11] = [
     "SSH_AUTH_SOCK",
 ];
 
-/// A repository of our own that lives as long as this.
+/// A temporary repository, which is deleted when this is dropped.
 struct Repository {
     git: PathBuf,
     folder: tempfile::TempDir,
     /// The protocol that git may use.
     protocol: String,
-    /// The host of the URL and its addresses, as curl has it.
+    /// The host of the URL and its addresses, in curl's notation.
     resolved: Option<String>,
     limit: Duration,
 }
 
-/// The commit that the reference stands for.
+/// Fetches the commit to which the reference points.
 pub(super) async fn commit(
     client: &Client,
     url: &str,
@@ -87,7 +87,7 @@ pub(super) async fn commit(
 ) -> Result<Download, FetchError> {
     let parsed = parsed(url)?;
     client.allow_repository(&parsed)?;
-    // As it was read here: git would read `https://a\@b/` as the host b.
+    // The URL is the parsed one: git would read `https://a\@b/` as the host b.
     let address = Word::new(Field::GitUrl, parsed.as_str());
     let address = address.map_err(|_| FetchError::Url(without_user(&parsed)))?;
     let failed = |failure: Failure| failed(url, failure);
@@ -132,7 +132,7 @@ pub(super) async fn commit(
     Ok(Download { bytes, url })
 }
 
-/// The host with the addresses that it has now; `None` where it is one itself.
+/// The host with its current addresses; `None` if the host is itself an address.
 fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
     let host = url.domain().filter(|_| !addresses.is_empty())?;
     let addresses: Vec<String> = addresses
@@ -145,7 +145,7 @@ fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
     Some(format!("{host}:{port}:{}", addresses.join(",")))
 }
 
-/// Lays out the files of a bundle in `folder`, which is not there yet.
+/// Checks out the files of a bundle into `folder`, which must not exist.
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
     let bytes = fs::read(bundle).map_err(Failure::Copy)?;
     let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
@@ -182,7 +182,7 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
         checkout.flag(word);
     }
     repository.git(&checkout).await?;
-    // Whoever looks for the top of a repository finds it here.
+    // The search for the top of a repository stops at this file.
     fs::write(folder.join(GIT), "").map_err(Failure::Copy)
 }
 
@@ -211,7 +211,7 @@ fn failed(url: &str, failure: Failure) -> FetchError {
     }
 }
 
-/// The URL without what may be a password.
+/// The URL without parts that may be a password.
 fn without_user(url: &Url) -> String {
     let mut url = url.clone();
     // A URL without a host has neither.
@@ -262,7 +262,7 @@ impl Repository {
                 "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oClearAllForwardings=yes",
             );
         if let Some(resolved) = &self.resolved {
-            // What was looked at is what is connected to.
+            // Git connects to the addresses that were checked.
             command
                 .env("GIT_CONFIG_COUNT", "1")
                 .env("GIT_CONFIG_KEY_0", "http.curloptResolve")
@@ -279,7 +279,7 @@ impl Repository {
         output(command, "git", &Groups::watched(), limits).await
     }
 
-    /// Fetches what the reference stands for; which commit that is.
+    /// Fetches the reference and returns the name of its commit.
     async fn fetch(&self, address: &Word, reference: &Word) -> Result<String, Failure> {
         let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules";
         let fetch = CommandLine::git(options).word(address).word(reference);
@@ -289,13 +289,13 @@ impl Repository {
         Ok(commit.trim().to_owned())
     }
 
-    /// Whether what was fetched is a tag, which does not move.
+    /// Whether the fetched reference is a tag, which does not move.
     fn fetched_a_tag(&self) -> bool {
         let what = fs::read_to_string(self.folder.path().join("FETCH_HEAD"));
         what.is_ok_and(|it| it.contains("\ttag '"))
     }
 
-    /// The newest tag of the repository at the URL that fits the range.
+    /// The newest tag in the repository at the URL that fits the range.
     async fn newest_tag(
         &self,
         url: &str,
@@ -319,14 +319,14 @@ impl Repository {
         Ok(format!("refs/tags/{tag}"))
     }
 
-    /// The one pack that was fetched.
+    /// The only fetched pack.
     fn pack(&self) -> io::Result<Vec<u8>> {
         let mut files = self.files();
         let pack = files.find(|file| file.extension().is_some_and(|it| it == "pack"));
         fs::read(pack.ok_or_else(|| io::Error::other("git fetched no pack"))?)
     }
 
-    /// Whether git was stopped because a pack has too many bytes.
+    /// Whether git was stopped because a pack is too large.
     fn is_full(&self) -> bool {
         let mut sizes = self.files().filter_map(|file| file.metadata().ok());
         sizes.any(|it| it.len() >= MAX_PACK)

@@ -1,7 +1,7 @@
-//! `--fetch`: charts, manifests and Git repositories that are elsewhere, as files of a cache.
+//! `--fetch`: remote charts, manifests and Git repositories, as files of a cache.
 //!
-//! Fetching is a step of its own, before anything is rendered. A host is asked only where the
-//! repository names it, or where `--fetch-from` allows it; a redirect is a host like any other.
+//! Fetching is a separate step before rendering. A host is contacted only if the repository names
+//! it or `--fetch-from` allows it; the target of a redirect is a host like any other.
 
 mod address;
 mod base;
@@ -32,13 +32,13 @@ use crate::Say;
 use client::{Client, FetchError, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
 
-/// The most that is fetched at once.
+/// The most downloads at the same time.
 const AT_ONCE: usize = 4;
 
-/// The most that one run fetches.
+/// The most downloads of one run.
 const MAX_FETCHED: usize = 1_000;
 
-/// All of it together may take this many times what one answer may.
+/// The time limit for all downloads, as a multiple of that for one answer.
 const TIMES_IN_ALL: u32 = 10;
 
 /// Whether charts are fetched.
@@ -76,7 +76,7 @@ pub enum Fetch {
     Require,
 }
 
-/// Something that is elsewhere.
+/// A remote chart, repository or file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Remote {
     /// A chart in a repository of charts.
@@ -87,8 +87,8 @@ pub(super) enum Remote {
     },
     /// A chart in a registry: `oci://registry/path`.
     Oci { url: String, version: String },
-    /// A commit of a Git repository: itself, a tag or a branch; the default branch where none
-    /// is named.
+    /// A commit of a Git repository, given by its name, a tag or a branch, or by the default branch
+    /// if there is no reference.
     Git {
         url: String,
         reference: Option<String>,
@@ -99,15 +99,15 @@ pub(super) enum Remote {
 
 pub(super) use git::newest_tag;
 
-/// What kustomize takes for a URL.
+/// A resource that kustomize treats as a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
-    /// A folder, without links, in what was fetched.
+    /// A fetched folder, with links followed.
     Folder(PathBuf),
     File(PathBuf),
 }
 
-/// The most bytes of a file of the cache.
+/// The most bytes of a file in the cache.
 const MAX_KEPT: u64 = git::MAX_PACK + 1024;
 
 impl Remote {
@@ -120,18 +120,18 @@ impl Remote {
         }
     }
 
-    /// A Git repository by any of its URLs.
+    /// A Git repository, by any of its URLs.
     pub(super) fn git(url: &str, reference: Option<&str>) -> Self {
         let url = match base::split(url) {
             Some((scheme, rest)) => format!("{scheme}://{rest}"),
             None => url.to_owned(),
         };
-        // Argo CD's name of the default branch.
+        // `HEAD` is Argo CD's name for the default branch.
         let reference = reference.filter(|it| *it != "HEAD").map(str::to_owned);
         Self::Git { url, reference }
     }
 
-    /// The chart of a repository, which may be a registry. Without a version, the newest.
+    /// A chart in a repository, which may be a registry. Without a version, it is the newest one.
     pub(super) fn chart(url: &str, name: &str, version: Option<&str>) -> Self {
         if url.starts_with("oci://") {
             return Self::oci(&format!("{}/{name}", url.trim_end_matches('/')), version);
@@ -143,7 +143,7 @@ impl Remote {
         }
     }
 
-    /// The chart of a registry.
+    /// A chart in a registry.
     pub(super) fn oci(url: &str, version: Option<&str>) -> Self {
         Self::Oci {
             url: url.to_owned(),
@@ -151,7 +151,7 @@ impl Remote {
         }
     }
 
-    /// How the file of the cache ends.
+    /// The extension of its file in the cache.
     const fn extension(&self) -> &'static str {
         match self {
             Self::Repository { .. } | Self::Oci { .. } => ".tgz",
@@ -160,7 +160,7 @@ impl Remote {
         }
     }
 
-    /// Its name as a path, which leads nowhere else.
+    /// Its name as a relative path without `..`.
     fn path(&self) -> PathBuf {
         let name = self.to_string();
         let (_, name) = name.split_once("://").unwrap_or(("", &name));
@@ -174,7 +174,7 @@ impl Remote {
     }
 }
 
-/// As messages name it.
+/// The name as it is shown in messages.
 impl Display for Remote {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -195,24 +195,24 @@ impl Display for Remote {
     }
 }
 
-/// What a host answered with.
+/// The answer of a host.
 struct Download {
     bytes: Vec<u8>,
-    /// Where it was.
+    /// The URL of the content.
     url: String,
 }
 
-/// Fetches each of them once.
+/// Fetches each remote resource once.
 pub(super) struct Fetcher<'o> {
     options: &'o FetchOptions,
     say: Say,
     known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
-    /// Where repositories are laid out, once one was.
+    /// The folder into which repositories are checked out; it is created on first use.
     laid_out: OnceCell<(TempDir, PathBuf)>,
     folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
-    /// How long a host may take for an answer.
+    /// The time limit for an answer of a host.
     limit: Duration,
-    /// When all fetching ends.
+    /// The time at which all fetching ends.
     end: Instant,
 }
 
@@ -229,22 +229,22 @@ impl<'o> Fetcher<'o> {
         }
     }
 
-    /// Whether what cannot be fetched is an error.
+    /// Whether a failed download is an error.
     pub(super) fn is_required(&self) -> bool {
         self.options.fetch == Fetch::Require
     }
 
-    /// The folder that repositories are laid out in, without links.
+    /// The folder into which repositories are checked out, with links followed.
     pub(super) fn top(&self) -> Option<&Path> {
         self.laid_out.get().map(|(_, folder)| folder.as_path())
     }
 
-    /// As messages name the folder `real` of what was fetched; `None` for other folders.
+    /// The fetched folder `real` as it is shown in messages; `None` for other folders.
     pub(super) fn shown(&self, real: &Path) -> Option<PathBuf> {
         shown(self.top()?, real)
     }
 
-    /// What kustomize would fetch for the name; `None` where nothing is to be fetched.
+    /// The resource that kustomize would fetch for the name; `None` if fetching is off.
     pub(super) fn base(&self, name: &str) -> Option<Result<Base, Reason>> {
         if self.options.fetch == Fetch::Never {
             return None;
@@ -259,8 +259,8 @@ impl<'o> Fetcher<'o> {
         Some(self.folder(&remote, &path).map(Base::Folder))
     }
 
-    /// The packed chart that kustomize would fetch; `None` where nothing is to be fetched, or the
-    /// chart names no repository.
+    /// The packed chart that kustomize would fetch; `None` if fetching is off, or the chart names
+    /// no repository.
     pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
         let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
         is_wanted.then(|| {
@@ -270,10 +270,10 @@ impl<'o> Fetcher<'o> {
         })
     }
 
-    /// The folder `path` of a Git repository, without links.
+    /// The folder `path` of a Git repository, with links followed.
     ///
     /// # Errors
-    /// There is none, or it cannot be fetched.
+    /// There is no such folder, or the repository cannot be fetched.
     pub(super) fn folder(&self, remote: &Remote, path: &str) -> Result<PathBuf, Reason> {
         let top = self.repository(remote)?;
         let found = fs::canonicalize(normal(&top.join(path))).ok();
@@ -281,10 +281,10 @@ impl<'o> Fetcher<'o> {
         found.ok_or_else(|| format!("{remote} has no folder {path}").into())
     }
 
-    /// The top folder of a Git repository, without links.
+    /// The top folder of a Git repository, with links followed.
     ///
     /// # Errors
-    /// It cannot be fetched, or nothing is.
+    /// The repository cannot be fetched, or fetching is off.
     pub(super) fn repository(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         let known = self.folders.borrow().get(remote).cloned();
         known.unwrap_or_else(|| {
@@ -303,7 +303,7 @@ impl<'o> Fetcher<'o> {
                 let folder = fs::canonicalize(it.path())?;
                 Ok((it, folder))
             });
-            // It was empty a moment ago.
+            // The cell was empty a moment ago, so this cannot fail.
             let _ = self.laid_out.set(made.map_err(|error| failed(&error))?);
         }
         let Some(top) = self.top() else {
@@ -317,7 +317,7 @@ impl<'o> Fetcher<'o> {
         fs::canonicalize(folder).map_err(|error| failed(&error))
     }
 
-    /// Fetches it, if that is still to be done.
+    /// Fetches the resource if that has not been done.
     fn now(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         self.fetch(vec![remote.clone()])
             .map_err(|error| error.to_string())?;
@@ -325,15 +325,15 @@ impl<'o> Fetcher<'o> {
         self.file(remote).unwrap_or_else(nothing)
     }
 
-    /// What [`Self::fetch`] has fetched.
+    /// The result of [`Self::fetch`].
     pub(super) fn file(&self, remote: &Remote) -> Option<Result<PathBuf, Reason>> {
         self.known.borrow().get(remote).cloned()
     }
 
-    /// Fetches the charts that are not known yet, and says what was fetched.
+    /// Fetches the resources that are not known yet, and prints their names.
     ///
     /// # Errors
-    /// The cache cannot be used, or there are no sockets.
+    /// The cache cannot be used, or no connections can be made.
     pub(super) fn fetch(&self, mut remotes: Vec<Remote>) -> io::Result<()> {
         if self.options.fetch == Fetch::Never {
             return Ok(());
@@ -363,7 +363,7 @@ impl<'o> Fetcher<'o> {
         let answers: Vec<_> = runtime.block_on(
             stream::iter(&missing)
                 .map(|remote| async {
-                    // One limit holds for all hosts together.
+                    // One limit applies to all hosts together.
                     let download = timeout_at(self.end.into(), download(&client, remote)).await;
                     match download {
                         Ok(download) => download.map_err(|error| error.to_string().into()),
@@ -389,7 +389,7 @@ impl<'o> Fetcher<'o> {
         Ok(())
     }
 
-    /// Why nothing more is fetched.
+    /// The reason why nothing more is fetched, if there is one.
     fn exhausted(&self) -> Option<Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
             return Some(
@@ -425,10 +425,10 @@ impl<'o> Fetcher<'o> {
     }
 }
 
-/// As messages name the path `real`, which is below the folder `top` of all that was laid out.
+/// The path `real`, which is below the folder `top` of all checkouts, as it is shown in messages.
 pub(super) fn shown(top: &Path, real: &Path) -> Option<PathBuf> {
     let mut parts = real.strip_prefix(top).ok()?.components();
-    // The first one is a digest.
+    // The first part is a digest.
     parts.next()?;
     Some(parts.as_path().to_owned())
 }
@@ -450,7 +450,7 @@ async fn download(client: &Client, remote: &Remote) -> Result<Download, FetchErr
     }
 }
 
-/// The file of the cache whose content is what its name says.
+/// The file of the cache whose content has the digest in its name.
 fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
     let start = format!("{}-", key(remote));
     let entries = fs::read_dir(cache).ok()?.flatten();
@@ -465,7 +465,7 @@ fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
     })
 }
 
-/// Writes the chart into the cache, as a whole or not at all.
+/// Writes the content to the cache, completely or not at all.
 fn keep(cache: &Path, remote: &Remote, bytes: &[u8]) -> io::Result<PathBuf> {
     let (key, digest) = (key(remote), digest_of(bytes));
     let file = cache.join(format!("{key}-{digest}{}", remote.extension()));
@@ -475,12 +475,13 @@ fn keep(cache: &Path, remote: &Remote, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(file)
 }
 
-/// A name for the file of the cache: the digest of all that identifies it.
+/// The start of the file's name in the cache: the digest of everything that identifies the
+/// resource.
 fn key(remote: &Remote) -> String {
     digest_of(format!("{remote:?}").as_bytes())[..16].to_owned()
 }
 
-/// The SHA-256 digest as registries write it.
+/// The SHA-256 digest in the notation of registries.
 fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", digest_of(bytes))
 }

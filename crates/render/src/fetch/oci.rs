@@ -1,4 +1,4 @@
-//! Charts of registries (<https://github.com/opencontainers/distribution-spec>).
+//! Charts in registries (<https://github.com/opencontainers/distribution-spec>).
 
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -39,15 +39,15 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// A place of charts in a registry.
+/// The place of a chart in a registry.
 struct Place<'c> {
     client: &'c Client,
-    /// `https://host/v2/path`.
+    /// The URL `https://host/v2/path`.
     base: String,
     host: String,
 }
 
-/// The chart of the version that fits.
+/// Downloads the newest version of the chart that fits.
 pub(super) async fn chart(
     client: &Client,
     url: &str,
@@ -60,7 +60,7 @@ pub(super) async fn chart(
         Some((path, tag)) => (path, Some(tag)),
         None => (path, None),
     };
-    // As for Helm, a registry on this machine has no certificate.
+    // As in Helm, a registry on this machine has no certificate.
     let is_local = registry.starts_with("127.0.0.1:") || registry.starts_with("localhost:");
     let scheme = if is_local { "http" } else { "https" };
     let base = format!("{scheme}://{registry}/v2/{path}");
@@ -99,7 +99,7 @@ pub(super) async fn chart(
 }
 
 impl Place<'_> {
-    /// The tag of the version that fits. A tag has `_` where a version has `+`.
+    /// The tag of the newest version that fits. A tag has `_` where a version has `+`.
     async fn tag(
         &self,
         url: &str,
@@ -122,7 +122,7 @@ impl Place<'_> {
             })
     }
 
-    /// What is at the path; where the registry wants a token, with one.
+    /// The content at the path, requested with a token if the registry requires one.
     async fn json<T: for<'d> Deserialize<'d>>(
         &self,
         path: &str,
@@ -148,7 +148,7 @@ impl Place<'_> {
         })
     }
 
-    /// Gets the token that `Bearer realm="…",service="…",scope="…"` wants.
+    /// Gets the token that the challenge `Bearer realm="…",service="…",scope="…"` requires.
     async fn authorize(&self, challenge: &str, headers: &mut HeaderMap) -> Result<(), FetchError> {
         let value = |name: &str| {
             let (_, rest) = challenge.split_once(&format!("{name}=\""))?;

@@ -1,4 +1,4 @@
-//! Charts of repositories (<https://helm.sh/docs/topics/chart_repository/>).
+//! Charts in repositories (<https://helm.sh/docs/topics/chart_repository/>).
 
 use semver::{Version, VersionReq};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ struct Entry {
     digest: Option<String>,
 }
 
-/// The chart of the version that fits, by the repository's index.
+/// Downloads the newest version of the chart that fits, according to the repository's index.
 pub(super) async fn chart(
     client: &Client,
     url: &str,
@@ -76,7 +76,7 @@ pub(super) async fn chart(
     })
 }
 
-/// The number of the newest version that fits the constraint, as Helm reads it.
+/// The index of the newest version that fits the constraint, as Helm interprets it.
 pub(super) fn best<'v>(
     versions: impl Iterator<Item = &'v str>,
     constraint: &str,
@@ -99,7 +99,7 @@ pub(super) fn best<'v>(
     Ok(newest.map(|(_, at)| at))
 }
 
-/// The ranges; a version has to match one of them.
+/// The ranges of the constraint. A version must match one of them.
 fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
     let refused = || FetchError::Constraint(constraint.to_owned());
     let one = |text: &str| {
@@ -112,11 +112,11 @@ fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
             text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([',', ' ']);
         let text = match text {
             "" | "*" | "x" => "*".to_owned(),
-            // Without an operator, what is not said may be anything.
+            // Without an operator, missing parts of a version match anything.
             text if is_partial && text.split('.').count() < 3 => format!("{text}.*"),
             text => text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
-        // `>= 1.0 < 2.0` is `>= 1.0, < 2.0` here.
+        // `VersionReq` requires commas: `>= 1.0 < 2.0` is `>= 1.0, < 2.0` there.
         let mut listed = String::new();
         for word in text
             .replace(',', " ")

@@ -1,7 +1,7 @@
-//! Command lines of foreign programs, which are made here and nowhere else.
+//! Command lines of external programs, which are created only here.
 //!
-//! Options are words of ours. What a manifest says is a [`Word`]: it is one that the program itself
-//! takes, or no program starts. It stands behind the `=` of an option, or behind the end of all options.
+//! Options are constants of this program. Text from a manifest is a [`Word`]: the external program
+//! accepts it, or no program starts. It follows the `=` of an option, or the end of all options.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,12 +9,12 @@ use std::path::Path;
 /// The most characters of a refused word that are shown.
 const SHOWN: usize = 80;
 
-/// The most bytes of a word: Linux takes 128 KiB.
+/// The most bytes of a word. Linux accepts 128 KiB.
 const LONGEST: usize = 100 << 10;
 
 macro_rules! fields {
     ($($(#[$says:meta])* $field:ident: $name:literal of $program:literal if $takes:expr;)*) => {
-        /// What a manifest may say to a program.
+        /// A field of a manifest that is passed to a program.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Field {
             $($(#[$says])* $field),*
@@ -24,7 +24,7 @@ macro_rules! fields {
             #[cfg(test)]
             const ALL: &'static [Self] = &[$(Self::$field),*];
 
-            /// Its name, the program that is told it, and what that takes.
+            /// Its name, the program that gets it, and the check of that program.
             const fn row(self) -> (&'static str, &'static str, fn(&str) -> bool) {
                 match self {
                     $(Self::$field => ($name, $program, $takes)),*
@@ -41,9 +41,9 @@ fields! {
     Namespace: "namespace" of "Kubernetes" if |it| is_label(it) && it.len() <= 63;
     /// `name=value`, a single value of a chart.
     Setting: "value" of "helm" if is_setting;
-    /// The version of Kubernetes that a chart is told.
+    /// The version of Kubernetes for which a chart is rendered.
     KubeVersion: "kubeVersion" of "helm" if |it| is_made_of(it, "+-.") && is_version(it);
-    /// A version of an API that a chart is told of.
+    /// A version of an API that a chart may use.
     ApiVersion: "version of an API" of "helm" if |it| is_made_of(it, "-./");
     /// The URL of a Git repository.
     GitUrl: "URL" of "git" if is_git_url;
@@ -51,11 +51,11 @@ fields! {
     GitReference: "reference" of "git" if is_reference;
 }
 
-/// A word of a manifest that a program takes.
+/// A word of a manifest that a program accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word(String);
 
-/// The end of a sentence.
+/// A word that the program does not accept: the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("its {name} {text:?} is not one that {program} takes")]
 pub(crate) struct RefusedWord {
@@ -65,8 +65,10 @@ pub(crate) struct RefusedWord {
 }
 
 impl Word {
+    /// Checks the text.
+    ///
     /// # Errors
-    /// The program does not take it.
+    /// The program does not accept it.
     pub(crate) fn new(field: Field, text: &str) -> Result<Self, RefusedWord> {
         let (name, program, takes) = field.row();
         if takes(text) && text.len() <= LONGEST {
@@ -85,11 +87,11 @@ impl Word {
     }
 }
 
-/// What stands on a command line besides options.
+/// An argument on a command line other than a constant option.
 pub(crate) enum Argument<'a> {
-    /// A path that we made.
+    /// A path that this program created.
     Path(&'a Path),
-    /// A number of ours.
+    /// A number that this program chose.
     Number(u64),
     Word(&'a Word),
 }
@@ -122,23 +124,23 @@ impl Argument<'_> {
     }
 }
 
-/// What a program is started with.
+/// The arguments with which a program is started.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandLine {
-    /// The command and the options, then the words behind them.
+    /// The command and the options, then the words after them.
     options: Vec<OsString>,
     words: Vec<OsString>,
-    /// What ends the options.
+    /// The argument that ends the options.
     end: &'static str,
 }
 
 impl CommandLine {
-    /// Of any program that ends its options with `--`.
+    /// The command line of a program that ends its options with `--`.
     pub(crate) fn new(command: &'static str) -> Self {
         Self::with_end(command, "--")
     }
 
-    /// Of git.
+    /// The command line of git.
     pub(crate) fn git(command: &'static str) -> Self {
         Self::with_end(command, "--end-of-options")
     }
@@ -151,12 +153,12 @@ impl CommandLine {
         }
     }
 
-    /// An option without a value.
+    /// Adds an option without a value.
     pub(crate) fn flag(&mut self, name: &'static str) {
         self.options.push(name.into());
     }
 
-    /// An option and its value.
+    /// Adds an option and its value.
     pub(crate) fn option<'a>(&mut self, name: &'static str, value: impl Into<Argument<'a>>) {
         let mut option = OsString::from(name);
         option.push("=");
@@ -164,13 +166,13 @@ impl CommandLine {
         self.options.push(option);
     }
 
-    /// A word behind all options.
+    /// Adds a word after all options.
     pub(crate) fn word<'a>(mut self, word: impl Into<Argument<'a>>) -> Self {
         self.words.push(word.into().text());
         self
     }
 
-    /// All of it, in order.
+    /// All arguments in order.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
         let end = (!self.words.is_empty()).then(|| self.end.into());
         let options = self.options.iter().cloned().chain(end);
@@ -178,7 +180,7 @@ impl CommandLine {
     }
 }
 
-/// A label of DNS, of any length.
+/// Whether the text is a DNS label, of any length.
 fn is_label(text: &str) -> bool {
     let is_inner = |it: u8| it == b'-' || it.is_ascii_lowercase() || it.is_ascii_digit();
     let is_end = |it: Option<&u8>| it.is_some_and(|it| *it != b'-');
@@ -186,12 +188,12 @@ fn is_label(text: &str) -> bool {
     bytes.iter().copied().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
 }
 
-/// Labels with dots between them.
+/// Whether the text is DNS labels with dots between them.
 fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 
-/// Letters, digits and these others, of which none comes first.
+/// Whether the text has only letters, digits and `others`, and does not start with one of `others`.
 fn is_made_of(text: &str, others: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric();
     text.starts_with(is_plain) && text.chars().all(|it| is_plain(it) || others.contains(it))
@@ -208,8 +210,8 @@ fn is_setting(text: &str) -> bool {
     name.is_some_and(is_name) && !text.contains('\0')
 }
 
-/// A URL with a scheme, without what separates words. Neither the user nor the host is an option
-/// of `ssh`.
+/// Whether the text is a URL with a scheme, and without characters that separate words. Neither the
+/// user nor the host may be an option of `ssh`.
 fn is_git_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else {
         return false;
@@ -222,7 +224,7 @@ fn is_git_url(text: &str) -> bool {
         && !text.contains(|it: char| it.is_control() || it.is_whitespace())
 }
 
-/// As `git check-ref-format` has it.
+/// Whether the text follows the rules of `git check-ref-format`.
 fn is_reference(text: &str) -> bool {
     let is_wrong = |it: char| it.is_control() || it.is_whitespace() || "~^:?*[\\+".contains(it);
     let is_part = |it: &str| !it.is_empty() && !it.starts_with('.') && !it.ends_with(".lock");
@@ -241,14 +243,14 @@ mod tests {
 
     use super::{CommandLine, Field, Word};
 
-    /// A line, how a word gets into it, and words that the program takes.
+    /// A command line, a function that adds a word to it, and words that the program accepts.
     type Row = (
         CommandLine,
         fn(CommandLine, &Word) -> CommandLine,
         &'static [&'static str],
     );
 
-    /// Where a word of the field stands on a command line, and words that the program takes.
+    /// The place of the field's word on a command line, and words that the program accepts.
     fn row(field: Field) -> Row {
         fn last(line: CommandLine, word: &Word) -> CommandLine {
             line.word(word)
@@ -313,7 +315,7 @@ mod tests {
     const NAME_OF_53: &str = "a2345678901234567890123456789012345678901234567890123";
     const NAME_OF_63: &str = "a23456789012345678901234567890123456789012345678901234567890123";
 
-    /// 200 and more words that a stranger might write where a name is expected.
+    /// More than 200 words that an attacker might write in the place of a name.
     fn hostile() -> Vec<String> {
         let options = [
             "--post-renderer=sh",

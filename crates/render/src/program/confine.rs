@@ -1,5 +1,5 @@
-//! `multi-attach-guard confine`: starts a program that reads, writes and starts only what it is told
-//! to. `check` starts it, and nobody else; it restricts itself, then becomes the program.
+//! `multi-attach-guard confine`: starts a program that can read, write and start only the given
+//! files. Only `check` starts it; it restricts itself, then becomes the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What it prints, without a program to start, where Landlock is in force.
+/// The output, without a program to start, if Landlock is in force.
 pub(super) const IN_FORCE: &str = "Landlock";
 
 /// What a program may do.
@@ -38,10 +38,10 @@ pub struct ConfineOptions {
     pub program: Vec<OsString>,
 }
 
-/// Becomes the program. Returns where there is no program to become.
+/// Becomes the program. Returns if there is no program to become.
 ///
 /// # Errors
-/// It cannot be started, or not so.
+/// The program cannot be started, or not with these restrictions.
 #[cfg(target_os = "linux")]
 pub fn confine(options: &ConfineOptions) -> io::Result<()> {
     use std::io::Write;
@@ -84,7 +84,7 @@ fn restrict(options: &ConfineOptions) -> Result<bool, landlock::RulesetError> {
         Scope, path_beneath_rules,
     };
 
-    // Older kernels restrict what they know of it.
+    // Older kernels restrict the accesses that they know.
     const KNOWN: ABI = ABI::V6;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = AccessFs::from_all(KNOWN) & !AccessFs::Execute;
@@ -100,7 +100,7 @@ fn restrict(options: &ConfineOptions) -> Result<bool, landlock::RulesetError> {
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Other systems have no Landlock, and `check` does not start it there.
+/// Other systems have no Landlock, and `check` does not start this command on them.
 ///
 /// # Errors
 /// Always.

@@ -1,4 +1,4 @@
-//! What a program needs to be started: an interpreter, a loader, or nothing.
+//! The files that a program needs to start: an interpreter, a loader, or nothing.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,19 +10,19 @@ const INTERP: u32 = 3;
 /// The most bytes of a loader's path.
 const MAX_PATH: u64 = 4096;
 
-/// What starts a program.
+/// The way in which a program starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Executable {
-    /// A script, whose programs may be anywhere.
+    /// A script, which may start programs from anywhere.
     Script,
-    /// A file that this one loads.
+    /// A file that the given loader starts.
     Loaded(PathBuf),
-    /// The file by itself.
+    /// A file that needs no other file.
     Whole,
 }
 
-/// What starts the program in the file. One of a format that is not known here starts by itself, or
-/// does not start.
+/// The way in which the program in the file starts. A file in an unknown format starts by itself or
+/// not at all.
 pub(super) fn of(file: &Path) -> Executable {
     let Ok(mut file) = File::open(file) else {
         return Executable::Whole;

@@ -1,16 +1,15 @@
-//! Programs and all that they start, which are stopped together.
+//! Programs and their child processes, which are stopped together.
 //!
-//! What is called `helm` may be a script that starts the real one, and stopping the
-//! script alone would leave the other running. So each program leads a process group
-//! of its own. A terminal interrupts only the group in front of it, and passing that on
-//! is for us to do.
+//! The command `helm` may be a script that starts the real program, and stopping only the script
+//! would leave the real one running. Therefore each program leads its own process group. A terminal
+//! interrupts only the foreground group, so this program must pass the signal on.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::process::{Child, Command};
 
-/// The process groups that run now.
+/// The process groups that are running.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     leaders: Arc<Mutex<BTreeSet<i32>>>,
@@ -23,7 +22,7 @@ pub(super) struct Group {
 }
 
 impl Groups {
-    /// All groups of this program. When somebody interrupts it, they are stopped first.
+    /// All groups of this program. If this program is interrupted, the groups are stopped first.
     pub(crate) fn watched() -> Self {
         static ALL: OnceLock<Groups> = OnceLock::new();
         let start = || {
@@ -38,7 +37,7 @@ impl Groups {
         ALL.get_or_init(start).clone()
     }
 
-    /// Makes what `command` starts the leader of a group.
+    /// Makes the process of `command` the leader of a group.
     pub(super) fn lead(command: &mut Command) {
         #[cfg(unix)]
         command.process_group(0);
@@ -46,7 +45,7 @@ impl Groups {
         let _ = command;
     }
 
-    /// The group that `child` leads; `None` where it has ended.
+    /// The group that `child` leads; `None` if the child has ended.
     pub(super) fn of(&self, child: &Child) -> Option<Group> {
         let leader = i32::try_from(child.id()?).ok()?;
         let mut leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +63,7 @@ impl Groups {
 }
 
 impl Group {
-    /// The leader has ended, and its number may be somebody else's soon.
+    /// Forgets the group: its leader has ended, and another process may soon get its number.
     pub(super) fn ended(self) {
         self.groups.remove(self.leader);
     }
@@ -82,12 +81,12 @@ impl Drop for Group {
 fn stop(leader: i32) {
     use rustix::process::{Pid, Signal, kill_process_group};
     if let Some(leader) = Pid::from_raw(leader) {
-        // It may have ended by itself.
+        // The group may already have ended.
         let _ = kill_process_group(leader, Signal::KILL);
     }
 }
 
-/// There, the program itself is stopped with its [`Child`].
+/// On other systems, only the program itself is stopped, with its [`Child`].
 #[cfg(not(unix))]
 fn stop(_leader: i32) {}
 
@@ -100,7 +99,7 @@ mod interrupts {
 
     use super::{Groups, stop};
 
-    /// Waits until this program is to end, and ends it and all groups.
+    /// Waits for a signal that ends this program, then stops all groups and exits.
     pub(super) fn wait(groups: &Groups) {
         let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
             return;
@@ -118,7 +117,7 @@ mod interrupts {
         for leader in leaders.unwrap_or_else(PoisonError::into_inner).iter() {
             stop(*leader);
         }
-        // As a shell reports a program that a signal ended.
+        // A shell reports a program that was ended by a signal in the same way.
         std::process::exit(128 + number);
     }
 }

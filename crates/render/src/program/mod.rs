@@ -1,4 +1,4 @@
-//! Foreign programs: their command lines, and what confines them.
+//! External programs: their command lines, and the restrictions on them.
 
 pub(crate) mod command_line;
 pub(crate) mod confine;

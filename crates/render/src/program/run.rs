@@ -12,22 +12,23 @@ use tokio::time::timeout;
 use super::group::Groups;
 use manifest::source::MAX_BYTES;
 
-/// The most memory that a program may take. The largest chart that is known takes a third.
+/// The most bytes of memory that a program may use. The largest known chart needs a third.
 pub(super) const MAX_MEMORY: u64 = 1 << 30;
 
-/// The most that is kept of what a program says to people.
+/// The most bytes of a program's stderr that are kept.
 const COMPLAINT: u64 = 64 << 10;
 
-/// The most characters of it that are passed on.
+/// The most characters of it that are shown.
 const SHOWN: usize = 300;
 
 /// A proxy that does not answer: no program listens on the port of the discard service.
 pub(super) const NOWHERE: &str = "127.0.0.1:9";
 
-/// What Helm says after most complaints, of an option that is not ours.
+/// A sentence at the end of most of Helm's messages. It names an option that this program does not
+/// have.
 const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 
-/// Why a program rendered nothing. Each is the end of a sentence.
+/// The reason why a program rendered nothing. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("it cannot be copied: {0}")]
@@ -60,7 +61,7 @@ pub(crate) enum Failure {
     Silent { program: String, status: ExitStatus },
 }
 
-/// The program `name`, where the variable PATH finds it.
+/// The program `name`, if the variable PATH leads to it.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let mut files = folders().into_iter().map(|folder| folder.join(&file));
@@ -86,15 +87,15 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// What a program may take.
+/// The limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) time: Duration,
-    /// The most bytes of a file that it writes, where the system can limit that.
+    /// The most bytes of a file that it writes, if the system can limit that.
     pub(crate) file: u64,
 }
 
-/// What the command of the program `name` writes. It is one of the `groups`.
+/// The output of the command of the program `name`, which becomes one of the `groups`.
 pub(crate) async fn output(
     mut command: Command,
     name: &str,
@@ -119,7 +120,7 @@ pub(crate) async fn output(
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
     };
-    // When the time is over, the group is dropped, and stopped with that.
+    // If the time is over, the group is dropped, which stops it.
     let ended = timeout(limit, end_of(child, stdout, stderr)).await;
     let ended = ended.map_err(|_| Failure::Slow {
         program: name(),
@@ -149,7 +150,7 @@ pub(crate) async fn output(
     String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
 }
 
-/// All that a program wrote, and how it ended; without a status, it still writes.
+/// The output and the status of a program. Without a status, the output reached its limit.
 struct Ended {
     text: Vec<u8>,
     complaint: Vec<u8>,
@@ -157,7 +158,7 @@ struct Ended {
 }
 
 async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
-    // Once one of the pipes is full, the rest is not waited for.
+    // If stdout exceeds its limit, its pipe is closed and the program is not waited for.
     let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
     let status = if text.len() as u64 > MAX_BYTES {
         None
@@ -171,7 +172,7 @@ async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> i
     })
 }
 
-/// Limits the memory and the files of the program and of what it starts.
+/// Limits the memory and the file size of the program and of its child processes.
 #[cfg(target_os = "linux")]
 fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -184,7 +185,7 @@ fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
             maximum: Some(most),
         };
         match prlimit(Some(child), resource, limit) {
-            // It has ended already.
+            // The program has already ended.
             Err(rustix::io::Errno::SRCH) => {}
             limited => drop(limited?),
         }
@@ -192,13 +193,13 @@ fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Other systems limit only what a process does to itself before it starts the program.
+/// On other systems, a process can limit only itself before it starts the program.
 #[cfg(not(target_os = "linux"))]
 fn restrict(_child: &Child, _limits: Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Why a program failed, by what it says.
+/// The reason why a program failed, from its message.
 fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
     if let Some(url) = fetched(complaint) {
         let url = url.to_owned();
@@ -217,30 +218,30 @@ fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
     }
 }
 
-/// What can be read, and one byte more than `most` where there is more.
+/// The bytes from the pipe, at most `most` and one more.
 async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
     let mut pipe = pipe;
     let mut bytes = Vec::new();
     (&mut pipe).take(most + 1).read_to_end(&mut bytes).await?;
     if most == COMPLAINT {
-        // A program must not stand still because nobody listens.
+        // A program must not block because nobody reads its pipe.
         tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     }
     Ok(bytes)
 }
 
-/// The URL that a program in Go requested and did not reach, as `net/url` words it:
+/// The URL that a Go program requested and did not reach, in the words of `net/url`:
 /// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`, or without the proxy.
 fn fetched(complaint: &str) -> Option<&str> {
     let mut failed = ["\": proxyconnect tcp: dial ", "\": dial tcp"].iter();
     let (before, _) = failed.find_map(|it| complaint.split_once(it))?;
-    // Within a complaint that quotes it, the quotation marks are escaped.
+    // If another message quotes this one, the quotation marks are escaped.
     let (_, url) = before.trim_end_matches('\\').rsplit_once('"')?;
     (url.contains("://") && !url.contains(char::is_control)).then_some(url)
 }
 
-/// The complaint on one line: its last paragraph says most, and `Error:` nothing. Of a
-/// long one, the end names the cause.
+/// The complaint on one line: its last paragraph is the most specific, and `Error:` adds nothing.
+/// If it is long, its end names the cause.
 fn shortened(complaint: &str) -> String {
     let lines: Vec<&str> = complaint
         .lines()
@@ -268,8 +269,8 @@ fn shortened(complaint: &str) -> String {
     format!("{start} … {end}")
 }
 
-/// What kustomize says of the innermost resource: it wraps the cause in a sentence for each
-/// kustomization on the way, and ends with what else it tried.
+/// Kustomize's message about the innermost resource. Kustomize wraps the cause in one sentence for
+/// each kustomization on the way, and then adds what else it tried.
 fn innermost(text: &str) -> &str {
     const FOLDER: &str = "recursed accumulation of path '";
     let start = text.rfind("accumulating resources from '").unwrap_or(0);

@@ -1,11 +1,11 @@
-//! Where charts and kustomizations are rendered: a copy, without anything of the user's and,
-//! where the machine can, without a network, other processes and other files.
+//! The place in which charts and kustomizations are rendered: a copy, without any data of the user
+//! and, if the machine supports it, without a network, other processes and other files.
 //!
-//! What is rendered may come from a stranger's pull request, and what a template reads ends
-//! up in the report. So a program gets a copy of the folders it needs and no link that leads
-//! out of them, an environment without the secrets of a pipeline, namespaces of its own by the
-//! program `unshare`, and by [`super::confine`] the right to read the copy and what it is made of,
-//! to write temporary files, and to start nothing.
+//! Charts and kustomizations may come from a stranger's pull request, and text that a template
+//! reads is printed in the report. So a program gets a copy of the folders that it needs, without
+//! links that lead out of them, and an environment without the secrets of a pipeline. The program
+//! `unshare` gives it its own namespaces. [`super::confine`] allows it only to read the copy and
+//! its own libraries, to write temporary files, and to start nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -27,11 +27,11 @@ use crate::files::{GIT, is_inside, normal};
 const MAX_COPY: u64 = 64 << 20;
 const MAX_ENTRIES: usize = 20_000;
 
-/// How long the machine may take to show what it gives.
+/// The time limit for testing the restrictions of the machine.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// What `unshare` gives a program, the most first: a network in which there is nothing, processes
-/// and mounts of its own.
+/// The arguments of `unshare` with a description, the strictest first: an empty network, and
+/// separate processes and mounts.
 const NAMESPACES: [(&str, &str); 3] = [
     (
         "--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc",
@@ -47,7 +47,7 @@ const NAMESPACES: [(&str, &str); 3] = [
     ),
 ];
 
-/// What programs are made of besides their own file.
+/// The files that programs need besides their own.
 const LIBRARIES: [&str; 9] = [
     "/lib",
     "/lib64",
@@ -60,7 +60,7 @@ const LIBRARIES: [&str; 9] = [
     "/dev/urandom",
 ];
 
-/// Where a script finds the programs that it starts, besides PATH.
+/// The folders in which a script finds the programs that it starts, besides those of PATH.
 const PROGRAMS: [&str; 7] = [
     "/bin",
     "/usr",
@@ -71,13 +71,13 @@ const PROGRAMS: [&str; 7] = [
     "/snap",
 ];
 
-/// How programs are started.
+/// The restrictions under which programs are started.
 pub(crate) struct Sandbox {
-    /// `unshare`, and which of [`NAMESPACES`] it gives.
+    /// The program `unshare`, and the index in [`NAMESPACES`] that works.
     unshare: Option<(PathBuf, usize)>,
-    /// This program, where it can confine others.
+    /// This program, if it can confine others.
     confine: Option<PathBuf>,
-    /// A folder of our own, without links.
+    /// A temporary folder of this program, with links followed.
     pub(crate) folder: PathBuf,
 }
 
@@ -95,12 +95,14 @@ impl Sandbox {
             Ok(this) if cfg!(target_os = "linux") => Some(this),
             _ => None,
         };
-        // Without Landlock, and where this is no program of ours, there is nothing to become.
+        // `confine` does not work without Landlock, or if the current executable is not this
+        // program.
         if !sandbox.gives(Some(IN_FORCE)).await {
             sandbox.confine = None;
         }
         if let Some(unshare) = on_path("unshare") {
-            // One that forks may start the program before its memory is limited from here.
+            // With `--fork`, the program may start before its memory is limited from here, so only
+            // `confine` can limit it.
             let first = if sandbox.confine.is_some() {
                 0
             } else {
@@ -117,7 +119,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Whether a program can be started so, which says `expected`.
+    /// Whether a program can be started with these restrictions and prints `expected`.
     async fn gives(&self, expected: Option<&str>) -> bool {
         let line = CommandLine::new("confine");
         let mut probe = match (&self.confine, on_path("true")) {
@@ -134,12 +136,12 @@ impl Sandbox {
         output.status.success() && expected.is_none_or(|expected| said == expected.as_bytes())
     }
 
-    /// Whether no program can reach a network.
+    /// Whether the network is unreachable for programs.
     pub(crate) const fn is_offline(&self) -> bool {
         self.unshare.is_some()
     }
 
-    /// What confines the programs, and what does not.
+    /// A sentence on the restrictions that are in force, and on those that are not.
     pub(crate) fn in_force(&self) -> String {
         let landlock = self.confine.as_ref().map(|_| "Landlock");
         let namespaces = self
@@ -164,12 +166,13 @@ impl Sandbox {
         }
     }
 
-    /// Whether anything confines the programs.
+    /// Whether any restriction is in force.
     pub(crate) const fn is_confined(&self) -> bool {
         self.confine.is_some() || self.unshare.is_some()
     }
 
-    /// A command that runs `program` in here, which reads no other folder of ours than `copy`.
+    /// A command that runs `program` with the restrictions. Of the sandbox's copies, it can read
+    /// only `copy`.
     pub(crate) fn command(
         &self,
         program: &Path,
@@ -208,7 +211,7 @@ impl Sandbox {
         command
     }
 
-    /// A command that runs `program` in namespaces, where there are any.
+    /// A command that runs `program` in namespaces, if they are supported.
     fn namespaced(&self, program: &Path, line: &CommandLine) -> Command {
         let mut command = match &self.unshare {
             Some((unshare, number)) => {
@@ -224,9 +227,9 @@ impl Sandbox {
         command
     }
 
-    /// An environment with nothing of the user's but PATH, which scripts that start the real
-    /// program need. Without namespaces, what asks for a network asks a port where nobody
-    /// listens, and git may use no transport.
+    /// Sets an environment in which only PATH is from the user, because scripts that start the real
+    /// program need it. Without namespaces, the proxy is a port on which nobody listens, and git
+    /// may use no transport.
     fn empty(&self, command: &mut Command) {
         let (home, tmp) = (self.folder.join("home"), self.folder.join("tmp"));
         command.env_clear().current_dir(&tmp);
@@ -245,7 +248,7 @@ impl Sandbox {
             .env("TMPDIR", &tmp)
             .env("KUBECONFIG", home.join("config"))
             .env("GIT_ALLOW_PROTOCOL", "none")
-            // Go collects garbage before the limit is reached.
+            // With this limit, Go collects garbage before the memory limit is reached.
             .env("GOMEMLIMIT", (MAX_MEMORY / 4 * 3).to_string());
         for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             command.env(variable, format!("http://{NOWHERE}"));
@@ -253,23 +256,23 @@ impl Sandbox {
     }
 }
 
-/// A copy of some folders, which goes when this is dropped.
+/// A copy of some folders, which is deleted when this is dropped.
 pub(crate) struct Copy {
     folder: tempfile::TempDir,
-    /// The folder that all of them are in, but for those in `fetched`.
+    /// The folder that contains all of them except those in `fetched`.
     top: PathBuf,
-    /// The folder of what was fetched.
+    /// The folder with the fetched files.
     fetched: Option<PathBuf>,
 }
 
 impl Copy {
-    /// A folder in `under` with nothing in it yet.
+    /// An empty folder in `under`.
     pub(crate) fn empty(under: &Path) -> Result<Self, Failure> {
         Self::of(&BTreeSet::new(), under, None, under)
     }
 
-    /// Copies `folders`, which are without links and lie in `top` or in `fetched`, into a folder
-    /// in `under`.
+    /// Copies `folders`, whose links are followed and which are in `top` or in `fetched`, into a
+    /// folder in `under`.
     pub(crate) fn of(
         folders: &BTreeSet<PathBuf>,
         top: &Path,
@@ -296,10 +299,10 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy
-    /// of `folder`.
+    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy of
+    /// `folder`.
     pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
-        // A chart names what it depends on, and may name a place outside of the copy.
+        // The name comes from a chart's dependencies, and could lead out of the copy.
         if Path::new(name).file_name() != Some(OsStr::new(name)) {
             let problem = format!("{name:?} is no name of a file");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
@@ -314,12 +317,12 @@ impl Copy {
         }
     }
 
-    /// The folder that holds the copy, for a file beside it.
+    /// The folder that contains the copy, for files next to it.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where `original` is in the copy.
+    /// The path of `original` in the copy.
     pub(crate) fn of_original(&self, original: &Path) -> PathBuf {
         if let Some(fetched) = &self.fetched
             && let Ok(inner) = original.strip_prefix(fetched)
@@ -330,7 +333,7 @@ impl Copy {
         self.root().join(inner)
     }
 
-    /// What the path `copied` is a copy of.
+    /// The original of the path `copied`.
     pub(crate) fn original(&self, copied: &Path) -> PathBuf {
         if let Some(fetched) = &self.fetched
             && let Ok(inner) = copied.strip_prefix(self.fetched_root())
@@ -343,7 +346,7 @@ impl Copy {
         }
     }
 
-    /// The text with the names of originals in place of those of the copy.
+    /// The text with the names of the originals instead of those of the copy.
     pub(crate) fn with_originals(&self, text: &str) -> String {
         let root = self.root();
         let text = text
@@ -352,7 +355,7 @@ impl Copy {
         let fetched = format!("{}/", self.fetched_root().display());
         let mut parts = text.split(&fetched);
         let first = parts.next().unwrap_or_default().to_owned();
-        // What was fetched lies in a folder with the name of a digest.
+        // Fetched files are in a folder whose name is a digest.
         let parts = parts.map(|it| it.split_once('/').map_or(it, |(_, rest)| rest));
         first + &parts.collect::<String>()
     }
@@ -406,7 +409,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Copies one entry; whether it is a folder, which is still to be copied.
+    /// Copies one entry. Returns whether it is a folder, which is not copied yet.
     fn entry(&mut self, path: &Path) -> Result<bool, Failure> {
         let copy = self.copy;
         let unreadable = |error| copy.unreadable(path, &error);
@@ -417,7 +420,7 @@ impl Copying<'_> {
         }
         let copied = copy.of_original(path);
         if kind.is_symlink() {
-            // One that leads nowhere is left out, as nothing can be read by it.
+            // A link that leads nowhere is left out, because nothing can be read through it.
             let Ok(target) = fs::canonicalize(path) else {
                 return Ok(false);
             };
@@ -443,7 +446,7 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, at)
 }
 
-/// There, a link is copied as the file it leads to.
+/// On other systems, a link is replaced by a copy of its target.
 #[cfg(not(unix))]
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::copy(target, at).map(drop)

@@ -14,7 +14,7 @@ use crate::fetch::Remote;
 use crate::rendering::release::Setting;
 use crate::rendering::roots::{RootKind, holds};
 
-/// The releases of an Application, one for each of its sources that is rendered.
+/// The deliveries of an Application, at most one for each of its sources.
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
     let one = at(document, &["spec", "source"]);
@@ -36,7 +36,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     };
     let mut delivers = Vec::new();
     for (number, source) in sources.into_iter().enumerate() {
-        // One that others refer to, and no more.
+        // The source is only a reference for others.
         if source.get("chart").is_none() && source.get("path").is_none() {
             continue;
         }
@@ -49,12 +49,12 @@ struct Application<'a> {
     document: &'a Value,
     owner: &'a Owner,
     context: &'a RenderContext<'a>,
-    /// The sources that others refer to, by name.
+    /// The sources to which others refer, by name.
     references: HashMap<&'a str, &'a Value>,
 }
 
 impl Application<'_> {
-    /// What is delivered of one source.
+    /// The delivery of one source.
     fn delivers(&self, number: usize, source: &Value) -> Result<Option<Delivers>, Reason> {
         if source.get("plugin").is_some() {
             return Err("a plugin renders it, and programs from a repository are never run".into());
@@ -97,7 +97,7 @@ impl Application<'_> {
         Ok(Some(Delivers::Release(Box::new(release))))
     }
 
-    /// Where the chart is, or the files.
+    /// The location of the chart or of the files.
     fn chart(&self, source: &Value) -> Result<Found, Reason> {
         let url = text(source, &["repoURL"]).unwrap_or_default();
         let version = text(source, &["targetRevision"]);
@@ -186,7 +186,7 @@ impl Application<'_> {
         Ok(())
     }
 
-    /// Where a file of values is.
+    /// The location of a values file.
     fn located(&self, source: &Value, file: &str, chart: &Chart) -> Result<ValuesFile, Reason> {
         if file.contains("://") {
             return Ok(ValuesFile::Unknown(format!("The values file {file}")));
@@ -228,7 +228,8 @@ impl Application<'_> {
         })
     }
 
-    /// The values in the object: as a text, or as a mapping, which wins.
+    /// Reads the values in the object, which are a text or a mapping. The mapping overrides the
+    /// text.
     fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
         let field = match items(self.document, &["spec", "sources"]) {
             [] => "spec.source.helm.valuesObject".to_owned(),
@@ -248,29 +249,29 @@ impl Application<'_> {
     }
 }
 
-/// Where a file of values is.
+/// The location of a values file.
 enum ValuesFile {
-    /// Below the top of a repository, which is without links, at this path.
+    /// A path below the top folder of a repository, whose links are followed.
     At(PathBuf, String),
-    /// Elsewhere: the start of a sentence about what is not known.
+    /// A file that cannot be read here: the start of a sentence about it.
     Unknown(String),
 }
 
-/// What a source is of.
+/// The content of a source.
 enum Found {
     Chart(Chart),
-    /// Plain manifests of a folder of this repository, without links.
+    /// Plain manifests in a folder of this repository, with links followed.
     Files(PathBuf),
 }
 
-/// How the names of variables begin that Argo CD fills in.
+/// The prefixes of the variables that Argo CD fills in.
 const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
 
 fn is_recursive(source: &Value) -> bool {
     at(source, &["directory", "recurse"]) == Some(&json!(true))
 }
 
-/// The single value that a parameter is. Argo CD escapes commas.
+/// The setting for a parameter. Argo CD escapes commas.
 fn set(parameter: &Value) -> Option<Setting> {
     let name = text(parameter, &["name"])?;
     let value = match parameter.get("value")? {

@@ -1,4 +1,4 @@
-//! What releases refer to: this repository, and the objects beside them.
+//! The resources to which releases refer: this repository, and the objects in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::repository::Repository;
 use check::{Files as _, Text};
 use manifest::delivery::{Delivery, Role, decoded, document_at};
 
-/// The most bytes of a file of values, or of one with a generator's parameters.
+/// The most bytes of a values file, or of a file with the parameters of a generator.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
 /// Everything that a release may refer to.
@@ -27,7 +27,7 @@ pub(crate) struct RenderContext<'w> {
 }
 
 impl<'w> RenderContext<'w> {
-    /// Where what a release names is looked for.
+    /// The places in which names in a release are looked up.
     pub(super) const fn places(&self) -> Places<'w> {
         Places {
             repository: self.repository,
@@ -35,8 +35,9 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// The object of the kind with the name: in the namespace where one says it is there, from
-    /// the same source where there is one.
+    /// The object with the kind and the name: from the source `near` and in the namespace if there
+    /// is one, otherwise in the namespace, otherwise any. Several candidates from other sources
+    /// must agree.
     pub(super) fn find(
         &self,
         kind: &str,
@@ -59,7 +60,7 @@ impl<'w> RenderContext<'w> {
             .or_else(|| agreed(named()))
     }
 
-    /// The content of a ConfigMap or Secret, or why it is not known.
+    /// The content of a ConfigMap or Secret, or the reason why it is not known.
     fn content(
         &self,
         kind: &str,
@@ -78,10 +79,11 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// The texts of a ConfigMap or Secret, by their keys; of two with one key, the last one counts.
+    /// The texts of a ConfigMap or Secret with their keys; of two with one key, the last one
+    /// counts.
     ///
     /// # Errors
-    /// It is not known, which this says as the start of a sentence.
+    /// The content is not known; the error is the start of a sentence.
     pub(super) fn data(
         &self,
         kind: &str,
@@ -113,12 +115,12 @@ impl<'w> RenderContext<'w> {
         found.map(|it| &it.document)
     }
 
-    /// The folder, without links, at `path` from the top of the repository that a reference to a
-    /// GitRepository names. One that `flux bootstrap` made need not be in the repository that it
-    /// is for.
+    /// The folder, with links followed, at `path` from the top of the repository that a reference
+    /// to a GitRepository names. A GitRepository that `flux bootstrap` created need not be in the
+    /// repository that it describes.
     ///
     /// # Errors
-    /// There is none, it cannot be fetched, or nothing is.
+    /// There is no such folder, or the repository cannot be fetched, or fetching is off.
     pub(super) fn folder_of_source(
         &self,
         release: &Delivery,
@@ -134,7 +136,7 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// Whether the URL is that of this repository. Without a remote, any may be.
+    /// Whether the URL is that of this repository. Without a remote, any URL may be.
     pub(super) fn is_here(&self, url: &str) -> bool {
         let url = plain(url);
         let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
@@ -143,24 +145,24 @@ impl<'w> RenderContext<'w> {
         self.remotes.is_empty()
             || self.remotes.iter().any(|remote| {
                 let remote = plain(remote);
-                // A fork has the name of its origin, and a mirror its path.
+                // A fork has the name of its origin, and a mirror has its path.
                 path(&remote) == path(&url)
                     || (host(&remote) == host(&url) && name(&remote) == name(&url))
             })
     }
 
-    /// The folder, without links, at `path` from the top of this repository.
+    /// The folder, with links followed, at `path` from the top of this repository.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such folder.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
         let missing = || format!("there is no folder {path} in this repository");
         let real = real_in(self.repository.root(), path).filter(|real| real.is_dir());
         real.ok_or_else(|| missing().into())
     }
 
-    /// The top of the repository that a folder with a chart is of: of this one, or of one that was
-    /// fetched.
+    /// The top folder of the repository that contains the folder of a chart: this repository, or a
+    /// fetched one.
     pub(super) fn top_of<'p>(&'p self, folder: &'p Path) -> &'p Path {
         match self.fetcher.shown(folder) {
             Some(_) => self.repository.top_of(folder),
@@ -168,18 +170,18 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// The folder, without links, at the top of another repository.
+    /// The top folder of another repository, with links followed.
     ///
     /// # Errors
-    /// It cannot be fetched, or nothing is.
+    /// The repository cannot be fetched, or fetching is off.
     pub(super) fn other(&self, url: &str, reference: Option<&str>) -> Result<PathBuf, Reason> {
         self.fetcher.repository(&Remote::git(url, reference))
     }
 
-    /// The folder, without links, at `path` from the top of another repository.
+    /// The folder, with links followed, at `path` from the top of another repository.
     ///
     /// # Errors
-    /// There is none, it cannot be fetched, or nothing is.
+    /// There is no such folder, or the repository cannot be fetched, or fetching is off.
     pub(super) fn folder_of_other(
         &self,
         url: &str,
@@ -196,10 +198,10 @@ impl<'w> RenderContext<'w> {
     }
 }
 
-/// The text of a file at `path` from the top of a repository, and the file.
+/// The file at `path` from the top of a repository, and its text.
 ///
 /// # Errors
-/// There is none, or it cannot be read: the end of a sentence.
+/// There is no such file, or it cannot be read: the end of a sentence.
 pub(super) fn file_in(top: &Path, path: &str) -> Result<(PathBuf, String), String> {
     let real = real_in(top, path);
     let real = real.ok_or_else(|| format!("there is no file {path} in this repository"))?;
@@ -216,7 +218,7 @@ fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
     is_inside(top, &real).then_some(real)
 }
 
-/// What a GitRepository takes of its repository.
+/// The revision that a GitRepository selects.
 fn revision(source: &Value) -> Option<String> {
     let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
     let newest = || Some(newest_tag(&named("semver")?));
@@ -227,17 +229,18 @@ fn revision(source: &Value) -> Option<String> {
         .or_else(|| named("branch"))
 }
 
-/// The first of them, where all say the same.
+/// The first of them, if all have the same content.
 fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Delivery> {
     let first = all.next()?;
     let spec = |it: &'w Delivery| it.document.get("spec").unwrap_or(&Value::Null);
     let is_data = first.role == Role::Data;
-    // Copies of one object in several overlays have one content; data is not at hand here.
+    // Copies of one object in several overlays have the same content. The content of data is not
+    // loaded here.
     all.all(|other| !is_data && spec(other) == spec(first))
         .then_some(first)
 }
 
-/// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are one.
+/// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are equal.
 fn plain(url: &str) -> String {
     let url = url.trim();
     let (scheme, rest) = match url.split_once("://") {
@@ -258,12 +261,12 @@ fn plain(url: &str) -> String {
     rest.strip_suffix(".git").unwrap_or(rest).to_lowercase()
 }
 
-/// The URLs of the remotes that Git's configuration at the top of a repository names. It is read
-/// as text: no command runs, and nothing that it includes is followed.
+/// The URLs of the remotes in Git's configuration at the top of a repository. The configuration is
+/// read as text: no command runs, and no included file is read.
 pub(crate) fn remotes(repository: &Repository) -> Vec<String> {
     let git = repository.root().join(".git");
     let folder = match fs::read_to_string(&git) {
-        // A work tree names the folder of its own, which lies in that of the repository.
+        // A work tree names its own folder, which is in that of the repository.
         Ok(text) => {
             let folder = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
             let folder = repository.root().join(folder);

@@ -30,7 +30,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     Ok(vec![Delivers::Release(Box::new(release))])
 }
 
-/// The folder that it takes, without links.
+/// The folder that it applies, with links followed.
 fn folder(delivery: &Delivery, context: &RenderContext<'_>) -> Result<PathBuf, Reason> {
     let document = &delivery.document;
     let reference = at(document, &["spec", "sourceRef"]).unwrap_or(&Value::Null);
@@ -74,7 +74,7 @@ fn fields(document: &Value) -> Map<String, Value> {
     fields
 }
 
-/// What it substitutes, and what that also comes from and is not known.
+/// The variables that it substitutes, and further sources of variables that are not known.
 fn variables(
     post_build: &Value,
     delivery: &Delivery,

@@ -1,5 +1,5 @@
-//! Formats that only their own program renders. They are counted, with the command whose output
-//! `check -` reads.
+//! Formats that only their own program renders. Objects and files of these formats are counted, and
+//! the report names the command whose output `check -` can read.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::Reason;
 const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
 const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
 
-/// Kinds of objects, and the commands.
+/// The kinds of such objects, with their commands.
 const KINDS: [(&str, &str); 2] = [
     (
         "ApplicationSet",
@@ -20,7 +20,7 @@ const KINDS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Why an object of the kind is not rendered.
+/// The reason why an object of the kind is not rendered.
 pub(super) fn of_kind(kind: &str) -> Reason {
     let mut kinds = KINDS.iter();
     let command = kinds
@@ -29,7 +29,7 @@ pub(super) fn of_kind(kind: &str) -> Reason {
     Reason::of_tool(command.unwrap_or("only its controller knows what it makes"))
 }
 
-/// The format of a file that is no object, and why it is not rendered.
+/// The format of a file that contains no object, and the reason why it is not rendered.
 pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().and_then(Path::file_name);

@@ -42,7 +42,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     Ok(vec![Delivers::Release(Box::new(release))])
 }
 
-/// Where the chart and the values of a release are.
+/// Finds the chart and the values of a release.
 struct Sources<'s> {
     delivery: &'s Delivery,
     context: &'s RenderContext<'s>,
@@ -101,8 +101,8 @@ impl<'s> Sources<'s> {
         found.ok_or_else(missing)
     }
 
-    /// The files of a repository that take the place of the chart's own values, as
-    /// source-controller packs it.
+    /// Reads the files of a repository that replace the chart's own values when source-controller
+    /// packs the chart.
     fn values_files(&self, spec: &Value, release: &mut Release) -> Result<(), Reason> {
         let one = text(spec, &["valuesFile"]).into_iter();
         let files = items(spec, &["valuesFiles"])
@@ -126,7 +126,7 @@ impl<'s> Sources<'s> {
         Ok(())
     }
 
-    /// Adds the values that a `ConfigMap` or a `Secret` holds.
+    /// Adds the values from a `ConfigMap` or a `Secret`.
     fn values_from(&self, reference: &Value, into: &mut Value, release: &mut Release) {
         let kind = text(reference, &["kind"]).unwrap_or_default();
         let name = text(reference, &["name"]).unwrap_or_default();
@@ -142,7 +142,7 @@ impl<'s> Sources<'s> {
             return release.unknown.push(unknown);
         };
         if let Some(path) = text(reference, &["targetPath"]) {
-            // As for `helm --set`, what looks like a number is one.
+            // As in `helm --set`, a text that looks like a number is one.
             let value = value_of(&found).unwrap_or(Value::String(found));
             return set(into, &keys(path), value);
         }
@@ -155,7 +155,8 @@ impl<'s> Sources<'s> {
     }
 }
 
-/// The fields of the kustomization that a post-renderer is. No file and no URL is among them.
+/// The fields of the kustomization that a post-renderer represents. None of them is a file or a
+/// URL.
 fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
     let mut patches = Vec::new();
     for patch in items(kustomize, &["patches"]) {

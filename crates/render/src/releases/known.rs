@@ -1,12 +1,13 @@
-//! The fields of each format that are known here: what is read, and what changes nothing that is
-//! judged. Of a document with any other field nothing is said, as that may change the result.
+//! The known fields of each format: those that are read, and those that do not affect the
+//! judgement. A document with any other field is not judged, because that field may change the
+//! result.
 //!
-//! A path is that of keys, without the numbers of items; one that ends with `.*` stands for
-//! everything inside.
+//! A path consists of keys, without the indexes of items. A path that ends with `.*` stands for all
+//! fields inside it.
 
 use serde_json::Value;
 
-/// The fields of one format: a path a line. One after `!` is not known.
+/// The fields of one format, one path per line. A path after `!` is not known.
 pub(super) struct Known(&'static str);
 
 pub(super) const HELM_RELEASE: Known = Known(include_str!("known/helm_release.txt"));
@@ -14,14 +15,14 @@ pub(super) const KUSTOMIZATION: Known = Known(include_str!("known/kustomization.
 pub(super) const APPLICATION: Known = Known(include_str!("known/application.txt"));
 
 impl Known {
-    /// The path of a field of the specification that is not known.
+    /// The path of a field in the specification that is not known.
     pub(super) fn unknown(&self, document: &Value) -> Option<String> {
         let found = self.unknown_in(document.get("spec")?, "")?;
         Some(format!("spec.{found}"))
     }
 
     fn unknown_in(&self, value: &Value, path: &str) -> Option<String> {
-        // The sources of an Application are each as the one.
+        // Each item of an Application's `sources` has the same fields as `source`.
         let plain = match path.strip_prefix("sources") {
             Some(rest) if rest.is_empty() || rest.starts_with('.') => &format!("source{rest}"),
             _ => path,

@@ -1,7 +1,7 @@
-//! Releases: what GitOps controllers make of a chart, its values and what is done to the result.
+//! Releases: charts and kustomizations with the values and changes that GitOps controllers apply.
 //!
-//! A format reads an object into [`Release`]s; [`Release::job`] finds its chart;
-//! what is rendered is a text beside the others, which may hold more releases.
+//! A format reads an object into [`Release`]s, and [`Release::job`] finds its chart. The rendered
+//! output is a text like the others, and may contain more releases.
 
 mod application;
 mod context;
@@ -30,7 +30,7 @@ use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
 use report::Unopened;
 
-/// How deep an Application may lie in the charts of others.
+/// The most levels of Applications in the output of other releases.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// A chart, or a kustomization, as a controller renders it for one cluster.
@@ -39,13 +39,13 @@ pub(super) struct Release {
     pub(super) owner: Owner,
     pub(super) chart: Chart,
     pub(super) settings: ChartSettings,
-    /// The field of its object that holds values.
+    /// The field of its object that contains values.
     pub(super) field: Option<String>,
-    /// What is substituted in what it is rendered to.
+    /// The variables that are substituted in the rendered output.
     pub(super) variables: Variables,
-    /// What its values also come from, and is not known: the start of a sentence.
+    /// Further sources of its values that are not known, each as the start of a sentence.
     pub(super) unknown: Vec<String>,
-    /// The name of its folder, where that is in another repository.
+    /// The name of its folder, if that is in another repository.
     pub(super) elsewhere: Option<String>,
 }
 
@@ -55,66 +55,66 @@ pub(super) struct Owner {
     /// Its place among the sources.
     pub(super) place: Position,
     pub(super) reference: ObjectRef,
-    /// The file it was rendered from.
+    /// The file from which it was rendered.
     pub(super) template: Option<Box<str>>,
-    /// That file, or the one that it stands in.
+    /// That file, or otherwise the one that contains it.
     file: Box<str>,
 }
 
-/// Where a chart is.
+/// The location of a chart or of manifests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Chart {
-    /// In a folder of this repository, without links.
+    /// A folder of this repository, or a fetched one, with links followed.
     Folder(PathBuf),
-    /// A kustomization in a folder of this repository, with fields of one around it. Where the
-    /// folder holds none, it is one of all manifests in it and below.
+    /// A kustomization in a folder, with the fields of a kustomization around it. If the folder
+    /// contains no kustomization, one is generated from all manifests in it and below.
     Kustomization(PathBuf, Map<String, Value>),
-    /// Plain manifests of a folder that was fetched; whether those of its folders too.
+    /// Plain manifests of a fetched folder, and whether those in its subfolders are included.
     Manifests(PathBuf, bool),
-    /// In a repository of charts, or in a registry.
+    /// A chart in a repository of charts, or in a registry.
     Remote(Remote),
 }
 
-/// What a controller does with a chart or a folder.
+/// The way in which a controller delivers a chart or a folder.
 enum Delivers {
-    /// It makes objects of it.
+    /// It creates objects from it.
     Release(Box<Release>),
-    /// It applies the files as they stand, into a namespace.
+    /// It applies the files unchanged, into a namespace.
     Files(Placed),
-    /// It applies the folder, which is without links, as it stands.
+    /// It applies the folder, whose links are followed, unchanged.
     Folder(PathBuf),
 }
 
-/// Files of a folder that are applied into a namespace where they name none.
+/// The files of a folder whose objects get a namespace if they name none.
 pub(super) struct Placed {
-    /// Without links.
+    /// The folder, with links followed.
     pub(super) folder: PathBuf,
-    /// Whether those of its folders are too.
+    /// Whether the files in its subfolders are included.
     pub(super) is_recursive: bool,
     pub(super) namespace: String,
 }
 
-/// What a format makes of an object.
+/// The result of reading an object in its format.
 type Read = Result<Vec<Delivers>, Reason>;
 
-/// What the releases among some texts deliver.
+/// The deliveries of the releases among some texts.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// What is rendered for them.
+    /// The releases to render.
     pub(super) rendered: Vec<(Release, Job)>,
     pub(super) placed: Vec<Placed>,
-    /// Folders, without links, that are delivered as they stand.
+    /// Folders, with links followed, that are delivered unchanged.
     pub(super) standing: Vec<PathBuf>,
     pub(super) refused: Vec<Refused>,
 }
 
 /// A release that is not rendered.
 pub(super) struct Refused {
-    /// The number of the text that holds it.
+    /// The number of the text that contains it.
     pub(super) holder: usize,
-    /// As messages name it.
+    /// Its name as shown in messages.
     pub(super) shown: String,
-    /// The folders of this repository, without links, that it may change.
+    /// The folders of this repository, with links followed, that it may change.
     pub(super) folders: Vec<PathBuf>,
     pub(super) unopened: Unopened,
 }
@@ -140,8 +140,8 @@ impl Refused {
     }
 }
 
-/// What the releases deliver that stand in the texts from the number `first` on; `namespaces` are
-/// those around them.
+/// The deliveries of the releases in the texts from the number `first` on. `namespaces` are those
+/// of these texts.
 ///
 /// # Errors
 /// Nothing can be fetched on this machine.
@@ -203,7 +203,7 @@ impl Wanted {
     }
 }
 
-/// The folders of this repository that a release takes charts or manifests from.
+/// The folders of this repository from which a release takes charts or manifests.
 fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
     let sources = items(document, &["spec", "sources"]).iter();
     let sources = sources.chain(at(document, &["spec", "source"]));
@@ -218,7 +218,7 @@ fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
     paths.filter_map(|path| context.folder(path).ok()).collect()
 }
 
-/// What the object delivers.
+/// The deliveries of the object.
 fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if delivery.document.is_null() {
         return Err("it is larger than 4 MiB".into());
@@ -239,11 +239,11 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     }
 }
 
-/// Why a file of another tool is not rendered; `None` for other files.
+/// The refusal of a file that another program renders; `None` for other files.
 fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     let file = &context.texts[number].source;
     let (format, reason) = foreign::of_file(file.path()?)?;
-    // An object may have the name of such a file.
+    // A file with an object may have such a name.
     if file
         .text()
         .ok()?
@@ -265,7 +265,8 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     })
 }
 
-/// Equal are those from one place of one file, however often that is rendered.
+/// Two owners are equal if they come from the same place in the same file, even if that file is
+/// rendered several times.
 impl PartialEq for Owner {
     fn eq(&self, other: &Self) -> bool {
         self.file == other.file && self.reference == other.reference
@@ -297,7 +298,7 @@ impl Owner {
 }
 
 impl Release {
-    /// A release with this chart and nothing more.
+    /// A release with this chart and no other settings.
     fn new(owner: &Owner, name: &str, namespace: Option<&str>, chart: Chart) -> Self {
         Self {
             owner: owner.clone(),
@@ -314,12 +315,12 @@ impl Release {
         }
     }
 
-    /// As messages name it.
+    /// Its name as shown in messages.
     pub(super) fn shown(&self) -> String {
         self.owner.reference.to_string()
     }
 
-    /// Whether it changes more than the namespace of what it takes.
+    /// Whether it changes more than the namespace of its objects.
     pub(super) fn changes(&self) -> bool {
         let fields = match &self.chart {
             Chart::Kustomization(_, fields) => fields,
@@ -328,10 +329,10 @@ impl Release {
         fields.keys().any(|it| it != "namespace") || !self.variables.is_empty()
     }
 
-    /// What is rendered for it.
+    /// The job that renders it.
     ///
     /// # Errors
-    /// Its chart is not at hand.
+    /// Its chart is not available.
     pub(super) fn job(&self, context: &RenderContext<'_>) -> Result<Job, Reason> {
         let root = |folder: &PathBuf, kind: RootKind| {
             let root = roots::at(folder, kind, context.places());
@@ -374,13 +375,13 @@ impl Release {
     }
 }
 
-/// The text at the end of the path, which is not empty.
+/// The text at the end of the path; `None` if it is empty.
 fn text<'v>(value: &'v Value, path: &[&str]) -> Option<&'v str> {
     let text = at(value, path)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// The value at the end of the path.
+/// The value at the end of the path; `None` if it is null.
 fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     let found = path.iter().try_fold(value, |value, key| value.get(key))?;
     (!found.is_null()).then_some(found)
@@ -395,7 +396,7 @@ fn items_of(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A name that Helm takes for a release.
+/// The name, shortened to the length that Helm accepts for a release.
 fn cut(name: &str) -> String {
     let name: String = name.chars().take(53).collect();
     name.trim_end_matches('-').to_owned()

@@ -1,4 +1,4 @@
-//! What a release is rendered from.
+//! The origin of a release, for `check`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use check::Files as _;
 use check::text::{self, Renderer};
 
 impl Release {
-    /// What a check has to know of it.
+    /// The data that `check` needs about the release.
     pub(crate) fn origin(&self, repository: &Repository) -> text::Release {
         let owner = &self.owner;
         text::Release {
@@ -39,7 +39,7 @@ impl Release {
 }
 
 impl Chart {
-    /// As messages name it.
+    /// Its name as shown in messages.
     pub(crate) fn shown(&self, repository: &Repository) -> String {
         match self {
             Self::Remote(remote) => without_user(&remote.to_string()),
@@ -54,12 +54,12 @@ impl Chart {
         matches!(self, Self::Folder(_) | Self::Remote(_))
     }
 
-    /// Whether it is a kustomization of all manifests of its folder, which holds none.
+    /// Whether it is a generated kustomization of all manifests in its folder, which contains none.
     pub(crate) fn is_generated(&self) -> bool {
         matches!(self, Self::Kustomization(folder, _) if !holds(folder, RootKind::Kustomization))
     }
 
-    /// The folder that it is rendered from, without what a release adds.
+    /// The folder from which it is rendered, without the additions of a release.
     pub(crate) const fn folder(&self) -> Option<&PathBuf> {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
@@ -67,7 +67,7 @@ impl Chart {
         }
     }
 
-    /// The folder on this machine that holds it.
+    /// The folder on this machine that contains it.
     pub(super) const fn folder_on_disk(&self) -> Option<&PathBuf> {
         match self {
             Self::Manifests(folder, _) => Some(folder),
@@ -75,7 +75,7 @@ impl Chart {
         }
     }
 
-    /// What is fetched for it.
+    /// The resources that must be fetched for it.
     pub(super) fn remotes(&self) -> Vec<Remote> {
         match self {
             Self::Remote(remote) => vec![remote.clone()],

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// The mapping in the text, which messages call `what`.
 ///
 /// # Errors
-/// It holds none: the end of a sentence.
+/// The text is not a mapping: the end of a sentence.
 pub(super) fn mapping(what: &str, text: &str) -> Result<Value, String> {
     match value_of(text) {
         Some(Value::Null) => Ok(Value::Object(Map::new())),
@@ -15,8 +15,7 @@ pub(super) fn mapping(what: &str, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Sets the value at a path with dots between its keys, as `helm --set` does; a key may have
-/// dots after a backslash.
+/// Sets the value at a path of keys, as `helm --set` does.
 pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
     let Some((key, rest)) = path.split_first() else {
         *into = value;
@@ -35,7 +34,7 @@ pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
     );
 }
 
-/// The keys of a path with dots between them.
+/// The keys of a path that are separated with dots. A dot after a backslash is part of a key.
 pub(super) fn keys(path: &str) -> Vec<String> {
     let mut keys = vec![String::new()];
     let mut letters = path.chars();
@@ -50,7 +49,7 @@ pub(super) fn keys(path: &str) -> Vec<String> {
     keys
 }
 
-/// Merges as Helm does: mappings key by key, all else is replaced.
+/// Merges as Helm does: mappings key by key; all other values are replaced.
 pub(super) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

@@ -1,4 +1,5 @@
-//! Puts what kustomizations name and do not hold where they find it.
+//! Puts bases and files that kustomizations name, but that are elsewhere, where kustomize finds
+//! them.
 
 use std::fs;
 use std::io;
@@ -12,8 +13,8 @@ use crate::fetch::Base;
 use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
-/// The fields of a kustomization that name bases and files, and the field in each item, where that
-/// has the name.
+/// The fields of a kustomization that name bases and files, and the field of each item that
+/// contains the name, if the item is a mapping.
 const FIELDS: [(&str, Option<&str>); 6] = [
     ("resources", None),
     ("bases", None),
@@ -23,7 +24,7 @@ const FIELDS: [(&str, Option<&str>); 6] = [
     ("patchesJson6902", Some("path")),
 ];
 
-/// Names what is elsewhere in the copies of the root's kustomizations.
+/// Replaces the names of fetched and outside resources in the copies of the root's kustomizations.
 pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
     for (number, fetched) in root.fetched.iter().enumerate() {
         put(root, number, fetched, copy).map_err(Failure::Copy)?;
@@ -31,7 +32,8 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file of the repository that was put beside a kustomization; other files as they are.
+/// The file of the repository whose copy `file` is, next to a kustomization; other files are
+/// returned unchanged.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     let all = root.fetched.iter().enumerate();
     let mut found = all.filter_map(|(number, fetched)| match &fetched.base {
@@ -44,7 +46,8 @@ pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     found.next_back().unwrap_or(file)
 }
 
-/// The name under which a file is put beside a kustomization, which may hold one of that name.
+/// The name of a copy next to a kustomization. The folder may already contain a file with the
+/// original name.
 fn name_of(root: &Root, number: usize, target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     if target.starts_with(&root.top) {

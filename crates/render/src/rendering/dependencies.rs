@@ -1,4 +1,4 @@
-//! The charts that a chart depends on and does not hold.
+//! The charts that a chart depends on and does not contain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::fetch::Remote;
 use crate::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use manifest::delivery::value_of;
 
-/// A chart that another one names and does not hold.
+/// A chart that another one names and does not contain.
 struct Dependency {
     name: String,
     place: Place,
 }
 
 enum Place {
-    /// A folder, without links.
+    /// A folder, with links followed.
     Folder(PathBuf),
     Remote(Remote),
 }
 
-/// What is to be fetched for the chart in the folder.
+/// The charts that must be fetched for the chart in the folder.
 pub(crate) fn remote(folder: &Path) -> Vec<Remote> {
     let missing = missing(folder).into_iter();
     missing
@@ -33,7 +33,7 @@ pub(crate) fn remote(folder: &Path) -> Vec<Remote> {
         .collect()
 }
 
-/// Adds to a chart what it depends on, as far as that is at hand.
+/// Adds to a chart the dependencies that are available.
 pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     if root.kind != RootKind::Chart {
         return;
@@ -62,8 +62,7 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     }
 }
 
-/// The dependencies of the chart in the folder that its `charts` folder lacks, of the versions
-/// in its lock.
+/// The dependencies of the chart that its `charts` folder lacks, in the versions of its lock file.
 fn missing(folder: &Path) -> Vec<Dependency> {
     let content = |file: &str| {
         let text = text_inside(folder, &folder.join(file), MAX_ROOT_FILE).ok();
@@ -107,7 +106,7 @@ fn missing(folder: &Path) -> Vec<Dependency> {
             let name = name.clone();
             Place::Remote(Remote::Repository { url, name, version })
         } else {
-            // Helm's own configuration says what an alias stands for.
+            // Only Helm's own configuration resolves an alias.
             return None;
         };
         Some(Dependency { name, place })

@@ -1,8 +1,8 @@
 //! Charts that a kustomization inflates.
 //!
-//! kustomize would start Helm with whatever an entry of `helmCharts` says. So Helm renders the
-//! chart here, into a file of the copy, which takes the place of the entry, and kustomize is never
-//! told that there is a Helm.
+//! Kustomize would start Helm with any arguments in an entry of `helmCharts`. Therefore Helm
+//! renders the chart here, to a file of the copy that replaces the entry, and kustomize does not
+//! start Helm.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,7 +39,7 @@ const FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// A chart, how Helm renders it, and where to.
+/// A chart, with the command line and the output file for Helm.
 struct Planned<'r> {
     release: String,
     line: CommandLine,
@@ -47,7 +47,7 @@ struct Planned<'r> {
     file: PathBuf,
 }
 
-/// The kustomization that inflates the chart in `file`, if that is one.
+/// The kustomization whose inflated chart is `file`, if there is one.
 pub(super) fn origin(root: &Root, file: &Path) -> Option<PathBuf> {
     let mut inflated = root.inflated.iter();
     let is_it = |it: &&Inflated| it.file.with_file_name(name_of(it.number)) == *file;
@@ -69,7 +69,7 @@ impl Renderer {
         for (file, all) in files {
             planned.extend(replace(&copy.of_original(file), &all, copy)?);
         }
-        // No program starts before all is read.
+        // No program starts before all entries are read.
         for Planned {
             release,
             line,
@@ -89,7 +89,7 @@ impl Renderer {
     }
 }
 
-/// Puts files in the place of the entries of `helmCharts` in a kustomization of the copy.
+/// Replaces the entries of `helmCharts` in a kustomization of the copy with files.
 fn replace<'r>(
     kustomization: &Path,
     all: &[&'r Inflated],
@@ -124,7 +124,8 @@ fn replace<'r>(
     Ok(planned)
 }
 
-/// The name of the release. Without one, kustomize has Helm make one up.
+/// The name of the release, or of the chart if the entry has none; kustomize would then let Helm
+/// generate one. An entry with an unknown field is refused.
 fn release(entry: &Value) -> Result<&str, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let name = text("releaseName").or(text("name")).unwrap_or_default();
@@ -141,7 +142,8 @@ fn release(entry: &Value) -> Result<&str, Reason> {
     Ok(name)
 }
 
-/// How Helm renders an entry of `helmCharts` in a kustomization of `folder`, as kustomize has it.
+/// The command line with which kustomize would let Helm render an entry of `helmCharts` in a
+/// kustomization of `folder`.
 fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let texts = |field: &str| {
@@ -182,7 +184,7 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
     for file in texts("additionalValuesFiles") {
         values.push(content_of(file, folder, copy)?);
     }
-    // Helm splits the name of a file at commas, so the files have names of ours.
+    // Helm splits file names at commas, so the files get new names.
     for (at, content) in values.into_iter().enumerate() {
         let file = folder.join(format!("inflated-values-{number}-{at}.yaml"));
         fs::write(&file, content).map_err(failed)?;
@@ -191,7 +193,7 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
     Ok(line)
 }
 
-/// The content of a file that a kustomization of `folder` names, in the copy.
+/// The content of a file in the copy that a kustomization of `folder` names.
 fn content_of(name: &str, folder: &Path, copy: &Copy) -> Result<String, Reason> {
     let file = fs::canonicalize(normal(&folder.join(name))).ok();
     let file = file.filter(|it| is_inside(copy.folder(), it) && it.is_file());

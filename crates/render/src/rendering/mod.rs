@@ -1,8 +1,7 @@
-//! Renders what is meant to be rendered: charts and kustomizations, by the
-//! programs that people render them with.
+//! Renders charts and kustomizations with the programs that people use for them.
 //!
-//! A rendered text is what its [`Root`] would put into one cluster. Above each
-//! object, a line `# Source: FILE` names the file it came from.
+//! The rendered text of a [`Root`] contains the objects that it would put into one cluster. Above
+//! each object, a line `# Source: FILE` names the file from which it came.
 
 mod bases;
 pub(super) mod dependencies;
@@ -41,16 +40,16 @@ use roots::{Root, RootKind};
 /// The most charts and kustomizations that one run renders.
 const MAX_ROOTS: usize = 5_000;
 
-/// All of them together may take this many times what one may.
+/// The time limit for all of them together, as a multiple of that for one.
 const TIMES_IN_ALL: u32 = 10;
 
-/// The most bytes that all of them may be rendered to.
+/// The most bytes of output of all of them.
 const MAX_OUTPUT: u64 = 256 << 20;
 
-/// The most programs at once, as each may take memory up to a limit.
+/// The most programs that run at the same time, because each may use memory up to a limit.
 const MAX_AT_ONCE: usize = 4;
 
-/// The most bytes of a file of values.
+/// The most bytes of a values file.
 const MAX_VALUES: u64 = 4 << 20;
 
 /// How charts and kustomizations are rendered.
@@ -88,41 +87,41 @@ pub enum Render {
     Require,
 }
 
-/// What came of a root.
+/// The result of rendering a root.
 pub(super) struct Outcome {
     pub(super) root: Root,
-    /// The rendered text, or why there is none.
+    /// The rendered text, or the reason why there is none.
     pub(super) text: Result<String, Reason>,
 }
 
-/// Renders, with programs and a sandbox that are looked for when the first text is wanted.
+/// Renders with programs and a sandbox, which are set up when the first text is rendered.
 pub(super) struct Rendering<'o> {
     options: &'o RenderOptions,
-    /// The namespace of charts that nothing else says the namespace of.
+    /// The namespace of charts, unless a release sets one.
     namespace: Option<&'o str>,
     repository: &'o Repository,
     say: Say,
     renderer: OnceCell<Renderer>,
 }
 
-/// The programs and folders that rendering takes, and what is left of the limits.
+/// The programs and folders for rendering, and the state of the limits.
 struct Renderer {
     runtime: Runtime,
     helm: Option<PathBuf>,
     kustomize: Option<PathBuf>,
     kubectl: Option<PathBuf>,
     sandbox: Sandbox,
-    /// The sandbox's folder, which goes with this.
+    /// The sandbox's folder, which is deleted when this is dropped.
     _scratch: TempDir,
     naming: Naming,
     groups: Groups,
     limit: Duration,
-    /// When all rendering ends.
+    /// The time at which all rendering ends.
     end: Instant,
-    /// The charts and kustomizations, and the bytes, that were rendered so far.
+    /// The number of charts and kustomizations, and of bytes, that were rendered so far.
     texts: AtomicUsize,
     bytes: AtomicU64,
-    /// How charts are rendered that no release renders.
+    /// The command line for charts that no release renders.
     template: CommandLine,
 }
 
@@ -142,11 +141,11 @@ impl<'o> Rendering<'o> {
         }
     }
 
-    /// Renders the roots, several at once. The order stays.
+    /// Renders the roots, several at once. The results are in the same order.
     ///
     /// # Errors
-    /// There is no folder for temporary files, a file of values cannot be read, or
-    /// threads cannot be started.
+    /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
+    /// started.
     pub(super) fn roots(&self, roots: Vec<Root>) -> io::Result<Vec<Outcome>> {
         if roots.is_empty() {
             return Ok(Vec::new());
@@ -160,7 +159,7 @@ impl<'o> Rendering<'o> {
             .collect())
     }
 
-    /// Renders what releases deliver, several at once. The order stays.
+    /// Renders the jobs of releases, several at once. The results are in the same order.
     ///
     /// # Errors
     /// See [`Self::roots`].
@@ -181,8 +180,8 @@ impl<'o> Rendering<'o> {
     }
 }
 
-/// How Helm renders charts that no release renders. It reads copies of the files of values in
-/// `folder`.
+/// The command line with which Helm renders charts that no release renders. It reads copies of the
+/// values files in `folder`.
 fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine> {
     let options = rendering.options;
     let folder = folder.join("values");
@@ -214,7 +213,7 @@ fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine>
     Ok(line)
 }
 
-/// How Helm renders a chart.
+/// The start of the command line with which Helm renders a chart.
 fn helm_template() -> CommandLine {
     let mut line = CommandLine::new("template");
     // A schema may refer to another one by its URL or by a path.
@@ -252,7 +251,7 @@ impl Renderer {
         })
     }
 
-    /// What `each` makes of all of them, some at once; the order stays.
+    /// The results of `each` for all items, several at once, in the order of the items.
     fn all<'i, I, F>(
         &self,
         items: &'i [I],
@@ -283,7 +282,7 @@ impl Renderer {
         }
     }
 
-    /// Why it is not even tried to render the root.
+    /// The reason why rendering the root is not attempted. Otherwise, the root is counted.
     fn refusal(&self, root: &Root) -> Option<Reason> {
         let url = || match &root.url {
             Some(url) if !self.sandbox.is_offline() => {
@@ -299,7 +298,7 @@ impl Renderer {
         root.refused.clone().or_else(url).or_else(too_many)
     }
 
-    /// The text, unless there is too much of it together with all the others.
+    /// The text, unless the output of all of them becomes too large.
     fn count(&self, text: String) -> Result<String, Reason> {
         let bytes = text.len() as u64;
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_OUTPUT {
@@ -333,7 +332,7 @@ impl Renderer {
         self.output(helm, &line, copy).await
     }
 
-    /// `fields` are what is done to all objects of the kustomization.
+    /// Renders a kustomization. `fields` apply to all its objects.
     async fn kustomization(
         &self,
         root: &Root,
@@ -341,14 +340,14 @@ impl Renderer {
     ) -> Result<String, Reason> {
         let copy = self.copy(root)?;
         self.inflate(root, &copy).await?;
-        // A kustomization around the root asks for the origins.
+        // A kustomization around the root requests the annotations with the origins.
         let around = copy.folder();
         let inner = copy.of_original(&root.real);
         let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
         let Some(inner) = inner else {
             return Err("its path is not UTF-8 text".into());
         };
-        // A component that a release adds is named from the root.
+        // The path of a component that a release adds is relative to the root.
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {
             let path = Path::new(inner).join(name.as_str().unwrap_or_default());
@@ -372,8 +371,8 @@ impl Renderer {
         Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
     }
 
-    /// Builds a kustomization of these fields that is written into the folder. It starts no
-    /// program: what inflates charts is [`Self::inflate`].
+    /// Builds a kustomization with these fields, which is written into the folder. It starts no
+    /// Helm: charts are rendered by [`Self::inflate`].
     async fn kustomize(
         &self,
         folder: &Path,
@@ -394,7 +393,7 @@ impl Renderer {
             self.output(program, &line, copy).await
         };
         let text = build(first).await;
-        // kubectl has a kustomize of its own, of another version.
+        // kubectl contains a different version of kustomize.
         if let (Err(_), Some(second)) = (&text, programs.next())
             && let Ok(built) = build(second).await
         {
@@ -455,7 +454,7 @@ impl Renderer {
     }
 }
 
-/// What Helm's complaint about dependencies comes to.
+/// The reason in Helm's complaint about missing dependencies; `None` for other complaints.
 fn without_dependency(complaint: &str) -> Option<Reason> {
     let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
     let mut names = Vec::new();

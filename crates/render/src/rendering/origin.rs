@@ -1,8 +1,8 @@
-//! From a rendered object back to the file it came from.
+//! Finds the file from which a rendered object came.
 //!
-//! Helm writes `# Source: chart/templates/web.yaml` above each object. kustomize
-//! annotates each with its origin when asked to; [`of_kustomize`] turns that into
-//! the same comment, so that a rendered text says in one way where it is from.
+//! Helm writes `# Source: chart/templates/web.yaml` above each object. Kustomize annotates each
+//! object with its origin if asked; [`of_kustomize`] converts that to the same comment, so that all
+//! rendered texts name their origin in the same way.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ const SOURCE: &str = "# Source: ";
 /// The annotation of kustomize's `buildMetadata: [originAnnotations]`.
 const ORIGIN: &str = "config.kubernetes.io/origin: |";
 
-/// Helm's output with the files named as the user names them: `chart` is the
-/// folder that Helm calls by the chart's name.
+/// Helm's output with the files named as the user names them. `chart` is the folder that Helm calls
+/// by the chart's name.
 pub(super) fn of_helm(text: &str, chart: &Path) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for line in text.split_inclusive('\n') {
@@ -28,8 +28,8 @@ pub(super) fn of_helm(text: &str, chart: &Path) -> String {
     out
 }
 
-/// kustomize's output with a line above each object that names its file.
-/// `file_of` gives the path, without links, of what an origin names.
+/// Kustomize's output with a line above each object that names its file. `file_of` returns the
+/// path, with links followed, for an origin.
 pub(super) fn of_kustomize(
     text: &str,
     file_of: impl Fn(&str) -> PathBuf,
@@ -47,10 +47,9 @@ pub(super) fn of_kustomize(
     out
 }
 
-/// How files are called in messages: by the path from the working directory
-/// where they are under it.
+/// Names files for messages: by the path from the working directory if they are below it.
 pub(super) struct Naming {
-    /// The working directory without links.
+    /// The working directory, with links followed.
     pub(super) here: PathBuf,
 }
 

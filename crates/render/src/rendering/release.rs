@@ -1,4 +1,4 @@
-//! Renders what a release delivers.
+//! Renders the charts, kustomizations and manifests of releases.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,44 +17,44 @@ use crate::program::sandbox::Copy;
 use crate::reason::Reason;
 use manifest::source::MAX_BYTES;
 
-/// What is rendered for a release, with everything at hand.
+/// A rendering job for a release, with all its files available.
 #[derive(Clone, Debug)]
 pub(crate) enum Job {
     /// `helm template`.
     Chart(ChartFiles, ChartSettings),
-    /// `kustomize build`, with these fields of a kustomization around it, and what is substituted
-    /// in the result.
+    /// `kustomize build`, with these fields of a kustomization around it, and the variables that
+    /// are substituted in the result.
     Kustomization(Box<Root>, Map<String, Value>, Variables),
-    /// The manifests of a folder that was fetched; whether those of its folders too.
+    /// The manifests of a fetched folder, and whether those in its subfolders are included.
     Manifests(PathBuf, bool),
 }
 
-/// What a release makes of a chart.
+/// The settings of a release for its chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ChartSettings {
     /// The name of the release.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
-    /// What takes the place of the values in the chart, which lies in a folder then.
+    /// The values that replace those in the chart, which is then in a folder.
     pub(crate) own_values: Option<Value>,
-    /// Mappings, each stronger than the ones before it.
+    /// Mappings of values. Each overrides the ones before it.
     pub(crate) values: Vec<Value>,
-    /// Single values, stronger than all mappings.
+    /// Single values, which override all mappings.
     pub(crate) sets: Vec<Setting>,
-    /// The fields of kustomizations that the rendered objects go through.
+    /// The fields of kustomizations that are applied to the rendered objects.
     pub(crate) post_renderers: Vec<Map<String, Value>>,
 }
 
 /// A single value that a release sets, as `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Setting {
-    /// `--set`: what looks like a number is one.
+    /// `--set`: a value that looks like a number is one.
     Typed(String),
     /// `--set-string`.
     Text(String),
 }
 
-/// Where a chart is on this machine.
+/// The location of a chart on this machine.
 #[derive(Clone, Debug)]
 pub(crate) enum ChartFiles {
     /// A folder of the repository.
@@ -64,7 +64,7 @@ pub(crate) enum ChartFiles {
 }
 
 impl Renderer {
-    /// A folder with a copy of the chart, and where in it the chart is.
+    /// A folder with a copy of the chart, and the path of the chart in it.
     fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
         match chart {
             ChartFiles::Folder(root) => {
@@ -127,7 +127,7 @@ impl Renderer {
     }
 }
 
-/// Writes a file of the copy anew, which may have been a link.
+/// Replaces a file of the copy. It may have been a link, which must not be written through.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -135,7 +135,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// The manifests of the folder, one after the other. No link is followed.
+/// The manifests of the folder, one after the other. Links are not followed.
 fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
     let mut text = String::new();
     let mut waiting = vec![folder.to_owned()];
@@ -157,10 +157,11 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
     Ok(text)
 }
 
-/// The file that a post-renderer gets.
+/// The input file of a post-renderer.
 const RENDERED: &str = "rendered.yaml";
 
-/// How Helm renders the chart for the release, with the values written into files of `folder`.
+/// The command line with which Helm renders the chart for the release. The values are written to
+/// files in `folder`.
 fn template(settings: &ChartSettings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
     if let Some(namespace) = &settings.namespace {

@@ -1,4 +1,4 @@
-//! What there is to render: charts, and the kustomizations that no other names.
+//! Finds the folders to render: charts, and the kustomizations that no other one names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization}
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
 
-/// What renders a root.
+/// The program that renders a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// `helm template`.
@@ -36,42 +36,43 @@ impl RootKind {
     }
 }
 
-/// A folder that is meant to be rendered.
+/// A folder to render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) kind: RootKind,
-    /// The folder, under the name by which it was reached.
+    /// The folder, by the path through which it was found.
     pub(crate) folder: PathBuf,
-    /// The folder without links.
+    /// The folder, with links followed.
     pub(crate) real: PathBuf,
-    /// A name for a release of the chart: the chart's own.
+    /// The name of a release of the chart: the chart's own name. It is empty for a library chart.
     pub(super) release: String,
-    /// Why it is not even tried to render it, if so.
+    /// The reason why rendering it is not attempted, if there is one.
     pub(super) refused: Option<Reason>,
-    /// What may be a URL, which is harmless where there is no network.
+    /// A text that may be a URL. It is harmless if rendering has no network.
     pub(super) url: Option<String>,
-    /// The folders, without links, that are read when it is rendered.
+    /// The folders, with links followed, that are read when it is rendered.
     pub(super) folders: BTreeSet<PathBuf>,
-    /// Charts that are put into its `charts` folder, and under which names.
+    /// Charts that are put into its `charts` folder, with their names there.
     pub(super) additions: Vec<(PathBuf, String)>,
-    /// The folder that all of them lie in, but for what was fetched: that of the repository,
-    /// where there is one.
+    /// The folder that contains all of them except the fetched ones: that of the repository, if
+    /// there is one.
     pub(crate) top: PathBuf,
-    /// What is not in the folder of the kustomization that names it.
+    /// Resources that are outside the folder of the kustomization that names them.
     pub(super) fetched: Vec<Fetched>,
     /// Charts that kustomizations inflate.
     pub(super) inflated: Vec<Inflated>,
-    /// What a kustomization of the folder would name, from there, where it holds none.
+    /// The resources of a generated kustomization, relative to the folder, if the folder contains
+    /// none.
     pub(super) generated: Option<Vec<PathBuf>>,
-    /// The folder, without links, of all that was fetched.
+    /// The folder with all fetched repositories, with links followed.
     pub(super) laid_out: Option<PathBuf>,
-    /// The files, without links, that are parts of it and no manifests by themselves,
-    /// each with the folder of a kustomization that may change what is in it.
+    /// The files, with links followed, that are parts of it and not manifests by themselves. Each
+    /// has the folder of a kustomization that may change its objects, if there is one.
     pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Root {
-    /// The folder, which is without links, with nothing else.
+    /// The folder, whose links are followed, with no other settings.
     fn new(kind: RootKind, real: &Path) -> Self {
         Self {
             kind,
@@ -101,7 +102,7 @@ impl Root {
         }
     }
 
-    /// Adds the folders of a component that a release takes beside what the root names.
+    /// Adds the folders of a component that a release adds to those that the root names.
     pub(crate) fn add_component(&mut self, name: &str, places: Places<'_>) {
         let folder = real(&normal(&self.real.join(name))).filter(|it| is_inside(&self.top, it));
         let Some(folder) = folder else {
@@ -112,7 +113,7 @@ impl Root {
         self.take_in(&BTreeMap::new(), &folder, places);
     }
 
-    /// Adds what is read for the kustomization in a folder.
+    /// Adds the folders that are read for the kustomization in a folder.
     fn take_in(&mut self, all: &BTreeMap<PathBuf, Named>, folder: &Path, places: Places<'_>) {
         for (folder, part) in reached_from(all, folder, places, |it| &it.reached) {
             self.folders.insert(folder);
@@ -125,14 +126,14 @@ impl Root {
         self.laid_out = places.fetcher.top().map(Path::to_owned);
     }
 
-    /// The files of a kustomization. A chart holds whatever is in its folder.
+    /// The files of a kustomization. It is empty for a chart, which includes its whole folder.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
     }
 }
 
-/// A name in a kustomization that stands for something that was fetched, or for a file that is
-/// outside of its folder.
+/// A name in a kustomization for a fetched resource, or for a file or folder outside its own
+/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     /// The file of the kustomization.
@@ -146,15 +147,15 @@ pub(super) struct Fetched {
 pub(super) struct Inflated {
     /// The file of the kustomization.
     pub(super) file: PathBuf,
-    /// Its place in `helmCharts`.
+    /// Its index in `helmCharts`.
     pub(super) number: usize,
     /// The URL in that entry.
     repository: String,
-    /// The folder of the chart, or the packed one that was fetched.
+    /// The folder of the chart, or the fetched packed chart.
     pub(super) chart: PathBuf,
 }
 
-/// Where what a root names is looked for.
+/// The places in which names in a root are looked up.
 #[derive(Clone, Copy)]
 pub(crate) struct Places<'p> {
     pub(crate) repository: &'p Repository,
@@ -162,7 +163,7 @@ pub(crate) struct Places<'p> {
 }
 
 impl Places<'_> {
-    /// As messages name the folder, which is without links.
+    /// The name, as shown in messages, of the folder, whose links are followed.
     fn name_of(self, folder: &Path) -> PathBuf {
         let fetched = self.fetcher.shown(folder);
         fetched.unwrap_or_else(|| self.repository.name_of(folder))
@@ -177,8 +178,8 @@ struct Chart {
     kind: String,
 }
 
-/// The roots among `files`, in the order of their folders. Library charts have
-/// nothing to render, and a chart in another's `charts` folder is a part of that one.
+/// The roots among `files`, in the order of their folders. Library charts have nothing to render,
+/// and a chart in another's `charts` folder is a part of that one.
 pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
     let mut charts: BTreeMap<PathBuf, Root> = BTreeMap::new();
     let mut kustomizations: BTreeMap<PathBuf, Named> = BTreeMap::new();
@@ -216,7 +217,7 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
     roots
 }
 
-/// The root of that kind in the folder, which is without links.
+/// The root of that kind in the folder, whose links are followed.
 pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Root> {
     let file = match kind {
         RootKind::Chart => folder.join(CHART),
@@ -227,8 +228,8 @@ pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Ro
     Some(root)
 }
 
-/// The folder, which is without links and holds no kustomization, as one of all manifests in it
-/// and below.
+/// A generated kustomization of all manifests in the folder and below. The folder's links are
+/// followed, and it contains no kustomization.
 pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     let mut root = Root {
         folder: places.name_of(folder),
@@ -262,7 +263,7 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     root
 }
 
-/// Whether the folder is such a root.
+/// Whether the folder contains the file of a root of that kind.
 pub(crate) fn holds(folder: &Path, kind: RootKind) -> bool {
     match kind {
         RootKind::Chart => folder.join(CHART).is_file(),
@@ -270,8 +271,8 @@ pub(crate) fn holds(folder: &Path, kind: RootKind) -> bool {
     }
 }
 
-/// Whether the path, without links, is of a chart: its own files, its templates, and the charts
-/// in it. What else lies in its folder is not.
+/// Whether the path, whose links are followed, belongs to a chart: its own files, its templates,
+/// and the charts in it. Other files in its folder do not.
 pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool {
     path.ancestors().skip(1).any(|above| {
         let inner = path.strip_prefix(above).unwrap_or(path);
@@ -284,7 +285,7 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
-/// Whether `folder` lies in the `charts` folder of the chart `above`.
+/// Whether `folder` is in the `charts` folder of the chart `above`.
 fn in_charts(folder: &Path, above: &Path) -> bool {
     folder
         .strip_prefix(above)
@@ -300,7 +301,7 @@ fn chart(folder: &Path) -> Option<Root> {
             Some(format!("its {CHART} cannot be read: {error}").into()),
         ),
     };
-    // Helm decides what it can read: keys that stand there twice, for example.
+    // Helm decides which files are valid, for example those with duplicate keys.
     let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
     let library = chart.kind == "library";
     Some(Root {
@@ -315,7 +316,7 @@ fn chart(folder: &Path) -> Option<Root> {
     })
 }
 
-/// A release name that Helm takes: a DNS label of at most 53 characters
+/// A release name that Helm accepts: a DNS label of at most 53 characters
 /// (<https://helm.sh/docs/chart_best_practices/conventions/>).
 fn release(chart: &str) -> String {
     let name: String = chart
@@ -330,14 +331,14 @@ fn release(chart: &str) -> String {
     }
 }
 
-/// A kustomization and where what it names is.
+/// A kustomization with the locations of the resources that it names.
 #[derive(Clone, Default)]
 struct Named {
     folder: PathBuf,
     is_component: bool,
-    /// Files of its own and the files it names.
+    /// Its own file and the files that it names.
     files: BTreeSet<PathBuf>,
-    /// Folders of other kustomizations that it takes.
+    /// Folders of other kustomizations that it includes.
     folders: BTreeSet<PathBuf>,
     /// Folders of the charts that it inflates.
     charts: BTreeSet<PathBuf>,
@@ -347,14 +348,14 @@ struct Named {
     url: Option<String>,
     fetched: Vec<Fetched>,
     inflated: Vec<Inflated>,
-    /// It may change what decides about the volumes of the objects it takes.
+    /// Whether it may change fields that decide about the volumes of its objects.
     changes: bool,
-    /// It puts them into a namespace.
+    /// Whether it sets a namespace on its objects.
     moves: bool,
 }
 
 impl Named {
-    /// `None` where there is none that we can read.
+    /// Reads the kustomization in a folder; `None` if there is none that can be read here.
     fn read(folder: &Path, real_folder: &Path, places: Places<'_>) -> Option<Self> {
         let top = places.repository.top_of(real_folder);
         let file = kustomization_in(real_folder)?;
@@ -371,7 +372,7 @@ impl Named {
             let written = normal(&real_folder.join(name));
             match real(&written) {
                 Some(path) if path.is_dir() => {
-                    // Copies of folders have no links beside them.
+                    // The copy may lack the links in the written path.
                     if path != written && is_inside(top, &path) {
                         named.fetched.push(Fetched {
                             file: file.clone(),
@@ -384,11 +385,11 @@ impl Named {
                 }
                 Some(path) => named.take(name, path, &file, top),
                 None if is_remote(name) => named.fetch(name, &file, places),
-                // The program that renders will say what is wrong.
+                // The program that renders the root reports the problem.
                 None => {}
             }
         }
-        // A patch may stand in the kustomization itself, and is no name then.
+        // A patch may be written in the kustomization itself; it is not a name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
             if let Some(path) = real(&normal(&real_folder.join(name))) {
                 named.take(name, path, &file, top);
@@ -409,8 +410,8 @@ impl Named {
         Some(named)
     }
 
-    /// Takes a file that the kustomization in `file` names. kustomize refuses those outside of its
-    /// folder, which Flux does not.
+    /// Adds a file that the kustomization in `file` names. Kustomize refuses files outside its
+    /// folder, but Flux does not.
     fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
         let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
         if is_outside && is_inside(top, &path) {
@@ -441,7 +442,7 @@ impl Named {
         }
     }
 
-    /// Takes what was fetched for the name.
+    /// Adds the fetched resource with that name.
     fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
         let base = places.fetcher.base(name).unwrap_or_else(|| {
             let url = url_in(name).unwrap_or(name);
@@ -462,7 +463,7 @@ impl Named {
         }
     }
 
-    /// Follows what any field may name, as kustomize reads more of them than we know.
+    /// Follows every name in any field, because kustomize reads more fields than are known here.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
             if self.fetched.iter().any(|it| it.name == *text)
@@ -516,14 +517,14 @@ fn kustomization_in(folder: &Path) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// The word with a URL in the text.
+/// The word in the text that contains a URL.
 fn url_in(text: &str) -> Option<&str> {
     let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
     words.find(|word| word.contains("://"))
 }
 
-/// The kustomizations that no other names. Of those that only name each other,
-/// the first one stands for all.
+/// The kustomizations that no other one names. Of those that only name each other, the first one
+/// stands for all.
 fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
     let named: BTreeSet<&PathBuf> = all
         .iter()
@@ -544,7 +545,8 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
         let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
         for (folder, part) in changing.rev() {
             for (inner, changed) in reached_from(all, folder, places, |part| &part.folders) {
-                // Files beside a kustomization are read with its namespace.
+                // Files in the folder of a kustomization already get its namespace when they are
+                // read.
                 if part.changes || inner != *folder {
                     let files_of_it = changed.files.iter().cloned();
                     files.extend(files_of_it.map(|file| (file, Some(part.folder.clone()))));
@@ -564,8 +566,8 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
     roots
 }
 
-/// The kustomization in the folder `from` and all that it names in the folders `of` it,
-/// directly or not.
+/// The kustomization in the folder `from`, and all others that it names, directly or indirectly, in
+/// the folders that `of` returns.
 fn reached_from<'a>(
     all: &'a BTreeMap<PathBuf, Named>,
     from: &Path,
@@ -581,7 +583,7 @@ fn reached_from<'a>(
         }
         let part = match all.get(&folder) {
             Some(part) => Cow::Borrowed(part),
-            // A base beside the folders that are checked.
+            // The base is outside the checked folders.
             None => Cow::Owned(
                 Named::read(&folder, &folder, places)
                     .unwrap_or_else(|| unreadable(&folder, places.repository)),
@@ -593,7 +595,8 @@ fn reached_from<'a>(
     parts
 }
 
-/// A folder that a kustomization names, and whose own cannot be understood here.
+/// A folder that a kustomization names, and whose own kustomization, if it has one, cannot be read
+/// here.
 fn unreadable(folder: &Path, repository: &Repository) -> Named {
     let file = kustomization_in(folder);
     let refused = file.map(|file| {
@@ -607,7 +610,7 @@ fn unreadable(folder: &Path, repository: &Repository) -> Named {
     }
 }
 
-/// What kustomize fetches: a URL, `git@host:…`, or `host.name/owner/repository`.
+/// Whether kustomize fetches the name: a URL, `git@host:…`, or `host.name/owner/repository`.
 fn is_remote(name: &str) -> bool {
     let first = name.split('/').next().unwrap_or_default();
     name.contains("://")
@@ -620,7 +623,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-/// A folder as messages name it.
+/// The folder as it is shown in messages.
 fn shown(folder: &Path) -> PathBuf {
     let plain: PathBuf = folder
         .components()

@@ -1,4 +1,4 @@
-//! Variables that Flux substitutes in what it applies.
+//! Variables that Flux substitutes in the objects that it applies.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::Deserialize;
 
 use crate::reason::Reason;
 
-/// The most bytes that a text may grow to, and those of one expression.
+/// The most bytes of a text after substitution, and of one expression.
 const MAX_TEXT: usize = 64 << 20;
 const MAX_EXPRESSION: usize = 256;
 
-/// How deep the value of a variable that is not there may name others.
+/// The most levels of variables within the defaults of missing variables.
 const MAX_DEPTH: usize = 8;
 
-/// Flux leaves an object alone where this label or annotation of it is `disabled`.
+/// Flux substitutes nothing in an object if this label or annotation of it is `disabled`.
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-/// What of an object decides whether Flux substitutes in it.
+/// The fields of an object that decide whether Flux substitutes in it.
 #[derive(Deserialize)]
 struct Object {
     metadata: Metadata,
@@ -44,10 +44,10 @@ impl Variables {
         self.0.is_empty()
     }
 
-    /// The rendered objects with the values in them.
+    /// Substitutes the variables in the rendered objects.
     ///
     /// # Errors
-    /// They grow too large.
+    /// The result is too large.
     pub(crate) fn substituted(&self, text: String) -> Result<String, Reason> {
         if self.0.is_empty() || !text.contains("${") {
             return Ok(text);
@@ -69,8 +69,8 @@ impl Variables {
         Ok(out)
     }
 
-    /// Adds the text with `${name}`, `${name:-value}` and `${name:=value}` filled in. What is not
-    /// known, and has no default, stays.
+    /// Appends the text with `${name}`, `${name:-value}` and `${name:=value}` filled in. A variable
+    /// that is unknown and has no default is kept as written.
     fn fill(&self, text: &str, depth: usize, out: &mut String) {
         let mut rest = text;
         while let Some(start) = rest.find("${").filter(|_| out.len() <= MAX_TEXT) {
@@ -99,7 +99,7 @@ impl Variables {
         *out += rest;
     }
 
-    /// Adds what `${…}` stands for.
+    /// Appends the value of `${…}`.
     fn evaluate(&self, expression: &str, depth: usize, out: &mut String) {
         let inner = expression.strip_prefix("${");
         let inner = inner
@@ -129,7 +129,7 @@ fn is_left_alone(document: &str) -> bool {
             .is_ok_and(|it| says_so(&it.metadata.labels) || says_so(&it.metadata.annotations))
 }
 
-/// Where the expression that the text begins with ends: behind its closing brace.
+/// The length of the expression at the start of the text, including its closing brace.
 fn end_of(text: &str) -> Option<usize> {
     let mut open = 0;
     for (at, letter) in text.char_indices().take(MAX_EXPRESSION) {
@@ -178,7 +178,7 @@ mod tests {
         variables.extend([("LONG".to_owned(), "x".repeat(1 << 20))]);
         let many = "${LONG}".repeat(1_000);
         assert!(variables.substituted(many).is_err());
-        // The label counts where it is the object's own, and not in a text that it holds.
+        // The label counts only if it is the object's own, and not in a string of the object.
         for (metadata, expected) in [
             (
                 "{annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}",

@@ -19,7 +19,7 @@ fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
     (folder, roots)
 }
 
-/// The roots among the files of the repository, with nothing fetched.
+/// The roots among the files of the repository, with fetching off.
 fn found(paths: &[PathBuf], repository: &Path) -> Vec<Root> {
     let options = FetchOptions {
         fetch: Fetch::Never,
@@ -136,7 +136,7 @@ fn charts_hold_all_their_files_and_their_own_charts() {
         ("charts/common/Chart.yaml", "name: common\ntype: library\n"),
         ("charts/broken/Chart.yaml", "name: [\n"),
     ]);
-    // Of the broken one Helm will say what is wrong.
+    // Helm itself reports what is wrong with the broken chart.
     let [broken, web] = &found[..] else {
         panic!("{found:#?}");
     };
