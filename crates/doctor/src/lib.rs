@@ -1,10 +1,10 @@
-//! Says why pods wait for volumes, and what sets them free.
+//! Explains why pods wait for volumes, and how to end the wait.
 //!
-//! * [`diagnosis`] finds the pods that wait, the cause and the commands that help: one file a cause.
-//!   It also explains a line from an Event without a cluster.
+//! * [`diagnosis`] finds the pods that wait, the cause and the commands that help; each cause has
+//!   its own file. It also explains a line from an Event without a cluster.
 //!
-//! Both take what was observed in a cluster ([`engine::model::observed`], [`engine::snapshot`]) and
-//! return plain data, which the command line prints:
+//! The diagnosis takes the observed state of a cluster ([`engine::model::observed`],
+//! [`engine::snapshot`]). The result is plain data, which the command line prints:
 //!
 //! ```
 //! use doctor::diagnosis::{DiagnosisInput, cases, explain};

@@ -1,32 +1,32 @@
-//! Something to do, or to know.
+//! The steps that a diagnosis suggests.
 
 use serde::Serialize;
 
-/// What a step is for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// To be looked at before anything is changed.
+    /// A check to make before anything is changed.
     Check,
-    /// To be done before any of the ways out.
+    /// A step to take before any of the ways out.
     Before,
-    /// Ends the wait. Of several, one is enough.
+    /// A step that ends the wait. One of several is enough.
     WayOut,
-    /// To be done when it is over.
+    /// A step to take once the wait is over.
     Afterwards,
-    /// To be known.
+    /// A piece of information.
     Note,
 }
 
-/// Something to do or to know.
+/// A step that a diagnosis suggests, or a note.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestedAction {
-    /// What it is for.
+    /// The purpose of the step.
     pub purpose: Purpose,
-    /// The command, to be copied into a shell as it is; `None` where there is none.
+    /// The command, ready to be copied into a shell; `None` if there is none.
     pub command: Option<String>,
-    /// What it costs, or what there is to know: sentences.
+    /// The cost of the command, or the note, in sentences.
     pub text: String,
 }
 

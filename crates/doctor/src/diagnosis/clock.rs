@@ -1,4 +1,4 @@
-//! What time it is for Leases, which kubelets stamp with the clocks of their nodes.
+//! The time by which Leases are judged. Kubelets stamp them with the clocks of their nodes.
 
 use jiff::Timestamp;
 
@@ -10,20 +10,20 @@ use engine::model::observed::Observed;
 pub struct Clock {
     /// The time by the clocks of the nodes.
     pub of_nodes: Timestamp,
-    /// By how many seconds those are ahead of the clock of the API server, where that
-    /// matters; negative where they are behind.
+    /// The number of seconds by which those clocks are ahead of the clock of the API server, if
+    /// that matters; negative if they are behind.
     pub skew: Option<i64>,
 }
 
 impl Clock {
-    /// Compares `now` with the Leases of nodes that are Ready. Of those at least one was
-    /// renewed a moment ago, whatever its node's clock says.
+    /// Compares `now` with the Leases of nodes that are Ready. At least one of those was renewed a
+    /// moment ago, whatever its node's clock says.
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
         let is_ready = |name: &str| {
             let mut nodes = observed.nodes.iter();
             nodes.any(|node| node.name == name && node.ready == Some(true))
         };
-        // The youngest first, so that few nodes are looked for.
+        // The newest Lease comes first, so that few nodes are looked up.
         let mut leases: Vec<_> = observed.leases.iter().collect();
         leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.spec.renew_time));
         let newest = leases

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// `kubectl` and its arguments, each quoted where a POSIX shell would read it otherwise.
+/// `kubectl` and its arguments, each quoted if a POSIX shell would not take it literally.
 pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     let mut line = kubectl.to_owned();
     for argument in arguments {
@@ -12,8 +12,8 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
-/// A command of this program about the same cluster as commands that begin with `kubectl`:
-/// both take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
+/// A command of this program for the same cluster as the prefix `kubectl`, which may have options:
+/// both programs take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
 pub(crate) fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
     line(

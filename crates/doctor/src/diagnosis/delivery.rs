@@ -1,8 +1,8 @@
-//! Who writes the manifests into the cluster, and would undo what is done by hand.
+//! The tools that write the manifests into the cluster and would undo manual changes.
 
 use serde_json::{Value, json};
 
-/// What keeps an object as a repository or a chart has it.
+/// The tool that keeps an object in the state of a repository or a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// An Application of Argo CD.
@@ -28,15 +28,15 @@ pub(super) enum Delivery {
     },
 }
 
-/// Where Argo CD and its Applications are, unless it says otherwise.
+/// The default namespace of Argo CD and its Applications.
 const ARGO_CD: &str = "argocd";
 
-/// The annotation at which Argo CD leaves an Application alone (its documentation, "Skip
+/// The annotation that makes Argo CD leave an Application alone (its documentation, "Skip
 /// Application Reconcile").
 const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
-/// The labels by which Flux knows its objects (its documentation, "Kustomization" and
-/// "HelmRelease").
+/// The groups of the labels that Flux writes on its objects, each with its resource (its
+/// documentation, "Kustomization" and "HelmRelease").
 const FLUX: [(&str, &str); 2] = [
     (
         "kustomize.toolkit.fluxcd.io",
@@ -49,8 +49,8 @@ const FLUX: [(&str, &str); 2] = [
 ];
 
 impl Delivery {
-    /// Who delivers the object of this document, where it shows. A HelmRelease of Flux is
-    /// recognised before Helm itself, which it uses.
+    /// The delivery of the object in this document, if the object shows it. Flux is checked before
+    /// Helm because its HelmReleases use Helm.
     pub(super) fn of(document: &Value) -> Option<Self> {
         let metadata = &document["metadata"];
         let label = |key: &str| text(&metadata["labels"][key]);
@@ -66,9 +66,9 @@ impl Delivery {
                 });
             }
         }
-        // `NAME:GROUP/KIND:NAMESPACE/NAME`, before the name its namespace where it is not
-        // the usual one (Argo CD documentation, "Resource Tracking" and "Applications in
-        // any namespace").
+        // The format is `NAME:GROUP/KIND:NAMESPACE/NAME`. The first name has the Application's
+        // namespace and `_` before it if that namespace is not the default (Argo CD documentation,
+        // "Resource Tracking" and "Applications in any namespace").
         let tracked = annotation("argocd.argoproj.io/tracking-id")
             .and_then(|id| Some(id.split_once(':')?.0.to_owned()))
             .or_else(|| label("argocd.argoproj.io/instance"));
@@ -83,7 +83,7 @@ impl Delivery {
         release.map(|release| Self::Helm { release })
     }
 
-    /// `Application shop of Argo CD`.
+    /// The name for sentences, such as `Application shop of Argo CD`.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::ArgoCd { name, .. } => format!("Application {name} of Argo CD"),
@@ -95,8 +95,8 @@ impl Delivery {
         }
     }
 
-    /// The arguments of kubectl that make it leave its objects alone, and those that set
-    /// it to work again; `None` where nobody works but by hand.
+    /// The kubectl arguments that make it leave its objects alone, and those that let it work
+    /// again; `None` if it only works when somebody runs it.
     pub(super) fn pause(&self) -> Option<[Vec<String>; 2]> {
         let line = |namespace: &str, rest: &[&str]| {
             let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
@@ -132,7 +132,7 @@ fn text(value: &Value) -> Option<String> {
     Some(value.as_str()?.to_owned()).filter(|it| !it.is_empty())
 }
 
-/// Whether it may be the name of an object: annotations may hold anything.
+/// Whether the text may be the name of an object: annotations may hold anything.
 fn is_plain(name: &str) -> bool {
     name.chars()
         .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))

@@ -1,4 +1,4 @@
-//! What a line of an Event means, without a cluster: for someone with a ticket and no access.
+//! Explains a line of an Event without a cluster, for someone who has a ticket but no access.
 
 use serde::Serialize;
 
@@ -6,28 +6,29 @@ use super::command::quoted;
 use super::messages::{Message, catalog};
 use engine::model::metadata::is_name;
 
-/// What a line means.
+/// The explanation of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The words by which the line was recognised, as people search for them.
+    /// The words of the line that people search for.
     pub searched: &'static str,
-    /// Who writes the line, and in which Kubernetes where that differs.
+    /// The component that writes the line, and the Kubernetes versions in which it does so if not
+    /// all.
     pub says: String,
-    /// What has happened: sentences.
+    /// The meaning of the line, in sentences.
     pub meaning: &'static str,
     /// Commands that show more. Names in capitals are placeholders.
     pub look: Vec<String>,
-    /// What ends it: sentences.
+    /// The way out, in sentences.
     pub fix: &'static str,
-    /// The causes that it may come of, the likeliest first.
+    /// The codes of the causes that the line may have, the likeliest first.
     pub causes: &'static [String],
-    /// Where the words are in Kubernetes or in a driver.
+    /// The place of the words in the source of Kubernetes or of a driver.
     pub source: &'static str,
 }
 
 impl Message {
-    /// What the line means; names are taken from `text`.
+    /// Explains the line; names are taken from `text`.
     fn explanation(&'static self, text: &str) -> Explanation {
         let look = self.look.iter().map(|it| filled(it.command(), text));
         let minors = self.minors.iter().flat_map(|it| [", ", it]);
@@ -43,8 +44,8 @@ impl Message {
     }
 }
 
-/// What a line of an Event, or of the scheduler, means; `None` where it is none that is known.
-/// The words by which people search for such a line are enough.
+/// Explains a line of an Event or of the scheduler; `None` if the line is not known. The words by
+/// which people search for such a line are enough.
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
     let by_pattern = catalog().iter().find(|it| it.is_in(&line));
@@ -60,8 +61,8 @@ pub fn explanations() -> impl Iterator<Item = Explanation> {
     catalog().iter().map(|it| it.explanation(""))
 }
 
-/// What stands for a name in a command, what precedes it in a line, and what to write where
-/// the line has none.
+/// For each name in a command: its placeholder, the words before the name in a line, and the text
+/// to use if the line has no such name.
 const NAMES: [(&str, &[&str], &str); 4] = [
     ("{volume}", &["for volume \""], "VOLUME"),
     ("{claim}", &["persistentvolumeclaim \""], "CLAIM"),
@@ -119,7 +120,7 @@ mod tests {
             look.contains(&"kubectl get pv pv-data".to_owned()),
             "{look:?}"
         );
-        // What is no name of an object does not get into a command.
+        // Text that cannot be the name of an object does not get into a command.
         let line = line.replace("pv-data", "$(reboot)");
         let look = explain(&line).map(|it| it.look).unwrap_or_default();
         assert!(

@@ -15,30 +15,30 @@ pub enum Health {
     Alive,
     /// It is not Ready, but its kubelet renews its Lease.
     NotReady,
-    /// Nobody has heard of it for a while. Whether the machine is off, nobody here knows.
+    /// Nothing has been heard from it for a while. Whether the machine is off is not known.
     Lost,
-    /// There is no such Node object any more.
+    /// The Node object no longer exists.
     Gone,
-    /// The cluster does not let it be seen.
+    /// Its state could not be read.
     Unknown,
 }
 
 impl Health {
-    /// Whether its volumes wait for a node that does not answer.
+    /// Whether its volumes wait for a node that does not answer or no longer exists.
     pub(crate) const fn is_lost(self) -> bool {
         matches!(self, Self::Lost | Self::Gone)
     }
 }
 
-/// The taints of a node from which nothing is heard (`pkg/controller/nodelifecycle`), and of
-/// one that its cloud has shut down (`pkg/controllers/nodelifecycle` of
-/// `k8s.io/cloud-provider`). A Lease may look fresh by clocks that differ.
+/// The taints of a node that does not respond (`pkg/controller/nodelifecycle`), and of a node that
+/// its cloud has shut down (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`). They
+/// outweigh a Lease that looks fresh, because clocks differ.
 const LOST: [&str; 2] = [
     "node.kubernetes.io/unreachable",
     "node.cloudprovider.kubernetes.io/shutdown",
 ];
 
-/// A node and what is known of its health.
+/// A node and its health.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Examined {
@@ -48,9 +48,9 @@ pub struct Examined {
     pub health: Health,
     /// The status of its condition Ready.
     pub ready: Option<&'static str>,
-    /// How many seconds ago its Lease was renewed.
+    /// The number of seconds since its Lease was renewed.
     pub lease_seconds: Option<i64>,
-    /// Whether it takes no new pods.
+    /// Whether it is closed to new pods.
     pub cordoned: bool,
     /// All its taints, as `key=value:effect`.
     pub taints: Vec<String>,
@@ -75,7 +75,7 @@ impl Examined {
             (Lookup::NotSynced, _) => Health::Unknown,
             (Lookup::Found(Some(true)), _) => Health::Alive,
             _ if is_given_up => Health::Lost,
-            // Of a Lease that says nothing, nothing is concluded.
+            // A Lease without a usable time proves nothing.
             (_, Life::Alive) | (Lookup::Found(Some(false)), Life::Unknown) => Health::NotReady,
             (_, Life::Silent | Life::Unknown) => Health::Lost,
         };
@@ -96,7 +96,7 @@ impl Examined {
     }
 }
 
-/// An object, where all of its kind have been read or not.
+/// The result of a look-up; `has_read` says whether all objects of the kind have been read.
 fn looked_up<T>(found: Option<T>, has_read: bool) -> Lookup<T> {
     match (found, has_read) {
         (Some(found), _) => Lookup::Found(found),

@@ -1,4 +1,4 @@
-//! What was observed, by what it is looked up by.
+//! The observed objects, indexed by the keys of their look-ups.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use engine::model::metadata::Metadata;
 use engine::model::observed::NodeState;
 use engine::model::volume_attachment::VolumeAttachment;
 
-/// What was observed, by what it is looked up by.
+/// The observed objects, indexed by the keys of their look-ups.
 pub(super) struct Index<'a> {
     pub(super) facts: DiagnosisInput<'a>,
     pub(super) clock: Clock,
@@ -74,7 +74,8 @@ impl<'a> Index<'a> {
         self.attachments.get(volume).map_or(&[], Vec::as_slice)
     }
 
-    /// The Events about this very pod, not about an earlier one of its name, the newest first.
+    /// The Events about this very pod, the newest first; those about an earlier pod of the same
+    /// name are left out.
     pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
         let events = self.events_of(&pod.meta.namespace, &pod.meta.name);
         events.filter(|event| event.is_about(pod))

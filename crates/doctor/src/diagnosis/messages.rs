@@ -1,4 +1,4 @@
-//! The catalog of messages, and the names by which causes ask for them.
+//! The catalog of messages, and the names by which causes refer to them.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ pub(super) enum Look {
 }
 
 impl Look {
-    /// The command, with `{volume}`, `{claim}`, `{pod}` and `{namespace}` for names.
+    /// The command, with the placeholders `{volume}`, `{claim}`, `{pod}` and `{namespace}`.
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Affinity => "kubectl get pv {volume} -o jsonpath={.spec.nodeAffinity}",
@@ -69,7 +69,7 @@ impl Look {
     }
 }
 
-/// Every message, the most particular first. A test reads the embedded file.
+/// Every message, the most specific first. A test proves that the embedded file can be read.
 pub(super) fn catalog() -> &'static [Message] {
     static CATALOG: LazyLock<Vec<Message>> =
         LazyLock::new(|| read(include_str!("../messages.yaml")).unwrap_or_default());
@@ -81,13 +81,13 @@ fn read(text: &str) -> Result<Vec<Message>, serde_saphyr::Error> {
 }
 
 impl Message {
-    /// Whether the line, in small letters, is this message.
+    /// Whether the line, in lower case, is this message.
     pub(super) fn is_in(&self, line: &str) -> bool {
         self.patterns.iter().any(|it| holds(line, it))
     }
 }
 
-/// Whether the parts of the pattern between `*` stand in the line one after the other.
+/// Whether the line contains the parts of the pattern between `*`, in this order.
 fn holds(line: &str, pattern: &str) -> bool {
     let rest = pattern.split('*').try_fold(line, |rest, part| {
         rest.split_once(part).map(|(_, after)| after)
@@ -95,24 +95,24 @@ fn holds(line: &str, pattern: &str) -> bool {
     rest.is_some()
 }
 
-/// Words in a message, in small letters; one of them is enough.
+/// Words in a message, in lower case; one of them is enough.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words(pub(super) &'static [&'static str]);
 
 impl Words {
-    /// Whether the message has one of them. Letters may be large or small.
+    /// Whether the message has one of them, in upper or lower case.
     pub(super) fn are_in(self, message: &str) -> bool {
         let message = message.to_lowercase();
         self.0.iter().any(|words| message.contains(*words))
     }
 }
 
-/// A statement: the names of its messages in the catalog.
+/// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(pub(super) &'static [&'static str]);
 
 impl Phrase {
-    /// Whether the line makes the statement. Letters may be large or small.
+    /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
         let mut messages = catalog().iter();
@@ -120,10 +120,10 @@ impl Phrase {
     }
 }
 
-/// The pods that use the volume are of other namespaces.
+/// Pods of other namespaces use the volume.
 pub(super) const IN_ANOTHER_NAMESPACE: Phrase = Phrase(&["other-namespaces"]);
 
-/// The volume could not be attached, its attacher's silence included.
+/// The volume could not be attached, or its attacher did not respond.
 pub(super) const ATTACH_FAILED: Phrase = Phrase(&["attach-failed"]);
 
 /// A driver says that the disk is on another machine.
@@ -147,7 +147,7 @@ pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]
 /// The scheduler finds no pod that this one may follow.
 pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
 
-/// The scheduler finds no node where the volume is.
+/// The scheduler finds no node that can reach the volume.
 pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
 
 /// The scheduler finds no node that can attach another volume.
@@ -163,7 +163,7 @@ pub(super) const NOT_BOUND: Phrase = Phrase(&[
     "volume-gone",
 ]);
 
-/// The scheduler finds no claim of that name.
+/// The scheduler does not find the claim.
 pub(super) const NO_CLAIM: Phrase = Phrase(&["no-claim", "waits-for-ephemeral"]);
 
 /// A claim is being deleted.

@@ -1,11 +1,11 @@
-//! Pods that wait for a volume: who holds it, why, and the way out.
+//! Finds pods that wait for a volume, the holders of the volume, the cause and the way out.
 //!
 //! ```text
 //! Observed, View ─▶ waiting pods ─▶ cause, one file each ─▶ CaseEntry, with commands
 //! ```
 //!
-//! The diagnosis rests on the state of one moment, as Events expire. Nothing is changed:
-//! what helps is a command for somebody to run.
+//! The diagnosis rests on the state of one moment, because Events expire. It changes nothing: it
+//! suggests commands for somebody to run.
 
 mod action;
 pub mod cause;
@@ -35,15 +35,15 @@ use jiff::Timestamp;
 use engine::analysis;
 use engine::model::observed::Observed;
 
-/// What a diagnosis rests on.
+/// The input of a diagnosis.
 #[derive(Clone, Copy)]
 pub struct DiagnosisInput<'a> {
-    /// Claims, volumes, classes, workloads and autoscalers, and what storage can do.
+    /// Claims, volumes, classes, workloads and autoscalers, and the storage catalog.
     pub objects: analysis::Facts<'a>,
-    /// The state of the moment.
+    /// The observed state of one moment.
     pub observed: &'a Observed,
-    /// When that moment was, by the clock of the API server.
+    /// The time of that moment, by the clock of the API server.
     pub now: Timestamp,
-    /// What commands begin with: `kubectl`, with a context where one was chosen.
+    /// The beginning of every command: `kubectl`, with a context if one was chosen.
     pub kubectl: &'a str,
 }

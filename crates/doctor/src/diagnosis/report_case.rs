@@ -26,19 +26,19 @@ pub struct CaseEntry {
     pub title: &'static str,
     /// Whether it passes by itself.
     pub passes: bool,
-    /// Why it is this cause: sentences.
+    /// The explanation of the cause, in sentences.
     pub because: String,
     /// The volume.
     pub volume: VolumeEntry,
     /// The pods that wait.
     pub waiting: Vec<WaitingEntry>,
-    /// The pods that have the volume, or stand in the way.
+    /// The pods that have the volume or are in the way.
     pub holders: Vec<HolderEntry>,
     /// The volume's attachments.
     pub attachments: Vec<AttachmentEntry>,
-    /// The nodes of all these.
+    /// The nodes of these pods and attachments.
     pub nodes: Vec<Examined>,
-    /// What to do, in this order.
+    /// The steps to take, in this order.
     pub steps: Vec<SuggestedAction>,
 }
 
@@ -50,13 +50,13 @@ pub struct VolumeEntry {
     pub namespace: Text,
     /// The claim's name.
     pub claim: Text,
-    /// The persistent volume's name, where it is known.
+    /// The persistent volume's name, if it is known.
     pub name: Option<Text>,
-    /// The class, where it is known.
+    /// The class, if it is known.
     pub class: Option<Text>,
-    /// The driver; empty where it is not known.
+    /// The driver; empty if it is not known.
     pub driver: Text,
-    /// The access modes that count.
+    /// The access modes that decide: those of the volume, or of the claim if it is unbound.
     pub access_modes: Vec<&'static str>,
 }
 
@@ -66,15 +66,15 @@ pub struct VolumeEntry {
 pub struct WaitingEntry {
     /// Its name.
     pub pod: Text,
-    /// The workload that made it, `Deployment web`; its own name where nobody did.
+    /// The workload that made it, such as `Deployment web`; its own name if nothing made it.
     pub workload: String,
-    /// The node it waits on; `None` where it has none yet.
+    /// The node on which it waits; `None` if it has none yet.
     pub node: Option<Text>,
-    /// Since when, as RFC 3339.
+    /// The start of the wait, as RFC 3339.
     pub since: Option<String>,
-    /// For how many seconds.
+    /// The length of the wait in seconds.
     pub seconds: Option<i64>,
-    /// What Kubernetes says of it; `None` where it says nothing, or not any more.
+    /// The message of Kubernetes about the wait; `None` if there is none, or no longer any.
     pub message: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct HolderEntry {
     pub workload: String,
     /// Its node.
     pub node: Option<Text>,
-    /// `Running` for example, or `Terminating`.
+    /// The phase, such as `Running`, or `Terminating`.
     pub state: Text,
 }
 
@@ -102,15 +102,14 @@ pub struct AttachmentEntry {
     pub node: Text,
     /// `attached`, `attaching` or `detaching`.
     pub state: &'static str,
-    /// What the driver said when it could not attach.
+    /// The driver's message about a failed attach.
     pub attach_error: Option<String>,
-    /// What the driver said when it could not detach.
+    /// The driver's message about a failed detach.
     pub detach_error: Option<String>,
 }
 
-/// Every case, those that do not pass by themselves first. `documents` gives workloads as
-/// the API server has them, in the order of the request; without them some
-/// commands cannot be written.
+/// Every case; those that do not pass by themselves come first. `documents` returns objects as the
+/// API server has them, in the order of the request; without them some commands cannot be written.
 pub fn cases(
     facts: DiagnosisInput<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,

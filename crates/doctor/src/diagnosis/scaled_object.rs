@@ -1,7 +1,7 @@
-//! What is done to a ScaledObject of KEDA, which writes an autoscaler, and unlike that
-//! scales from 0 up.
+//! Commands for a ScaledObject of KEDA. KEDA writes an autoscaler from it but, unlike an
+//! autoscaler, also scales up from 0.
 
-/// The annotation at which KEDA keeps a workload at a number (its documentation, "Pause
+/// The annotation that makes KEDA keep a workload at a number of pods (its documentation, "Pause
 /// autoscaling").
 const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
@@ -10,13 +10,13 @@ pub(super) fn target(name: &str) -> String {
     format!("scaledobjects.keda.sh/{name}")
 }
 
-/// The arguments of kubectl that make the pods go away and keep KEDA from bringing them back.
+/// The kubectl arguments that stop the pods and keep KEDA from starting them again.
 pub(super) fn pause(name: &str) -> [String; 4] {
     let paused = format!("{PAUSED}=0");
     ["annotate", &target(name), &paused, "--overwrite"].map(str::to_owned)
 }
 
-/// The arguments of kubectl that set KEDA to work again.
+/// The kubectl arguments that let KEDA scale again.
 pub(super) fn resume(name: &str) -> [String; 3] {
     ["annotate", &target(name), &format!("{PAUSED}-")].map(str::to_owned)
 }

@@ -1,7 +1,7 @@
-//! How long something takes, in words.
+//! A duration in words.
 
-/// A span of so many seconds: `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. What is
-/// negative counts as none.
+/// A duration in words: `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. A negative number of seconds
+/// counts as 0.
 pub fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (size, name, rest, rest_name) = match seconds {

@@ -1,4 +1,4 @@
-//! Finding the pods that wait for a volume, and who has it.
+//! Finds the pods that wait for a volume, and the pods that have it.
 
 mod waits;
 
@@ -23,14 +23,14 @@ use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::Attach;
 
-/// What the attach-detach controller calls its Events (`pkg/kubelet/events/event.go`).
+/// The reason in Events of the attach-detach controller (`pkg/kubelet/events/event.go`).
 const ATTACH: &str = "FailedAttachVolume";
 
-/// What kubelets call theirs, of file systems and of block devices.
+/// The reasons in Events of kubelets, for file systems and for block devices.
 const MOUNT: [&str; 2] = ["FailedMount", "FailedMapVolume"];
 
-/// How many seconds after its grace period a pod is overdue: what ends in time takes its
-/// kubelet some of them, too.
+/// The number of seconds after its grace period from which a pod is overdue: even for a pod that
+/// ends in time, its kubelet needs a few.
 const OVERDUE: i64 = 60;
 
 /// A pod that waits for a volume.
@@ -42,7 +42,7 @@ pub(super) struct WaitingPod<'a> {
     /// The persistent volume's name.
     pub(super) volume: Option<Text>,
     pub(super) class: Option<Text>,
-    /// What Kubernetes says of it.
+    /// The message of Kubernetes about the wait.
     pub(super) said: Option<&'a str>,
     /// Whether only one node at a time can have the volume, whatever its access modes say.
     is_exclusive: bool,
@@ -50,16 +50,15 @@ pub(super) struct WaitingPod<'a> {
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
     attachments: &'a [&'a VolumeAttachment],
-    /// Whether the pod is not one that waits but one that cannot end, so that the one to
-    /// come waits with it.
+    /// Whether the pod does not wait itself, but cannot end, so that its successor waits.
     stranded: bool,
-    /// Whether something shows that it is this volume which the pod waits for.
+    /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
 }
 
 impl<'a> WaitingPod<'a> {
-    /// Every pod that waits for a volume, once for each. Of one that has not started, and of
-    /// which nothing shows what it waits for, the first volume stands for all.
+    /// Every pod that waits for a volume, once for each volume. If nothing shows which volume keeps
+    /// a pod from starting, its first one stands for all.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
         pods.filter(|pod| pod.is_starting() || may_be_stranded(pod))
@@ -124,8 +123,8 @@ impl<'a> WaitingPod<'a> {
         waiting
     }
 
-    /// Whether other nodes keep the volume from this one. Where it is attached already, and
-    /// nobody complains, they do not.
+    /// Whether other nodes keep the volume from this one. If the volume is already attached here
+    /// and no message reports a problem, they do not.
     fn is_for_one_node(&self) -> bool {
         let own = self.own_attachment();
         let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
@@ -139,7 +138,7 @@ impl<'a> WaitingPod<'a> {
         }
     }
 
-    /// Other pods that use the claim, those on a node only.
+    /// The other pods that use the claim and have a node.
     pub(super) fn users(&self) -> impl Iterator<Item = &'a Pod> {
         let users = self.index.users(&self.pod.meta.namespace, self.claim);
         let own = &self.pod.meta.name;
@@ -147,7 +146,7 @@ impl<'a> WaitingPod<'a> {
         users.filter(move |other| other.is_living() && other.meta.name != *own)
     }
 
-    /// Whether a pod that uses the claim has the volume, and does not wait for it itself.
+    /// Whether a pod that uses the claim has the volume, rather than waiting for it itself.
     fn holds_volume(&self, user: &Pod) -> bool {
         let mut attachments = self.attachments.iter();
         user.mounted
@@ -156,7 +155,7 @@ impl<'a> WaitingPod<'a> {
             || attachments.any(|it| it.is_settled() && user.node.as_ref() == Some(&it.node))
     }
 
-    /// What an Event or the scheduler says of the pod and this volume.
+    /// The message of an Event or of the scheduler about the pod and this volume.
     fn says(&self) -> Option<&'a str> {
         if self.stranded {
             return Some("terminating; the next one is not created until it is gone");
@@ -177,12 +176,12 @@ impl<'a> WaitingPod<'a> {
         })
     }
 
-    /// Whether Kubernetes makes that statement of the pod and this volume.
+    /// Whether Kubernetes makes this statement about the pod and this volume.
     pub(super) fn is_said(&self, phrase: Phrase) -> bool {
         self.said.is_some_and(|said| phrase.is_in(said))
     }
 
-    /// What Kubernetes says of the pod, of this volume or not.
+    /// The message of Kubernetes about the pod, even if it is not about this volume.
     pub(super) fn words(&self) -> Option<&'a str> {
         let of_pod = || {
             let mut events = self.index.events(self.pod);
@@ -193,14 +192,15 @@ impl<'a> WaitingPod<'a> {
             .or_else(|| of_pod().filter(|_| !self.is_certain))
     }
 
-    /// The pod with which the claim is deleted: the claim of a generic ephemeral volume
-    /// belongs to it.
+    /// The pod that owns the claim of its generic ephemeral volume: the claim is deleted together
+    /// with the pod.
     pub(super) fn owner_pod(&self) -> Option<&'a str> {
         let owner = self.found_claim()?.metadata.controller.as_deref()?;
         (owner.kind == "Pod").then_some(owner.name.as_str())
     }
 
-    /// The latest Event of these reasons that names the volume.
+    /// The latest Event with one of these reasons that names the volume; any, if the volume is not
+    /// known.
     fn event(&self, reasons: &[&str]) -> Option<&'a str> {
         let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
         let mut events = self.index.events(self.pod);
@@ -213,9 +213,9 @@ impl<'a> WaitingPod<'a> {
         found.map(|event| event.message.as_str())
     }
 
-    /// What the kubelet says where the volume can be mounted on the pod's node, and that
-    /// fails. Some drivers refuse a second node only then, Ceph's RBD for example.
-    /// A claim for one pod that another one has is no fault of a driver.
+    /// The kubelet's message if the volume could be mounted on the pod's node but the mount fails.
+    /// Some drivers, such as Ceph's RBD, refuse a second node only at this point. A
+    /// ReadWriteOncePod claim that another pod uses is not an error of the driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let own = self.own_attachment();
         let may_mount = own.is_some_and(VolumeAttachment::is_settled) || !self.is_attached();
@@ -223,14 +223,14 @@ impl<'a> WaitingPod<'a> {
             .filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
     }
 
-    /// What the driver says where it refuses to attach the volume to the pod's node.
+    /// The driver's message if it refuses to attach the volume to the pod's node.
     pub(super) fn refusal(&self) -> Option<&'a str> {
         let own = self.own_attachment();
         own.and_then(|it| it.attach_error.as_deref())
     }
 
-    /// Another attachment that has the volume, where the driver refuses a second one although
-    /// the volume's access modes promise it.
+    /// Another attachment that has the volume, if the driver refuses a second one although the
+    /// volume's access modes promise it.
     pub(super) fn mislabelled(&self) -> Option<&'a VolumeAttachment> {
         let refused = self.refusal().or(self.said)?;
         let mut others = self.attachments.iter().copied();
@@ -248,14 +248,14 @@ impl<'a> WaitingPod<'a> {
         self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
     }
 
-    /// The claim, where it can be seen.
+    /// The claim, if it can be seen.
     pub(super) fn found_claim(&self) -> Option<&'a Claim> {
         let view = self.index.facts.objects.view;
         view.claim(&self.pod.meta.namespace, self.claim).found()
     }
 
-    /// The volume that the claim asks for by name, where that volume is another claim's, or an
-    /// earlier claim's of the same name.
+    /// The volume that the claim requests by name, if that volume belongs to another claim or to an
+    /// earlier claim of the same name.
     pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         let view = self.index.facts.objects.view;
@@ -269,7 +269,7 @@ impl<'a> WaitingPod<'a> {
         (is_unbound && !is_own).then_some(volume)
     }
 
-    /// The volume that the claim asks for by name, where the claim is not bound to it.
+    /// The volume that the claim requests by name, if the claim is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         let is_unbound = claim.status.phase != ClaimPhase::Other;
@@ -287,12 +287,12 @@ impl<'a> WaitingPod<'a> {
         class.is_some_and(StorageClass::binds_late)
     }
 
-    /// The latest Event about the claim that reports a fault.
+    /// The latest warning among the Events about the claim.
     pub(super) fn claim_warning(&self) -> Option<&'a str> {
         self.claim_event(Event::is_warning)
     }
 
-    /// The latest Event about the claim that is so.
+    /// The latest Event about the claim that `is_meant` accepts.
     pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
         let claim = self.found_claim()?;
         let mut events = self.index.claim_events(&claim.metadata);
@@ -300,11 +300,11 @@ impl<'a> WaitingPod<'a> {
         found.map(|event| event.message.as_str())
     }
 
-    /// The pod that should be gone long since, and has the volume: the one that cannot end,
-    /// or another. For how many seconds, too.
+    /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
+    /// cannot end, or another one.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
         let own = self.stranded.then_some(self.pod);
-        // Only of a volume for a single pod are those of its own node in the way.
+        // Pods on the waiting pod's own node are in the way only of a volume for a single pod.
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
         };
@@ -313,7 +313,7 @@ impl<'a> WaitingPod<'a> {
         pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
     }
 
-    /// For how many seconds the pod should have been gone.
+    /// The number of seconds by which the pod is overdue, if it is.
     fn overdue(&self, pod: &Pod) -> Option<i64> {
         let due = pod.meta.deleted?;
         let late = self.index.facts.now.as_second() - due.as_second();
@@ -324,8 +324,8 @@ impl<'a> WaitingPod<'a> {
         matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
 
-    /// Whether its pod affinity asks for pods like itself, and no such pod has the volume any
-    /// more: it may be the first of them on any node.
+    /// Whether its pod affinity selects pods like itself and no such pod has the volume any more:
+    /// it may start on any node as the first of them.
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
         self.users().next().is_none()
             && self.pod.node.is_none()
@@ -333,8 +333,8 @@ impl<'a> WaitingPod<'a> {
             && self.workload().is_some_and(|it| self.matches_itself(it))
     }
 
-    /// Whether pods of the workload satisfy the affinity of its template, so that the first of
-    /// them may go anywhere.
+    /// Whether pods of the workload match the affinity of its template, so that the first of them
+    /// may run on any node.
     pub(super) fn matches_itself(&self, workload: &Workload) -> bool {
         let facts = self.index.facts.objects;
         let mut terms = workload.template.affinity.iter();
@@ -342,7 +342,7 @@ impl<'a> WaitingPod<'a> {
             && terms.all(|term| affinity::matches_itself(term, workload, facts))
     }
 
-    /// Whether the driver attaches its volumes; a single-pod volume may be of one that
+    /// Whether the driver attaches its volumes. A single-pod volume may belong to a driver that
     /// does not.
     pub(super) fn is_attached(&self) -> bool {
         let objects = self.index.facts.objects;
@@ -358,7 +358,7 @@ impl<'a> WaitingPod<'a> {
         found.is_some_and(|volume| volume.csi_driver().is_some())
     }
 
-    /// What sentences call the driver.
+    /// The name of the driver for sentences.
     pub(super) fn driver(&self) -> &str {
         match self.used.driver.as_str() {
             "" => "the driver",
@@ -366,7 +366,7 @@ impl<'a> WaitingPod<'a> {
         }
     }
 
-    /// Whether it is the pod that cannot end, and not one that waits.
+    /// Whether the pod does not wait itself, but cannot end.
     pub(super) const fn cannot_end(&self) -> bool {
         self.stranded
     }
@@ -377,13 +377,13 @@ impl<'a> WaitingPod<'a> {
         attachments.find(|it| self.pod.node.as_ref() == Some(&it.node))
     }
 
-    /// The attachments to show: where several nodes can have the volume, that of the pod's.
+    /// The attachments to show: only that to the pod's node if several nodes can have the volume.
     pub(super) fn shown_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let own = self.own_attachment().into_iter();
         own.chain(self.foreign_attachments())
     }
 
-    /// The attachments to other nodes, where those are in the way.
+    /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let own = self.pod.node.clone();
         let attachments = self.attachments.iter().copied();
@@ -396,20 +396,20 @@ impl<'a> WaitingPod<'a> {
         holders.filter(|holder| !holder.is_ending())
     }
 
-    /// Whether one of them is on the node.
+    /// Whether one of the staying pods is on the node.
     pub(super) fn stays_on(&self, node: &Text) -> bool {
         self.staying().any(|pod| pod.node.as_ref() == Some(node))
     }
 
-    /// Those of them that are of the same workload.
+    /// The staying pods of the same workload.
     pub(super) fn siblings(&self) -> impl Iterator<Item = &'a Pod> {
         let own = self.pod.workload();
         self.staying().filter(move |other| other.workload() == own)
     }
 
-    /// The names of the nodes that have the volume, each once: by what the driver says, and by
-    /// the pods that use it where no VolumeAttachment says anything. A driver that has yet to
-    /// attach it to a node has not brought it there.
+    /// The names of the nodes that have the volume, each once. VolumeAttachments decide; if none is
+    /// attached, the nodes of the holders count. A node does not have the volume while the driver
+    /// has yet to attach it there.
     pub(super) fn holding_nodes(&self) -> Vec<Text> {
         let mut nodes = if self.attachments.iter().any(|it| it.attached) {
             let attached = self.foreign_attachments().filter(|it| it.attached);
@@ -438,7 +438,7 @@ impl<'a> WaitingPod<'a> {
         nodes
     }
 
-    /// The first of them that does not answer.
+    /// The first of the holding nodes that does not answer.
     pub(super) fn lost_node(&self) -> Option<Examined> {
         let nodes = self.holding_nodes().into_iter();
         nodes
@@ -469,20 +469,20 @@ impl<'a> WaitingPod<'a> {
             .find(|autoscaler| autoscaler.most(workload.replicas) > 1)
     }
 
-    /// What the commands call the workload that made `pod`: `deployment/web`.
+    /// The workload that made `pod` as an argument for kubectl, such as `deployment/web`.
     pub(super) fn target_of(pod: &Pod) -> String {
         let (kind, name) = pod.workload();
         format!("{}/{name}", kind.to_lowercase())
     }
 
-    /// The labels of a pod that its workload gives every pod.
+    /// The labels that a pod's workload gives to all its pods.
     pub(super) fn common_labels(&self, pod: &Pod) -> Labels {
         self.workload_of(pod)
             .map(|workload| workload.template.labels.clone())
             .unwrap_or_default()
     }
 
-    /// A kubectl command about the pod's namespace.
+    /// A kubectl command in the pod's namespace.
     pub(super) fn in_namespace(&self, arguments: &[&str]) -> String {
         let namespace = ["-n", self.pod.meta.namespace.as_str()];
         self.kubectl(&[&namespace, arguments].concat())
@@ -493,7 +493,7 @@ impl<'a> WaitingPod<'a> {
         self.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
     }
 
-    /// A command that deletes a pod of the pod's namespace.
+    /// A command that deletes `pod`, which is in the same namespace.
     pub(super) fn delete(&self, pod: &Pod) -> String {
         self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
     }
@@ -504,7 +504,7 @@ impl<'a> WaitingPod<'a> {
     }
 }
 
-/// Whether the pod may be one that cannot end while its successor waits to be made.
+/// Whether the pod may be one that cannot end while its successor waits to be created.
 fn may_be_stranded(pod: &Pod) -> bool {
     pod.is_ending() && pod.is_living()
 }

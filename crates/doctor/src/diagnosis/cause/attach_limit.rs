@@ -12,7 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// Of more nodes, their number.
+/// The largest number of nodes that the message names.
 const NAMED: usize = 5;
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
@@ -39,7 +39,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// The nodes where the volume can be and how many volumes each has, the fullest first.
+/// The nodes from which the volume can be reached, each with the number of volumes attached to it.
+/// The fullest node comes first; nodes without volumes are left out.
 fn counts(waiting: &WaitingPod<'_>) -> Vec<(String, usize)> {
     let attachments = &waiting.index.facts.observed.attachments;
     let count = |node: &str| {

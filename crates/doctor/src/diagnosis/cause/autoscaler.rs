@@ -30,11 +30,11 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// The autoscaler brings the workload down to its maximum at once, whatever the load
-/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). One of KEDA's is
-/// written by its ScaledObject, which refuses a minimum above the maximum
-/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`) and whose minimum may be
-/// 0: it is left alone where it is no more than 1.
+/// An autoscaler immediately scales its workload down to its maximum, whatever the load
+/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
+/// autoscalers from ScaledObjects. It refuses a minimum above the maximum
+/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0, so
+/// a minimum of at most 1 stays unchanged.
 fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let Some(autoscaler) = waiting.autoscaler() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The object that a way out changes, and who would undo the change.
+//! The object that a way out changes, and the owners that would undo the change.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,23 +15,23 @@ use engine::model::workload::{Workload, WorkloadKind};
 /// The object that a way out changes.
 #[derive(Default)]
 pub(super) struct Changed<'a> {
-    /// As kubectl takes it, `deployment/web`.
+    /// The argument for kubectl, such as `deployment/web`.
     pub(super) name: String,
-    /// As sentences do, `Deployment web`.
+    /// The name in sentences, such as `Deployment web`.
     pub(super) shown: String,
-    /// As sentences call what is in the manifests, where that is another: the CronJob of a Job.
+    /// The name in sentences of the object in the manifests, if different: the CronJob of a Job.
     made_by: Option<String>,
-    /// `None` where it is of no kind that is known here.
+    /// `None` if its kind is not a known kind of workload.
     pub(super) kind: Option<WorkloadKind>,
-    /// `None` where it could not be read either.
+    /// `None` if the object is not a known kind of workload or could not be read.
     pub(super) workload: Option<&'a Workload>,
-    /// Who made it, where a change would have to be made there.
+    /// The owner in which a change must be made, if there is one.
     controller: Option<&'a Controller>,
     delivery: Option<Delivery>,
 }
 
 impl<'a> Changed<'a> {
-    /// What a user would change to change the pod.
+    /// The object that a user would change to change the pod.
     pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>, documents: &Documents) -> Self {
         let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
@@ -69,8 +69,8 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// What a user would change to change the autoscaler. KEDA writes the labels and
-    /// annotations of its ScaledObject on it, those of the delivery included
+    /// The object that a user would change to change the autoscaler. KEDA copies the labels and
+    /// annotations of its ScaledObject to the autoscaler, including those of the delivery
     /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
     pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
         let metadata = &autoscaler.metadata;
@@ -92,7 +92,7 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// Whether `kubectl scale` changes how many pods it has.
+    /// Whether `kubectl scale` changes its number of pods.
     pub(super) fn scales(&self) -> bool {
         match self.kind {
             Some(kind) => kind.scales(),
@@ -100,7 +100,7 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// A way out that changes it.
+    /// A way out that changes this object.
     pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
         let undone = self.controller.map(|owner| {
             format!(
@@ -115,22 +115,22 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// What is in the manifests, as sentences call it.
+    /// The name in sentences of the object in the manifests.
     fn delivered(&self) -> &str {
         self.made_by.as_ref().unwrap_or(&self.shown)
     }
 }
 
-/// A way out.
+/// A way out, and the object that it changes.
 pub(super) struct Way<'a> {
     pub(super) step: SuggestedAction,
-    /// `None` where no manifest says what is changed: whoever delivers the CronJob of a Job
-    /// brings back no Job.
+    /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
+    /// restore its Jobs.
     changed: Option<&'a Changed<'a>>,
 }
 
 impl Way<'_> {
-    /// A way out that changes nothing which a manifest says.
+    /// A way out that changes nothing that a manifest contains.
     pub(super) fn of(command: String, cost: &str) -> Self {
         Self {
             step: SuggestedAction::new(Purpose::WayOut, command, cost),
@@ -139,15 +139,15 @@ impl Way<'_> {
     }
 }
 
-/// The Rollout of Argo that made a ReplicaSet. Like a Deployment it scales its ReplicaSets
-/// itself, whatever they were scaled to by hand.
+/// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself
+/// and overrides manual scaling.
 pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
     let owner = workload.metadata.controller.as_deref()?;
     let is_rollout = owner.group() == "argoproj.io" && owner.kind == "Rollout";
     is_rollout.then_some(owner)
 }
 
-/// The CronJob that made the Job of this document: Jobs of CronJobs are in no view.
+/// The CronJob that made the Job in this document. Views do not contain the Jobs of CronJobs.
 fn cron_job(document: &Value) -> Option<Controller> {
     let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
     let owner = *metadata.controller?;
@@ -155,8 +155,8 @@ fn cron_job(document: &Value) -> Option<Controller> {
     is_cron_job.then_some(owner)
 }
 
-/// Ways out, and what keeps those who deliver the manifests of what they change from undoing
-/// it.
+/// The ways out, and the steps around them that keep the delivery of each changed object from
+/// undoing the change.
 pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
     let kubectl = waiting.index.facts.kubectl;
     let mut objects: Vec<&Changed<'_>> = Vec::new();

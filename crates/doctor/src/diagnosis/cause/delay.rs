@@ -13,16 +13,16 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// For so many seconds nobody wonders: drivers attach and detach within seconds.
+/// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
 pub(super) const SLOW: i64 = 300;
 
-/// After so many the attach-detach controller has detached by force from a node that is not
-/// Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
-/// `pkg/controller/volume/attachdetach`), and one for the driver.
+/// The number of seconds after which the attach-detach controller has detached by force from a node
+/// that is not Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
+/// `pkg/controller/volume/attachdetach`), and one minute for the driver.
 pub(super) const FORCED: i64 = 420;
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    // What the scheduler says of a pod is no delay, but that the claim has yet to be bound.
+    // A scheduler's message is no delay, unless a holder will leave or the claim will be bound.
     let is_expected = !waiting.holders.is_empty() || waiting.has_no_volume();
     let has_word = waiting.pod.node.is_none() && waiting.said.is_some();
     if is_over(waiting) || (has_word && !(is_expected && waiting.is_certain)) {
@@ -38,8 +38,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// Whether so much time has passed since anything changed that it is a delay no more. A pod
-/// that ends has its grace period.
+/// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts
+/// from the end of its grace period.
 pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
     let attachments = waiting.shown_attachments().map(|it| &it.metadata);
     let changed = attachments.flat_map(|it| [it.created(), it.deleted]);
@@ -109,7 +109,7 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
     }
 }
 
-/// How far the volume is on its way to the pod's node, with nobody else in the way.
+/// Describes the progress of a volume that nothing else holds on its way to the pod's node.
 fn arriving(waiting: &WaitingPod<'_>) -> String {
     match waiting.own_attachment() {
         Some(own) if own.metadata.is_being_deleted() => format!(
@@ -135,7 +135,7 @@ fn mounting(node: &str) -> String {
     )
 }
 
-/// A node that is not Ready, from which Kubernetes is going to detach the volume by force.
+/// The node that is not Ready and from which Kubernetes will detach the volume by force.
 fn unready_node<'a>(waiting: &WaitingPod<'a>) -> Option<&'a str> {
     let mut attachments = waiting.foreign_attachments();
     let attachment = attachments.next().filter(|it| it.is_settled())?;

@@ -1,19 +1,20 @@
 //! The node was drained, and affinity keeps the new pod waiting for a pod that is gone.
 //!
-//! A pod that must run where pods like it run may be the first of them anywhere, but the scheduler
-//! is not woken when the last old one goes (kubernetes/kubernetes#141354): it looks again
-//! after about five minutes.
+//! A pod whose affinity selects pods like itself may start on any node if it is the first of them.
+//! But the departure of the last old pod does not wake the scheduler
+//! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
 use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-/// After so many seconds the scheduler looks again at pods that it was not woken for
+/// The number of seconds after which the scheduler retries a pod that no event has woken
 /// (`DefaultPodMaxInUnschedulablePodsDuration` in `pkg/scheduler/backend/queue`).
 const LOOKS_AGAIN: i64 = 300;
 
-/// After so many it has looked again several times, and something else keeps the pod off.
+/// The number of seconds after which the scheduler has retried several times, so that something
+/// else must keep the pod off.
 const GIVEN_UP: i64 = 4 * LOOKS_AGAIN;
 
 pub(super) const CAUSE: Cause = Cause {

@@ -1,4 +1,4 @@
-//! The storage driver says itself what is wrong.
+//! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
 use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, wait};
@@ -44,7 +44,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// Whether the node of the fault has no plugin of the driver. The attacher says so, not the
+/// Whether the node of the fault has no plugin of the driver. The attacher reports this, not the
 /// driver.
 fn lacks_driver(fault: &Fault<'_>) -> bool {
     fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message)
@@ -55,17 +55,17 @@ fn is_back(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
     fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node)
 }
 
-/// Whether the driver only says what another cause explains: a pod on the other node has the
-/// volume. The attach-detach controller asks for a second attachment where it does not know of the
-/// first yet, as for two pods that start at once (`reconcileDesiredState` in
-/// `pkg/controller/volume/attachdetach/reconciler`, which looks into its own cache).
+/// Whether the driver's error only follows from another cause: a pod on the other node has the
+/// volume. The attach-detach controller requests a second attachment if it does not know about the
+/// first one yet, for example if two pods start at once (`reconcileDesiredState` in
+/// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
 fn is_held_elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
     fault.verb == ATTACH
         && attached_elsewhere(waiting, fault).any(|it| waiting.stays_on(&it.node))
         && exclusive_use(waiting).is_some()
 }
 
-/// The attachments that the driver may mean where it says that the disk is attached already.
+/// The attachments that the driver may mean if it says that the disk is already attached.
 fn attached_elsewhere<'a>(
     waiting: &WaitingPod<'a>,
     fault: &Fault<'_>,
@@ -79,7 +79,7 @@ const ATTACH: &str = "attach the volume to";
 const DETACH: &str = "detach the volume from";
 const MOUNT: &str = "mount it on";
 
-/// What a driver could not do.
+/// An operation on the volume that failed.
 struct Fault<'a> {
     verb: &'static str,
     node: &'a str,
@@ -97,7 +97,7 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
         })
     };
     let detach = |it: &'a VolumeAttachment| {
-        // As long as a pod there uses it, nobody wants it detached.
+        // Kubernetes does not detach a volume while a pod on the node uses it.
         if waiting.stays_on(&it.node) {
             return None;
         }
@@ -108,12 +108,12 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
             attachment: Some(it),
         })
     };
-    // Where it cannot be detached, it cannot be attached either: after a failed detach the
-    // attach-detach controller tries all the same (`GenerateDetachVolumeFunc` in
+    // If the volume cannot be detached, it cannot be attached either: after a failed detach the
+    // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
     // `pkg/volume/util/operationexecutor`), and the driver refuses.
     let own = waiting.own_attachment();
-    // An attachment that fails elsewhere counts where nobody has the volume: it is the one
-    // that Kubernetes tries.
+    // If no pod has the volume, an attachment that fails on another node counts: it is the one that
+    // Kubernetes tries.
     let elsewhere = || {
         let mut foreign = waiting.foreign_attachments();
         foreign
@@ -137,9 +137,9 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
         .or_else(|| from_event(waiting).filter(|_| leaving.is_none()))
 }
 
-/// A fault that only an Event reports: where no VolumeAttachment can be seen, or where the
-/// driver's attacher says nothing at all. While somebody else has the volume, an earlier
-/// fault is not what the pod waits for.
+/// A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
+/// attacher reports nothing. While another node has the volume, the pod does not wait because of an
+/// earlier fault.
 fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let message = waiting.said.filter(|_| waiting.is_said(ATTACH_FAILED))?;
     let is_free = waiting.holding_nodes().is_empty();
@@ -151,10 +151,10 @@ fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     })
 }
 
-/// What the errors of many drivers have in common, and what to do about it.
+/// An error that many drivers share, and advice about it.
 struct Known {
     phrase: Phrase,
-    /// What failed.
+    /// The operations in which the phrase has this meaning.
     verbs: &'static [&'static str],
     advice: &'static str,
 }
@@ -172,7 +172,7 @@ static KNOWN: [Known; 2] = [
     },
 ];
 
-/// For everything else.
+/// The advice for all other errors.
 const UNKNOWN: &str = "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons.";
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -218,7 +218,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     steps
 }
 
-/// Where the driver's words stand.
+/// The command that shows the driver's message.
 fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
     match fault.attachment {
         Some(attachment) => SuggestedAction::check(
@@ -238,7 +238,7 @@ fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
     }
 }
 
-/// What lets the pod start on another node than the one without the driver.
+/// The steps that let the pod start on a node that has the driver.
 fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
     let mut steps = vec![
         SuggestedAction::check(
@@ -277,10 +277,10 @@ fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction
     steps
 }
 
-/// What shows which drivers and limits each node has.
+/// The columns that show the drivers and limits of each node.
 const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
 
-/// What is left to do where the machine is gone, and the driver can detach from it no more.
+/// The last resort if the machine is gone and the driver can no longer detach the volume from it.
 fn orphaned(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
     let attachment = fault.attachment.filter(|_| fault.verb == DETACH)?;
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;

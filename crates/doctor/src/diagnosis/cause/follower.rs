@@ -1,7 +1,7 @@
 //! The pod must run on the node of another pod, and that node takes no new pods.
 //!
-//! Without that other pod no node would do either: only a pod that matches its own affinity
-//! may be the first of its like (`satisfyPodAffinity` in `plugins/interpodaffinity`).
+//! Without the other pod, no node would suit either: only a pod that matches its own affinity may
+//! be the first of such pods (`satisfyPodAffinity` in `plugins/interpodaffinity`).
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-/// The pod that it follows, and the node of that.
+/// The pod that this one must follow, and the node of that pod.
 fn followed<'a>(waiting: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
     let may_be_first = waiting
         .workload()
@@ -121,7 +121,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     ways.chain([stop]).collect()
 }
 
-/// What lets a pod go to that node which its own template keeps off.
+/// The steps that let the pod run on a node that its own template excludes.
 fn off(
     waiting: &WaitingPod<'_>,
     admits: Admits,

@@ -1,7 +1,7 @@
-//! The volume says ReadWriteMany, and its driver attaches it to one node at a time.
+//! The volume is declared ReadWriteMany, but its driver attaches it to one node at a time.
 //!
-//! The attach-detach controller goes by the access modes of the PersistentVolume and lets the
-//! second node try; the driver refuses.
+//! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
+//! node try; the driver refuses.
 
 use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -26,7 +26,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// Who has the disk, and that nobody else can have it.
+/// Says which node has the disk, and that no other node can have it.
 pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
     let mut holders = waiting.holders.iter();
     let holder = holders.find(|pod| pod.node.as_ref() == Some(node));
@@ -41,7 +41,7 @@ pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
     )
 }
 
-/// As for a volume that says what it is, and what makes it say so.
+/// The steps for a volume that is declared exclusive, and the correction of its access modes.
 fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let ways = exclusive_use(waiting).map(|cause| cause.steps(waiting, documents));
     let mut steps = ways.unwrap_or_default();

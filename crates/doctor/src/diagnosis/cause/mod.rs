@@ -1,7 +1,7 @@
-//! The causes: why a pod waits for a volume, one file each, its way out beside it.
+//! The reasons why a pod waits for a volume. Each has its own file, together with its way out.
 //!
-//! They are tried in the order of [`CAUSES`], and the first that fits is the one: who
-//! must be dealt with first comes first.
+//! They are tried in the order of [`CAUSES`], and the first match counts: a cause that must be
+//! fixed before others comes before them.
 
 mod attach_limit;
 mod autoscaler;
@@ -40,32 +40,32 @@ use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::pod::PodTemplate;
 use engine::model::workload::{Workload, WorkloadKind};
 
-/// Objects as the API server has them, for what their facts do not hold.
+/// Objects as the API server returns them, for fields that the facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
 
-/// Why a pod waits for a volume.
+/// A reason why a pod waits for a volume.
 pub struct Cause {
     /// The public name, which never changes.
     pub code: &'static str,
-    /// A few words.
+    /// The title, in a few words.
     pub title: &'static str,
-    /// Whether it comes to an end by itself.
+    /// Whether the wait ends by itself.
     pub passes: bool,
-    /// Why it is this cause: sentences; `None` where it is another.
+    /// Explains the cause in sentences; `None` if it does not apply.
     judge: fn(&WaitingPod<'_>) -> Option<String>,
-    /// What to do, the safest first.
+    /// The steps to take, the safest first.
     steps: Steps,
 }
 
-/// What to do about a cause, by what it takes to write it down.
+/// The steps for a cause, by the information that they need.
 enum Steps {
-    /// What is known of the cluster is enough.
+    /// The facts of the cluster are enough.
     FromFacts(fn(&WaitingPod<'_>) -> Vec<SuggestedAction>),
-    /// The objects that a step changes are read in full.
+    /// The objects that a step changes must be read in full.
     WithDocuments(fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>),
 }
 
-/// Every cause, in the order in which they are tried. The last fits always.
+/// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
     node_name::CAUSE,
     unbound_claim::CAUSE,
@@ -88,7 +88,7 @@ pub static CAUSES: &[Cause] = &[
     other::CAUSE,
 ];
 
-/// The causes that come of a volume which one node, or one pod, can have at a time.
+/// The causes that stem from a volume that only one node, or one pod, can have at a time.
 static OF_EXCLUSIVE_USE: [Cause; 5] = [
     moved_pin::CAUSE,
     rollout_overlap::CAUSE,
@@ -97,22 +97,22 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
     shared_claim::CAUSE,
 ];
 
-/// The cause that would fit if the volume said that it cannot be shared.
+/// The cause that would apply if the volume were declared exclusive.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
     causes.find(|cause| cause.because(waiting).is_some())
 }
 
-/// What is left where no other cause fits.
+/// The cause if no other applies.
 static LAST: Cause = other::CAUSE;
 
 impl Cause {
-    /// The cause of that name.
+    /// The cause with this name.
     pub fn named(code: &str) -> Option<&'static Self> {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
-    /// The cause for which the pod waits, and why it is that one.
+    /// The cause for which the pod waits, and its explanation.
     pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
@@ -120,7 +120,7 @@ impl Cause {
             .unwrap_or((&LAST, String::new()))
     }
 
-    /// The objects without whose documents some commands cannot be written.
+    /// The objects whose documents some commands need.
     pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
         if matches!(self.steps, Steps::FromFacts(_)) {
             return Vec::new();
@@ -174,14 +174,14 @@ impl std::fmt::Debug for Cause {
     }
 }
 
-/// What names the workload that made a pod, where it is of a kind that is known here.
+/// The reference to the workload that made a pod, if its kind is known.
 fn reference(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
     let (kind, name) = pod.workload();
     let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
     Some((kind, kind.reference(&pod.meta.namespace, &name)))
 }
 
-/// `pod web-1 of Deployment web`.
+/// The pod in a sentence, such as `pod web-1 of Deployment web`.
 fn named(pod: &Pod) -> String {
     let (kind, name) = pod.workload();
     if kind == "Pod" {
@@ -191,7 +191,7 @@ fn named(pod: &Pod) -> String {
     }
 }
 
-/// `on node n1`, or what stands for it.
+/// The place of the pod in a sentence, such as `on node n1`.
 fn whereabouts(pod: &Pod) -> String {
     match &pod.node {
         Some(node) => format!("on node {node}"),
@@ -199,7 +199,7 @@ fn whereabouts(pod: &Pod) -> String {
     }
 }
 
-/// What the volume allows, as part of a sentence.
+/// The limit of the volume, as part of a sentence.
 fn limit(waiting: &WaitingPod<'_>) -> String {
     let claim = waiting.claim;
     match waiting.used.attach_constraint {
@@ -213,7 +213,7 @@ fn limit(waiting: &WaitingPod<'_>) -> String {
     }
 }
 
-/// The words as the beginning of a sentence.
+/// The text as the beginning of a sentence.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
@@ -221,14 +221,14 @@ fn sentence(text: &str) -> String {
     })
 }
 
-/// What the template of a workload says of a node.
+/// Whether the template of a workload admits a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admits {
-    /// Pods may be there, or the node or the workload is not known.
+    /// Its pods may run there, or the node or the workload is not known.
     Yes,
-    /// Only the `nodeSelector` keeps them off.
+    /// Only the `nodeSelector` excludes the node.
     WithoutSelector,
-    /// Something else does.
+    /// Something other than the `nodeSelector` excludes the node.
     No,
 }
 
@@ -252,7 +252,7 @@ impl Admits {
     }
 }
 
-/// What lets several nodes have the data.
+/// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     let capabilities = command::own(waiting.index.facts.kubectl, "capabilities", &[]);
     SuggestedAction::note(&format!(
@@ -260,7 +260,7 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     ))
 }
 
-/// Waiting until the pod is ready, or until the one that cannot end is gone.
+/// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
     let until = if waiting.cannot_end() {
         "--for=delete"

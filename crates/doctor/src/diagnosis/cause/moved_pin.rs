@@ -1,7 +1,7 @@
-//! An update moved the pod to another node, and the old one keeps the volume where it is.
+//! An update moved the pod to another node, and the old pod keeps the volume on its node.
 //!
-//! As for `rollout-overlap`, but strategy and placement looked safe: both revisions are
-//! held on one node each, and not on the same one.
+//! This resembles `rollout-overlap`, but strategy and placement looked safe: each revision is
+//! pinned to one node, and the two nodes differ.
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, Steps, limit, named, sentence};

@@ -1,4 +1,4 @@
-//! No node where the volume is takes the pod.
+//! No node that can reach the volume takes the pod.
 
 use super::changed::{self, Changed};
 use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
@@ -19,7 +19,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::WithDocuments(steps),
 };
 
-/// Of more nodes, their number.
+/// The largest number of nodes that the message names.
 const NAMED: usize = 5;
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
@@ -100,7 +100,7 @@ fn place(reach: &NodeSelector) -> String {
     terms.join(", or ")
 }
 
-/// The nodes from which the volume can be reached, by name; all where that is not limited.
+/// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
 pub(super) fn nodes_of(waiting: &WaitingPod<'_>) -> Vec<String> {
     let nodes = within_reach(waiting).map(|node| node.metadata.name.to_string());
     let mut nodes: Vec<_> = nodes.collect();
@@ -114,7 +114,7 @@ fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Nod
     nodes.filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
-/// Whether the template of the pod's workload admits none of the nodes where the volume is.
+/// Whether the template of the pod's workload admits none of the nodes that can reach the volume.
 fn shut_out(waiting: &WaitingPod<'_>) -> bool {
     let Some(workload) = waiting.workload() else {
         return false;
@@ -179,7 +179,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     steps
 }
 
-/// What lets the pod onto a node where the volume is, and which was cordoned.
+/// The command that uncordons a node that can reach the volume.
 pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
     let nodes = &waiting.index.nodes;
     let names = nodes_of(waiting);

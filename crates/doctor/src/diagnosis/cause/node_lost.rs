@@ -1,7 +1,7 @@
 //! The node that has the volume does not answer.
 //!
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
-//! it keeps the volume where it is until somebody who knows says so.
+//! it keeps the volume attached until somebody confirms that the machine is off.
 
 use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::command;
@@ -19,14 +19,14 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// Who sets it sees the machine in the cloud (`pkg/controllers/nodelifecycle` of
-/// `k8s.io/cloud-provider`).
+/// The taint of the cloud's controller, which sees whether the machine runs
+/// (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`).
 const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let node = waiting.lost_node()?;
     let name = &node.name;
-    // What Kubernetes has let go of is with the driver, and what that says comes first.
+    // Kubernetes has already released the volume; the driver's own message is more exact.
     let mut attachments = waiting.shown_attachments();
     let mut staying = waiting.staying();
     let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
@@ -73,13 +73,13 @@ fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = 
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }
 
-/// Whether the taint does not make it go: it tolerates that, and is not terminating. What
-/// is terminating goes (`gcTerminating` in `pkg/controller/podgc`).
+/// Whether the out-of-service taint does not remove the pod: the pod tolerates the taint and is not
+/// terminating. Kubernetes removes terminating pods (`gcTerminating` in `pkg/controller/podgc`).
 fn stays(pod: &Pod) -> bool {
     pod.stays_out_of_service && !pod.is_ending()
 }
 
-/// Why volumes stay on a node that does not answer; `renewed` says when its Lease was last
+/// Explains why volumes stay on a node that does not answer; `renewed` says when its Lease was last
 /// renewed.
 fn silent(node: &Examined, renewed: Option<String>) -> String {
     format!(
@@ -98,7 +98,7 @@ fn unheard(node: &Examined, renewed: Option<String>) -> String {
     format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// What somebody has to look at before [`taint`] is run.
+/// The check that somebody must make before they run [`taint`].
 fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
@@ -111,13 +111,13 @@ fn power(node: &Examined) -> String {
     )
 }
 
-/// The command for when the machine is off.
+/// The command to run once the machine is off.
 fn taint(kubectl: &str, name: &str) -> String {
     let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
     command::line(kubectl, &["taint", "node", name, &taint])
 }
 
-/// What the command does, and does to those who run it too early.
+/// The effect of the command, and the damage if it is run too early.
 fn price(name: &str) -> String {
     format!(
         "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."

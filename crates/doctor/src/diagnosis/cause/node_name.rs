@@ -1,7 +1,7 @@
-//! The pod names its node itself, so that nobody binds its claim.
+//! The pod names its node itself, so nothing binds its claim.
 //!
-//! A claim of a WaitForFirstConsumer class gets its volume when the scheduler chooses a node
-//! for a pod, and a pod with `nodeName` never gets to the scheduler.
+//! A claim of a WaitForFirstConsumer class gets its volume when the scheduler chooses a node for a
+//! pod, but a pod with `nodeName` never reaches the scheduler.
 
 use serde_json::json;
 
@@ -53,7 +53,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             let patch = json!({"spec": {"template": {"spec": by_selector}}});
             let patch =
                 waiting.patch(&changed.name, &patch);
-            // A StatefulSet replaces no pod that never got ready.
+            // A StatefulSet does not replace a pod that never became ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {
                     let pod = format!("pod/{}", waiting.pod.meta.name);

@@ -1,4 +1,4 @@
-//! None of the other causes: what Kubernetes says, as it says it.
+//! No other cause applies: the message of Kubernetes is passed on unchanged.
 
 use super::{Cause, Steps, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
@@ -25,7 +25,7 @@ fn judge(waiting: &WaitingPod<'_>) -> String {
     }
 }
 
-/// How far the volume has come.
+/// Describes how far the volume has come.
 fn whereabouts(waiting: &WaitingPod<'_>) -> String {
     let claim = waiting.claim;
     match &waiting.pod.node {

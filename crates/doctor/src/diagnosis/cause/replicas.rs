@@ -1,4 +1,4 @@
-//! More pods of one workload than the volume can have on their nodes.
+//! A workload runs more pods than its volume allows.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     steps
 }
 
-/// The Job that is there is changed, and the CronJob that makes the next one.
+/// Patches the existing Job, and the CronJob that makes the next one.
 fn one_at_a_time(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
     let patch = |name: &str, patch: &Value| waiting.patch(name, patch);

@@ -1,8 +1,8 @@
 //! A rollout starts the new pod before the old one stops, and the old one keeps the volume.
 //!
-//! The new pod waits for the volume, and the Deployment controller waits for the new pod
-//! before it stops the old one: neither moves again. What makes ReplicaSets as a Deployment
-//! does, Argo's Rollout for example, does the same.
+//! The new pod waits for the volume, and the Deployment controller waits for the new pod before it
+//! stops the old one: neither moves again. Other controllers that roll out ReplicaSets, such as
+//! Argo's Rollout, do the same.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// What is rolled out, in words.
+/// The name of the object that is rolled out, for a sentence.
 pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
     let workload = waiting.workload();
     match workload.and_then(|it| it.metadata.controller.as_deref()) {
@@ -56,7 +56,7 @@ pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
         return of_the_same_owner(waiting);
     }
     let own = waiting.pod.revision();
-    // Where a pod like it is the one that has the volume, the rollout is not to blame.
+    // If a pod of the same revision has the volume, the rollout is not to blame.
     if waiting.siblings().any(|other| other.revision() == own) {
         return None;
     }
@@ -83,7 +83,7 @@ fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
     })
 }
 
-/// Whether the pods of a workload are one revision of what something else rolls out.
+/// Whether the pods of a workload are one revision of an object that a controller rolls out.
 fn makes_a_revision(workload: &Workload) -> bool {
     workload.metadata.controller.is_some()
         && matches!(
@@ -92,8 +92,7 @@ fn makes_a_revision(workload: &Workload) -> bool {
         )
 }
 
-/// What helps against a rollout that cannot end: take it back, or have the old pod
-/// stopped first.
+/// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
 pub(super) fn end_rollout(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let changed = Changed::behind(waiting.pod, waiting, documents);
     if changed.kind != Some(WorkloadKind::Deployment) {
@@ -108,15 +107,16 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, documents: &Documents) -> Ve
     }
     let mut steps = changed::kept(waiting, ways);
     if waiting.workload().is_some_and(|it| it.paused) {
-        // Where the manifest says so, whoever delivers it would pause it again.
+        // If the manifest pauses the Deployment, its delivery would pause it again and must be
+        // suspended first.
         let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
         steps.insert(suspended.count(), resume(waiting, &changed));
     }
     steps
 }
 
-/// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
-/// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
+/// The step that resumes a paused Deployment, which cannot be taken back (`DeploymentRollbacker` in
+/// kubectl's `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
 fn resume(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
     SuggestedAction::new(
         Purpose::Before,
@@ -132,9 +132,9 @@ fn resume(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
 /// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Back to the revision whose pod runs. Without its number, kubectl goes to the second
-/// newest one, which has got stuck as well where more than one rollout has, and from there
-/// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
+/// Rolls back to the revision whose pod runs. Without a revision number, kubectl chooses the second
+/// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
+/// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
 fn undo<'a>(
     waiting: &WaitingPod<'_>,
     changed: &'a Changed<'_>,
@@ -176,7 +176,8 @@ fn undo<'a>(
     ))
 }
 
-/// The ReplicaSet of a Deployment's pod, by whose name that Deployment was found.
+/// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
+/// hash.
 pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
     let (kind, name) = pod.workload();
     let hash = pod.revision()?;
@@ -212,9 +213,9 @@ fn other_strategies<'a>(
         .collect()
 }
 
-/// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
-/// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
-/// again, and its template stays as it is.
+/// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
+/// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
+/// template stays unchanged.
 fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
     if waiting.workload().and_then(changed::rollout).is_none() {
         return vec![

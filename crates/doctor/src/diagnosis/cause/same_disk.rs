@@ -1,7 +1,7 @@
-//! Another PersistentVolume stands for the same disk, and has it.
+//! Another PersistentVolume represents the same disk and is in use.
 //!
-//! The attach-detach controller knows a disk by driver and volumeHandle
-//! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`): to it the two volumes are one.
+//! The attach-detach controller identifies a disk by driver and volumeHandle
+//! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
 use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
@@ -18,7 +18,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// The other volume, and who has it.
+/// The other PersistentVolume of the disk, and its users.
 struct Twin<'a> {
     volume: &'a Volume,
     /// Its claim, as `namespace/name`.
@@ -37,7 +37,7 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     twins.find_map(|volume| in_use_elsewhere(waiting, volume))
 }
 
-/// The volume and who has it, if that is on another node than the waiting pod.
+/// The volume and its users, if they are on another node than the waiting pod.
 fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<Twin<'a>> {
     let index = waiting.index;
     let claim = volume.spec.claim_ref.as_ref();

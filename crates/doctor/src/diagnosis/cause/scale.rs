@@ -1,11 +1,11 @@
-//! Fewer pods of a workload, and which of them its controller gives up.
+//! Scales a workload down, and determines which pods its controller removes.
 
 use super::changed::Changed;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
-/// The command that leaves so many pods of the workload of `pod`.
+/// The command that scales the workload of `pod` to `replicas` pods.
 pub(super) fn command(
     waiting: &WaitingPod<'_>,
     changed: &Changed<'_>,
@@ -17,8 +17,8 @@ pub(super) fn command(
     and_delete(waiting, scale, pod, replicas)
 }
 
-/// A command after which the workload of `pod` has so many pods, and the deletion of those
-/// that its controller does not get to.
+/// Adds to a command that leaves `replicas` pods of the workload of `pod` the deletion of the pods
+/// that the controller would never remove.
 pub(super) fn and_delete(
     waiting: &WaitingPod<'_>,
     command: String,
@@ -38,13 +38,13 @@ pub(super) fn and_delete(
     format!("{command} && {}", waiting.in_namespace(&delete))
 }
 
-/// The pods that a StatefulSet of so many would have to give up, and may never get to.
+/// The pods that a StatefulSet with `replicas` pods should remove, but may never remove.
 ///
-/// It keeps the pods with the lowest numbers. One that is OrderedReady gives up none before
-/// all that it keeps are ready (`processReplica` in
-/// `pkg/controller/statefulset/stateful_set_control.go`). Then it goes down from the highest
-/// number, and waits at a pod that is not ready, unless that is the first one that is not
-/// (`processCondemned`): of one that is not ready it gets rid by itself, of two it does not.
+/// The StatefulSet keeps the pods with the lowest numbers. If it is OrderedReady, it removes none
+/// before all that it keeps are ready (`processReplica` in
+/// `pkg/controller/statefulset/stateful_set_control.go`). Then it removes pods from the highest
+/// number down, and waits at a pod that is not ready, unless that is the first such pod
+/// (`processCondemned`): it removes a single unready pod by itself, but not two.
 fn blocked<'a>(waiting: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
     if !is_of_stateful_set(pod) {
         return Vec::new();
@@ -66,7 +66,7 @@ fn blocked<'a>(waiting: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a st
     }
 }
 
-/// Which pod is left of several.
+/// Says which of several pods is left.
 pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
     if !is_of_stateful_set(waiting.pod) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
@@ -102,7 +102,7 @@ fn of_its_workload<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Ite
     users.copied().filter(move |it| it.workload() == own)
 }
 
-/// The names of the pods that a StatefulSet of so many keeps.
+/// The names of the pods that a StatefulSet with `replicas` pods keeps.
 fn kept(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
     let (_, name) = pod.workload();
     let first = waiting.workload_of(pod).map_or(0, |it| it.first_ordinal);

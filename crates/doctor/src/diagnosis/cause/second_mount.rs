@@ -1,4 +1,4 @@
-//! The driver refuses to mount the volume for a second pod, on the same node too.
+//! The driver refuses to mount the volume for a second pod, even on the same node.
 
 use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use, named};
 use crate::diagnosis::waiting_pod::WaitingPod;

@@ -45,7 +45,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     };
     let own = Changed::behind(waiting.pod, waiting, documents);
     let theirs = Changed::behind(other, waiting, documents);
-    // With the pod that owns the claim, the claim and its data would go.
+    // The claim and its data are deleted together with the pod that owns the claim.
     let owner = waiting.owner_pod();
     let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
     let mut ways = Vec::new();
@@ -78,7 +78,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     steps
 }
 
-/// What makes the pods of a workload go away.
+/// The way out that stops the pods of a workload.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(waiting, pod) {
         let run = |arguments: &[String]| {
@@ -109,7 +109,7 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
                 ),
             )
         }
-        // Suspended, the Job would count as active, and with `concurrencyPolicy: Forbid` the
+        // A suspended Job would still count as active, and with `concurrencyPolicy: Forbid` the
         // CronJob would start no other (`syncCronJob` in
         // `pkg/controller/cronjob/cronjob_controllerv2.go`).
         Some(WorkloadKind::CronJob) => Way::of(
@@ -134,7 +134,8 @@ fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> 
     Some(scaled.next()?.as_str())
 }
 
-/// Affinity that leads the pods of the workload that waits to those that have the volume.
+/// The way out that adds affinity: the pods of the waiting workload follow those that have the
+/// volume.
 fn together<'a>(
     waiting: &WaitingPod<'_>,
     other: &Pod,
@@ -168,7 +169,7 @@ fn together<'a>(
     }
     let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
     if own.workload.is_some_and(surges) {
-        // A new pod could follow another pod than the old one did.
+        // Without this, a new pod could follow another pod than the old one did.
         patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
         recreated += &format!(
             " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
@@ -198,10 +199,10 @@ fn surges(workload: &Workload) -> bool {
             .is_some_and(|room| room.surge > 0)
 }
 
-/// What has to be deleted before pods of a template that was changed take the place of those
-/// that wait, and what the workload does then. A StatefulSet replaces no pod that is not ready
-/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job keeps
-/// the template that it was made with.
+/// The object that must be deleted before pods of the changed template replace the waiting ones,
+/// and a description of what the workload does then. A StatefulSet does not replace a pod that is
+/// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
+/// keeps the template with which it was created.
 fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
     match own.kind? {
         WorkloadKind::Deployment => Some((None, "restarts")),
@@ -214,9 +215,9 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
     }
 }
 
-/// What selects the pods that have the volume, today and after the next upgrade: labels of a
-/// template change with a chart's version, the selector of a workload never does. The pods of
-/// a Job end, and nothing would follow them then.
+/// A label selector for the pods that have the volume. It must still match after the next upgrade:
+/// the labels of a template change with the version of a chart, but the selector of a workload
+/// never does. The pods of a Job end, so there would be nothing to follow.
 fn selector(
     waiting: &WaitingPod<'_>,
     other: &Pod,

@@ -1,6 +1,6 @@
-//! The volume should have come long ago, and nobody says why it does not.
+//! The volume is overdue, and no message says why.
 //!
-//! As for `delay`, but its time is over.
+//! This resembles `delay`, but the time for a delay is over.
 
 use super::delay::{FORCED, SLOW};
 use super::{Cause, Steps, SuggestedAction, named, wait};
@@ -11,7 +11,8 @@ use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 use engine::model::volume_attachment::VolumeAttachment;
 
-/// Prints by whom the volumes of a node are attached.
+/// The output format that shows whether the attach-detach controller attaches the volumes of a
+/// node.
 const MANAGED: &str =
     r"jsonpath={.metadata.annotations.volumes\.kubernetes\.io/controller-managed-attach-detach}";
 
@@ -23,21 +24,21 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// What does not move.
+/// The part that makes no progress.
 enum Stalled<'a> {
-    /// A pod that should be gone, and for how many seconds.
+    /// A pod that should be gone, and the number of seconds since then.
     Pod(&'a Pod, i64),
-    /// Nothing attaches it to that node.
+    /// Nothing attaches the volume to this node.
     Nobody(&'a str),
-    /// The driver says nothing for so many seconds.
+    /// The driver has reported nothing for `for_seconds`.
     Driver {
         attachment: &'a VolumeAttachment,
         attaches: bool,
         for_seconds: i64,
     },
-    /// A healthy node keeps what no pod of it uses.
+    /// A healthy node keeps a volume that none of its pods uses.
     Node(&'a VolumeAttachment),
-    /// A node that is not Ready keeps it longer than until it is detached by force.
+    /// A node that is not Ready keeps the volume after Kubernetes should have detached it by force.
     UnreadyNode(&'a VolumeAttachment),
 }
 
@@ -123,7 +124,7 @@ fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     })
 }
 
-/// Whether there is no attachment of the volume, although all of them can be seen.
+/// Whether the volume has no attachment, although all attachments can be seen.
 fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
     waiting.is_csi()
         && waiting.is_attached()
@@ -131,7 +132,7 @@ fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
         && waiting.shown_attachments().next().is_none()
 }
 
-/// Whether a pod of its node uses the volume.
+/// Whether a pod on the node of the attachment uses the volume.
 fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
     let mut users = waiting.users();
     users.any(|user| user.node.as_ref() == Some(&attachment.node))

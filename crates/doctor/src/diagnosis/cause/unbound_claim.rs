@@ -1,4 +1,4 @@
-//! The claim has no volume, so that its pod gets none.
+//! The claim has no volume, so its pod cannot start.
 
 use super::{Cause, Purpose, Steps, SuggestedAction, delay};
 use crate::diagnosis::command;
@@ -18,23 +18,23 @@ pub(super) const CAUSE: Cause = Cause {
     steps: Steps::FromFacts(steps),
 };
 
-/// Why there is none.
+/// The reason why the claim has no volume.
 enum Lack<'a> {
-    /// There is no such claim.
+    /// The claim does not exist.
     NoClaim,
-    /// It is being deleted.
+    /// The claim is being deleted.
     Ends,
-    /// Its volume is gone.
+    /// The claim was bound to a volume that no longer exists.
     Lost(&'a str),
-    /// There is no volume of the name that it asks for.
+    /// The claim requests a volume by a name that does not exist.
     NoVolume(&'a str),
-    /// The volume that it asks for is another claim's.
+    /// The claim requests a volume that belongs to another claim.
     Taken(&'a Volume),
-    /// It is not bound to the volume that it asks for.
+    /// The claim requests this volume, but is not bound to it.
     Unfit(&'a Volume),
-    /// Its provisioner, or the controller that binds, says why.
+    /// The provisioner, or the controller that binds claims, gives the reason.
     Reported(&'a str),
-    /// Nobody says why.
+    /// No message gives the reason.
     Silent,
 }
 
@@ -56,8 +56,8 @@ fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     if let Some(volume) = waiting.volume.as_deref() {
         let taken = waiting.volume_of_another_claim();
         if let Some(volume) = waiting.unbound_volume().or(taken) {
-            // Until the controller that binds has spoken, a claim that it will call Lost is
-            // Pending, and is bound in another way.
+            // Until the controller that binds claims has judged a claim, one that will be Lost is
+            // still Pending, and a Pending claim needs other steps.
             let has_spoken = is_lost(waiting) || waiting.claim_warning().is_some();
             let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
             let lack = if is_taken { Lack::Taken } else { Lack::Unfit };
@@ -143,19 +143,19 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     })
 }
 
-/// Whether the claim was bound once, and is no more.
+/// Whether the claim was once bound, but no longer is.
 fn is_lost(waiting: &WaitingPod<'_>) -> bool {
     let claim = waiting.found_claim();
     claim.is_some_and(|it| it.status.phase == ClaimPhase::Lost)
 }
 
-/// Whether the volume belonged to a claim of the same name, which was deleted.
+/// Whether the volume belonged to a deleted claim of the same name.
 fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
     let owner = volume.spec.claim_ref.as_ref();
     owner.is_some_and(|it| it.namespace == waiting.pod.meta.namespace && it.name == *waiting.claim)
 }
 
-/// Who reports that there is no volume.
+/// Names the component that reports that there is no volume.
 fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
     if OF_THE_BINDER.are_in(said) {
         return "Kubernetes says".to_owned();
@@ -169,16 +169,16 @@ fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
     }
 }
 
-/// What the controller that binds says while the provisioner says nothing.
+/// The message of the controller that binds claims while the provisioner is silent.
 static OF_THE_BINDER: Words = Words(&["waiting for a volume to be created"]);
 
-/// What to do about a statement of a provisioner.
+/// A known message of a provisioner, and advice about it.
 struct Known {
     words: Words,
     advice: &'static str,
 }
 
-/// The first that fits counts.
+/// The first match counts.
 static KNOWN: [Known; 5] = [
     Known {
         words: Words(&[
@@ -264,10 +264,10 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     [describe].into_iter().chain(ways).collect()
 }
 
-/// What gives the volume of an earlier claim to the one of the same name.
+/// The steps that release a volume so that it is bound to the claim.
 fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
-    // A claim that was bound before is only bound to a volume whose claimRef has its uid, or that
-    // has none (syncBoundClaim in the controller that binds).
+    // A claim that was bound before can only be bound to a volume whose claimRef has its uid, or
+    // that has no claimRef (syncBoundClaim in the controller that binds claims).
     let free = if is_lost(waiting) {
         r#"[{"op":"remove","path":"/spec/claimRef"}]"#
     } else {
@@ -286,7 +286,7 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
     ]
 }
 
-/// What to do about a statement of the provisioner.
+/// The steps for a message of the provisioner.
 fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
     let known = KNOWN.iter().find(|known| known.words.are_in(said));
     let claim = waiting.found_claim();
@@ -299,10 +299,10 @@ fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
         .collect()
 }
 
-/// What a claim with a data source waits for as well.
+/// The advice for a claim with a data source.
 const SOURCE: &str = "The volume is made from the object in the claim's spec.dataSource: see that it exists, and of a VolumeSnapshot that its status.readyToUse is true.";
 
-/// What shows what the classes can give.
+/// The command that shows the access modes that each class can give.
 fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::check(
         command::own(waiting.index.facts.kubectl, "capabilities", &[]),

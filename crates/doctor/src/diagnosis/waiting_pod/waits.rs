@@ -13,7 +13,7 @@ use engine::model::workload::WorkloadKind;
 use engine::snapshot::Lookup;
 
 impl WaitingPod<'_> {
-    /// Whether the claim has no volume, or is not there.
+    /// Whether the claim has no volume or does not exist.
     pub(in crate::diagnosis) fn has_no_volume(&self) -> bool {
         let view = self.index.facts.objects.view;
         let claim = view.claim(&self.pod.meta.namespace, self.claim);
@@ -29,7 +29,7 @@ impl WaitingPod<'_> {
         }
     }
 
-    /// Whether the pod waits until the claim has a volume, and not the claim for the pod.
+    /// Whether the pod waits until the claim has a volume, rather than the claim for the pod.
     pub(super) fn waits_for_its_claim(&self) -> bool {
         let phrases = [NOT_BOUND, NO_CLAIM, CLAIM_ENDS];
         self.pod.node.is_some()
@@ -39,8 +39,7 @@ impl WaitingPod<'_> {
             || self.claim_warning().is_some()
     }
 
-    /// Whether a pod that is on a node waits until the volume is attached there, or until
-    /// it can be mounted.
+    /// Whether a pod that is on a node waits until the volume is attached there or can be mounted.
     pub(super) fn waits_for_attachment(&self) -> bool {
         let own = self.own_attachment();
         if own.is_some_and(VolumeAttachment::is_settled) || self.said.is_some() {
@@ -74,8 +73,8 @@ impl WaitingPod<'_> {
         }
     }
 
-    /// Whether it keeps the volume on a node that does not answer, or longer than it may,
-    /// and the next one is not made before it is gone.
+    /// Whether the pod keeps the volume on a node that does not answer, or longer than it may,
+    /// while the next pod is not created before this one is gone.
     pub(super) fn is_stranded(&self) -> bool {
         matches!(
             self.used.attach_constraint,
@@ -85,9 +84,9 @@ impl WaitingPod<'_> {
             && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
     }
 
-    /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
-    /// pods of one name, and a Deployment that is recreated has no new pod beside an old
-    /// one. What takes the place of a pod that is evicted is made at once.
+    /// Whether the next pod is created only when this one is gone. A StatefulSet never has two pods
+    /// of one name, and a Deployment with the strategy Recreate has no new pod beside an old one.
+    /// The successor of an evicted pod is created at once.
     pub(super) fn is_replaced_after_deletion(&self) -> bool {
         let of_its_workload = |other: &&Pod| {
             other.meta.name != self.pod.meta.name
