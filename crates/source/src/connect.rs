@@ -19,42 +19,42 @@ use tower_service::Service;
 use super::status::Statuses;
 use super::watch::root_cause;
 
-/// How long a connection may take.
+/// The timeout for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection may be silent before it counts as dead: more than a watch lasts plus
-/// the 90 s for which an idle connection is kept.
+/// The time for which a connection may be silent before it counts as dead: more than a watch lasts
+/// plus the 90 s for which an idle connection is kept.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Which cluster to connect to.
+/// The cluster to connect to, and the user whose rights count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The kubeconfig file. `None`: the one of the environment.
+    /// The kubeconfig file; `None` for that of the environment.
     pub kubeconfig: Option<PathBuf>,
-    /// The kubeconfig's context. `None`: the current one or, in a pod without a
-    /// kubeconfig, the cluster the pod runs in.
+    /// The kubeconfig's context; `None` for the current one or, in a pod without a kubeconfig, for
+    /// the cluster in which the pod runs.
     pub context: Option<String>,
-    /// The user whose rights count, where that is not the one of the kubeconfig.
+    /// The user whose rights count, if not the user of the kubeconfig.
     pub impersonate: Option<String>,
     /// The groups of that user.
     pub impersonate_groups: Vec<String>,
 }
 
-/// Why there is no connection to the API server.
+/// A reason why there is no connection to the API server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// Neither a kubeconfig nor a service account.
+    /// There is neither a kubeconfig nor a service account.
     #[error(
         "No cluster is known: the kubeconfig names none ({kubeconfig}), and this program does not run in a pod with a service account ({in_cluster}). Set KUBECONFIG to your kubeconfig."
     )]
     NoCluster {
-        /// What is wrong with the kubeconfig.
+        /// The error in the kubeconfig.
         kubeconfig: String,
-        /// What is wrong with the service account.
+        /// The error in the service account.
         in_cluster: String,
     },
-    /// A kubeconfig file that cannot be used.
+    /// The kubeconfig file cannot be used.
     #[error(
         "The kubeconfig {} cannot be used: {reason}. Check --kubeconfig and --context.",
         file.display()
@@ -62,7 +62,7 @@ pub enum ConnectError {
     File {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
     /// The kubeconfig has no such context.
@@ -72,7 +72,7 @@ pub enum ConnectError {
     Context {
         /// The requested context.
         context: String,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
     /// Certificates, keys or proxies in the configuration do not work.
@@ -82,7 +82,7 @@ pub enum ConnectError {
     Client {
         /// The API server's address.
         url: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// The API server does not respond.
@@ -92,7 +92,7 @@ pub enum ConnectError {
     NoAnswer {
         /// The API server's address.
         url: String,
-        /// What happened instead.
+        /// The error.
         reason: String,
     },
 }
@@ -101,7 +101,7 @@ pub enum ConnectError {
 ///
 /// # Errors
 ///
-/// When the API server does not respond by `deadline`. A refusal is a response.
+/// Fails if the API server does not respond by `deadline`. A refusal is a response.
 pub async fn reach(config: &Config, deadline: Instant) -> Result<(), ConnectError> {
     let url = config.cluster_url.to_string();
     let client = client(config.clone())?;
@@ -118,10 +118,10 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// When neither is there, or the context is not in the kubeconfig.
+    /// Fails if there is neither, or if the context is not in the kubeconfig.
     pub async fn config(&self) -> Result<Config, ConnectError> {
         let mut config = self.read().await?;
-        // The kubeconfig may name one, too.
+        // The kubeconfig may name a user to impersonate, too; this one replaces it.
         if let Some(user) = &self.impersonate {
             let groups = self.impersonate_groups.clone();
             config.auth_info.impersonate = Some(user.clone());
@@ -132,8 +132,7 @@ impl Access {
         Ok(config)
     }
 
-    /// What the user calls the cluster: the kubeconfig's name for it. `None` in a pod without a
-    /// kubeconfig.
+    /// The kubeconfig's name for the cluster; `None` without a kubeconfig, as in a pod.
     #[must_use]
     pub fn cluster_name(&self) -> Option<String> {
         let kubeconfig = match &self.kubeconfig {
@@ -183,14 +182,14 @@ impl Access {
 ///
 /// # Errors
 ///
-/// When certificates, keys or proxies in it do not work.
+/// Fails if certificates, keys or proxies in it do not work.
 pub fn client(config: Config) -> Result<Client, ConnectError> {
     check_token(&config)?;
     let url = config.cluster_url.to_string();
     Client::try_from(config).map_err(|error| unusable(url, &error))
 }
 
-/// A client that records in `statuses` for which resources the API server responds.
+/// A client that records in `statuses` the resources for which the API server responds.
 pub(super) fn listening_client(
     config: Config,
     statuses: &Arc<Statuses>,
@@ -206,8 +205,8 @@ pub(super) fn listening_client(
         .map_err(|error| unusable(url, &error))
 }
 
-/// A token is sent as a header, and the client library panics if it is no valid header value,
-/// most likely because of a line break.
+/// Rejects a token that is not a valid header value, most likely because of a line break. The
+/// client library sends the token as a header and would panic.
 fn check_token(config: &Config) -> Result<(), ConnectError> {
     let token = config.auth_info.token.as_ref();
     match token.map(|token| HeaderValue::from_bytes(token.expose_secret().as_bytes())) {
@@ -227,8 +226,7 @@ fn unusable(url: String, error: &kube::Error) -> ConnectError {
     }
 }
 
-/// Records successful responses: a watch that is resumed in a quiet cluster has no event for a
-/// long time.
+/// Records successful responses: in a quiet cluster, a resumed watch has no event for a long time.
 struct Listening<S> {
     inner: S,
     statuses: Arc<Statuses>,

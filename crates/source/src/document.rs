@@ -1,4 +1,4 @@
-//! Whole objects from the API server, for callers that need more than the model has.
+//! Whole objects from the API server, for callers that need fields which the model lacks.
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -12,14 +12,15 @@ use super::resource::WATCHED;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::keys::ALL;
 
-/// How many objects are read concurrently.
+/// The number of objects that are read concurrently.
 const MAX_CONCURRENT: usize = 8;
 
-/// Reads these objects, in the same order; of what their field managers own, only the guard's
-/// annotations and labels. `None` for those that are gone or that the API server refuses.
+/// Reads these objects and returns them in the same order, with `None` for those that are gone or
+/// that the API server refuses. Of the fields that field managers own, only the guard's annotations
+/// and labels are kept.
 ///
 /// # Errors
-/// When the configuration has no usable certificates, keys or proxies.
+/// Fails if the configuration has no usable certificates, keys or proxies.
 pub async fn documents(
     config: Config,
     wanted: &[(ObjectKind, ObjectRef)],
@@ -50,8 +51,8 @@ async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> O
     serde_json::to_value(object).ok()
 }
 
-/// The guard's annotations and labels among the fields that a manager owns, which would
-/// otherwise be larger than the object.
+/// The guard's annotations and labels among the fields that a manager owns. All of these fields
+/// together would be larger than the object.
 fn own_keys(fields: &Value) -> Option<FieldsV1> {
     let mut kept = Map::new();
     for part in ["f:annotations", "f:labels"] {

@@ -1,4 +1,4 @@
-//! A snapshot from files: manifests that stand for a cluster.
+//! Builds a snapshot from files: manifests that stand for a cluster.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use manifest::find::{Exclude, find};
 ///
 /// # Errors
 ///
-/// When a file cannot be read or parsed, an object is malformed, or there are no facts.
+/// Fails if a file cannot be read or parsed, an object is malformed, or there are no facts.
 pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsError> {
     let mut cluster = Snapshot::complete();
     load_into(&mut cluster, paths, stdin)?;
     Ok(cluster)
 }
 
-/// As [`load`], into a cluster that may have facts already.
+/// Does the same as [`load`] with a cluster that may already have facts.
 ///
 /// # Errors
 ///
-/// As [`load`]; the facts that could be read are in the cluster all the same.
+/// Fails as [`load`] does; the facts that could be read are in the cluster all the same.
 pub(crate) fn load_into(
     cluster: &mut Snapshot,
     paths: &[PathBuf],

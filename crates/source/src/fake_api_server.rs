@@ -1,4 +1,4 @@
-//! An API server on loopback that lists, watches and gets what a test puts in.
+//! An API server on loopback that lists, watches and returns the objects of a test.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, watch};
 pub(super) const CLAIMS: &str = "/api/v1/persistentvolumeclaims";
 pub(super) const NODES: &str = "/api/v1/nodes";
 
-/// Runs in a runtime of its own: ending that ends every connection, as when a
-/// machine goes down.
+/// An API server with a runtime of its own: ending the runtime ends every connection, as if the
+/// machine went down.
 pub(super) struct FakeApiServer {
     pub(super) address: SocketAddr,
     state: Arc<State>,
@@ -27,17 +27,17 @@ pub(super) struct FakeApiServer {
 
 struct State {
     inner: Mutex<Inner>,
-    /// Answers to single questions wait until this is true.
+    /// Responses to requests for single objects wait until this is true.
     gate: watch::Sender<bool>,
-    /// How many single questions have arrived.
+    /// The number of requests for single objects that have arrived.
     gets: watch::Sender<usize>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// By list path, then by object path.
+    /// The objects by list path, then by object path.
     objects: HashMap<String, BTreeMap<String, Value>>,
-    /// Objects that are there but that no list or watch has heard of.
+    /// Existing objects that no list or watch has reported.
     unheard: HashMap<String, Value>,
     watches: HashMap<String, Vec<mpsc::UnboundedSender<String>>>,
     forbidden: HashSet<String>,
@@ -48,7 +48,7 @@ struct Inner {
     lists: HashMap<String, usize>,
     selectors: HashMap<String, String>,
     version: u64,
-    /// Lists whose watches hear of nothing for now.
+    /// Lists whose watches receive nothing for now.
     silent: HashSet<String>,
     /// Every event, by list path and version.
     events: Vec<(String, u64, String)>,
@@ -77,7 +77,7 @@ impl FakeApiServer {
         config
     }
 
-    /// Listens, on the same port as before.
+    /// Listens on the same port as before.
     pub(super) fn start(&mut self) {
         let listener = std::net::TcpListener::bind(self.address).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -133,13 +133,13 @@ impl FakeApiServer {
         }
     }
 
-    /// Tells the watches of the list nothing more; lists and single questions are
-    /// answered as ever.
+    /// Sends nothing more to the watches of the list; lists and requests for single objects still
+    /// work.
     pub(super) fn silence(&self, list: &str) {
         self.lock().silent.insert(list.to_owned());
     }
 
-    /// Tells the watches of the list all that they have not heard.
+    /// Sends the watches of the list all events since that version.
     pub(super) fn speak(&self, list: &str, since: u64) {
         let mut inner = self.lock();
         inner.silent.remove(list);
@@ -162,7 +162,7 @@ impl FakeApiServer {
         self.lock().unheard.insert(path, object);
     }
 
-    /// Takes an object out, and makes whoever watches begin anew.
+    /// Removes an object, and makes the watches of the list start anew.
     pub(super) fn forget_and_expire(&self, list: &str, object: &Value) {
         let mut inner = self.lock();
         let path = path_of(list, object);
@@ -302,7 +302,7 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
         .get("continue")
         .map_or(0, |from| from.parse().unwrap());
     let limit: usize = query["limit"].parse().unwrap();
-    // The list of one namespace is a part of that of all.
+    // The list of one namespace is a part of the list of all namespaces.
     let parts: Vec<&str> = path.split('/').collect();
     let (of_all, namespace) = match parts[..] {
         [.., "namespaces", namespace, plural] => {
@@ -339,7 +339,7 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
     )
 }
 
-/// Streams what is there and then events or, with `from`, the events since that version.
+/// Streams the existing objects and then events or, with `from`, the events since that version.
 fn watch_list(inner: &mut Inner, path: &str, from: Option<u64>) -> Response<Body> {
     let mut lines = String::new();
     if let Some(from) = from {

@@ -21,30 +21,30 @@ use super::store::SnapshotStore;
 use super::turns::{Asker, Turns};
 use super::watch::follow;
 
-/// The time between two attempts to find a usable configuration. A kubeconfig is a local
-/// file, so that is cheap.
+/// The time between two attempts to find a usable configuration. A kubeconfig is a local file, so
+/// this is cheap.
 const CONFIG_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a judgement is repeated because it misses objects. Usually once is enough, unless
-/// the objects found refer to others: a claim to its volume.
+/// The number of times that a judgement is repeated because it misses objects. Usually once is
+/// enough, unless the objects found refer to others, as a claim does to its volume.
 const ROUNDS: usize = 3;
 
-/// The same for confirmations, where outdated objects refer to others as well: a claim to its
-/// volume, the volume to the nodes of its zone, and each deleted node to another one.
+/// The number of rounds of a confirmation. Here outdated objects refer to others as well: a claim
+/// to its volume, the volume to the nodes of its zone, and each deleted node to another one.
 const CONFIRMING_ROUNDS: usize = 8;
 
-/// How many objects missing from the cache one review may look up; the others stay unknown.
-/// A review may name thousands.
+/// The number of objects missing from the cache that one review may look up; the others stay
+/// unknown. A review may name thousands.
 pub const MAX_LOOKUPS: usize = 16;
 
-/// How many requests one review may send to confirm its verdict.
+/// The number of requests that one review may send to confirm its verdict.
 pub const MAX_CONFIRMATIONS: usize = 192;
 
-/// How many judgements are confirmed concurrently; further ones wait. Each may hold 500
+/// The number of judgements that are confirmed concurrently; further ones wait. Each may hold 500
 /// objects of eight kinds, about 2 MB.
 const MAX_CONFIRMING: usize = 16;
 
-/// How many of them are of one namespace.
+/// The number of those that may be of one namespace.
 const CONFIRMING_OF_A_NAMESPACE: usize = 8;
 
 /// Keeps a snapshot of a cluster up to date. Dropping it ends all watches.
@@ -64,7 +64,7 @@ struct Shared {
     cluster: Arc<SnapshotStore>,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
-    /// Why there is no client to reach a cluster with.
+    /// The reason why there is no client for the cluster.
     unreachable: Mutex<Option<String>>,
 }
 
@@ -79,16 +79,16 @@ pub enum Fitness {
     Incomplete(String),
 }
 
-/// Why a judgement is not confirmed.
+/// A reason why a judgement is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The API server has not responded in time.
     Unanswered(LookupRequest),
-    /// It takes more requests than one review may send.
+    /// The confirmation needs more requests than one review may send.
     TooMuch,
 }
 
-/// As in "the API server did not confirm Node a in time".
+/// A clause such as "the API server did not confirm Node a in time".
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,7 +123,7 @@ impl Informer {
         Self::begin(ConnectBy::Access(access), Statuses::new(kinds))
     }
 
-    /// The same for the cluster behind `config`.
+    /// Starts to watch the `kinds` in the cluster behind `config`, as [`Informer::start`] does.
     ///
     /// Must be called within a tokio runtime.
     #[must_use]
@@ -149,19 +149,19 @@ impl Informer {
         }
     }
 
-    /// The client that reads the cluster; `None` until it is known which cluster that is.
+    /// The client that reads the cluster; `None` until it is connected.
     #[must_use]
     pub fn client(&self) -> Option<Client> {
         self.shared.client.get().cloned()
     }
 
-    /// Calls `look` with the snapshot as it is, without any request to the API server.
+    /// Calls `look` with the current snapshot, without any request to the API server.
     pub fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
         look(self.shared.cluster.read().view())
     }
 
-    /// Calls `judge` with the snapshot. If it misses claims, volumes, namespaces or workloads,
-    /// those are looked up and it is called again. An object without a response by `deadline`
+    /// Calls `judge` with the snapshot. If `judge` misses claims, volumes, namespaces or workloads,
+    /// those are looked up and `judge` is called again. An object without a response by `deadline`
     /// is `NotSynced`. The snapshot does not change during a call.
     ///
     /// If `judge` misses nothing, this never waits.
@@ -170,8 +170,8 @@ impl Informer {
             .await
     }
 
-    /// The same with at most as many requests as are `left`, from which those sent are
-    /// subtracted.
+    /// Does the same as [`Informer::answer`] with at most `left` requests, and subtracts those that
+    /// it sends.
     pub async fn answer_within<T>(
         &self,
         left: &mut usize,
@@ -192,9 +192,9 @@ impl Informer {
         self.judge(&lookups, &mut judge)
     }
 
-    /// Judges again by facts that are no older than this call: every object that `judge` uses
-    /// is looked up, and if one has changed, `judge` is called again with it. Returns the
-    /// result and, unless it is confirmed by `deadline`, why not.
+    /// Judges again with facts that are no older than this call: every object that `judge` uses is
+    /// looked up, and if one has changed, `judge` is called again with it. Returns the result and,
+    /// unless it is confirmed by `deadline`, the reason for doubt.
     ///
     /// If a kind has many objects, those that `judge` uses are looked up and the others only
     /// counted. At most `left` requests are sent. Waiting for other judgements to be confirmed
@@ -301,8 +301,8 @@ impl Informer {
         self.shared.statuses.report(|kind| cluster.count(kind))
     }
 
-    /// Whether the API server refuses objects of this kind: verdicts do without them, and no
-    /// request changes that.
+    /// Whether objects of this kind cannot be read at all: verdicts do without them, and no request
+    /// changes that.
     fn is_out_of_reach(&self, kind: ObjectKind) -> bool {
         let refused = |status: &KindStatus| {
             status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
@@ -310,14 +310,14 @@ impl Informer {
         !self.shared.statuses.may_look_up(kind) || self.all_statuses().iter().any(refused)
     }
 
-    /// How many objects were looked up by name, because the cache lacked them or may have been
-    /// outdated, by result as in metrics.
+    /// The number of objects that were looked up by name, because the cache lacked them or may have
+    /// been outdated, by result as in metrics.
     #[must_use]
     pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
         self.lookups.counts()
     }
 
-    /// Whether the snapshot is fit for judgements or, as a sentence, why not.
+    /// Whether the snapshot is fit for judgements and, if it is not, the reason as a sentence.
     #[must_use]
     pub fn fitness(&self) -> Fitness {
         let statuses = self.statuses();
@@ -340,8 +340,8 @@ impl Informer {
     ///
     /// # Errors
     ///
-    /// When they are not by `deadline`, or never will be because the API server
-    /// forbids one or does not serve it.
+    /// Fails if they are not synced by `deadline`, or never will be because the API server forbids
+    /// a kind or does not serve it.
     pub async fn synced(&self, deadline: Instant) -> Result<(), SyncError> {
         let mut changes = self.shared.statuses.changes();
         loop {
@@ -371,7 +371,7 @@ impl Informer {
     }
 }
 
-/// Drops the requests beyond those `left`; their objects stay unknown.
+/// Drops the requests beyond the first `left`; their objects stay unknown.
 fn truncate(requests: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut LiveLookups) {
     for request in requests.split_off(requests.len().min(*left)) {
         lookups.found(request, Lookup::NotSynced);
@@ -379,8 +379,8 @@ fn truncate(requests: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut L
     *left -= requests.len();
 }
 
-/// Whether nearly every verdict depends on the kind. Verdicts that depend on another kind
-/// say so if the API server refuses to list it.
+/// Whether nearly every verdict depends on the kind. A verdict that depends on another kind
+/// mentions it if the API server refuses to list that kind.
 const fn is_required(kind: ObjectKind) -> bool {
     kind.is_built_in()
         && matches!(
@@ -392,7 +392,7 @@ const fn is_required(kind: ObjectKind) -> bool {
         )
 }
 
-/// The status of the first of the `selected` kinds, and the resources of the others.
+/// A sentence with the status of the first of the `selected` kinds and the resources of the others.
 fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> Option<String> {
     let mut kinds = statuses.iter().filter(|status| selected(status));
     let first = kinds.next()?.to_string();

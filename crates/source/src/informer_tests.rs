@@ -44,7 +44,7 @@ fn follow(server: &FakeApiServer, kinds: fn(ObjectKind) -> bool) -> Informer {
     Informer::with_config(server.config(), kinds)
 }
 
-/// A server with these objects, each in its list, and a view that has read them.
+/// A server with these objects, each in its list, and an informer that has read them.
 async fn synced(
     objects: impl IntoIterator<Item = (&'static str, Value)>,
     kinds: fn(ObjectKind) -> bool,
@@ -58,7 +58,7 @@ async fn synced(
     (server, view)
 }
 
-/// Waits for `condition`, looking again at every sign of life from the cluster.
+/// Waits for `condition`, and checks it again at every sign of life from the cluster.
 async fn until(view: &Informer, what: &str, condition: impl Fn(&Informer) -> bool) {
     let mut changes = view.shared.statuses.changes();
     let deadline = deadline();
@@ -73,7 +73,7 @@ fn knows(view: &Informer, name: &str) -> bool {
     view.look(|view| view.claim("shop", name).found().is_some())
 }
 
-/// The answer without what it borrows.
+/// The answer with a copy of the claim that it borrows.
 fn owned(answer: Lookup<&Claim>) -> Lookup<Claim> {
     match answer {
         Lookup::Found(claim) => Lookup::Found(claim.clone()),
@@ -192,7 +192,7 @@ async fn answers_go_on_while_the_api_server_is_away() {
         "nobody can say that it is absent"
     );
 
-    // No event comes after this: being answered is enough.
+    // No event follows: a response is enough.
     server.start();
     until(&view, "it is back", |view| {
         view.fitness() == Fitness::Current
@@ -421,8 +421,8 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
     evaluate(&review, view, &effective).action() == Action::Deny
 }
 
-/// What a review is about, what the cluster holds more than usual, which watch
-/// is behind: it has not sent the change yet.
+/// The name of a case, the reviewed object, additional objects in the cluster, the list whose watch
+/// is behind, and the change that this watch has not sent yet.
 type Late = (
     &'static str,
     Value,
@@ -599,8 +599,8 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     for behind in [CLAIMS, VOLUMES, NODES] {
         server.silence(behind);
     }
-    // A claim leads to its volume, that to the nodes of its zone, and those that are gone to
-    // others.
+    // A claim leads to its volume, the volume to the nodes of its zone, and deleted nodes to other
+    // nodes.
     let mut bound = claim_of_class("ReadWriteOnce");
     bound["metadata"]["name"] = json!("late");
     bound["spec"]["volumeName"] = json!("pv");
@@ -670,7 +670,7 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
         let others = (0..count).map(|number| (DEPLOYMENTS, named(number)));
         let (server, view) = small_cluster(others.collect()).await;
         let lists = server.lists(DEPLOYMENTS);
-        // Another one in place of the last: their number is the same.
+        // Another one replaces the last one: their number stays the same.
         server.silence(DEPLOYMENTS);
         server.delete(DEPLOYMENTS, named(count - 1));
         server.put(DEPLOYMENTS, named(count));
@@ -808,7 +808,7 @@ async fn a_review_asks_for_few_objects() {
     let mut left = MAX_LOOKUPS;
     let absent = view.answer_within(&mut left, deadline(), judge).await;
     assert_eq!((absent, left), (MAX_LOOKUPS, 0));
-    // Nor are any requested to confirm it.
+    // No objects are requested to confirm it either.
     let (_, doubt) = view.confirm(SHOP, left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);

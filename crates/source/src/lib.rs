@@ -3,7 +3,7 @@
 //! * [`informer`] watches a live cluster and keeps its snapshot up to date, for the webhook. It
 //!   looks up objects that the snapshot lacks, and confirms verdicts with the API server.
 //! * [`one_shot`] reads a live cluster once, as far as the user's rights go, for the commands.
-//! * [`policy_file`] reads the policy, and follows it.
+//! * [`policy_file`] reads the policy and follows its changes.
 //! * [`facts`] reads files that stand for a cluster; [`snapshot`] writes such a file.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! let cluster = facts::load(&[file], &mut std::io::empty())?;
 //! let class = cluster.view().storage_class("gp3").found().ok_or("absent")?;
 //! assert_eq!(class.driver(), "ebs.csi.aws.com");
-//! // The files are the whole cluster, so that everything else is absent.
+//! // The files are the whole cluster, so everything else is absent.
 //! assert_eq!(cluster.view().claim("shop", "data"), Lookup::Absent);
 //! # Ok(())
 //! # }
@@ -59,7 +59,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use resource::api_resource;
 pub use turns::Asker;
 
-/// Locks. What a panic has left is used all the same: it is replaced whole, never half changed.
+/// Locks a mutex even after a panic: its value is replaced as a whole, never half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,17 +15,17 @@ use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::{LookupRequest, StoredObject};
 
-/// The most objects that are read; more are only counted.
+/// The largest number of objects that are read; larger numbers are only counted.
 const MAX_READ: usize = 500;
 
-/// Objects in one page, which is in memory as text while it is read.
+/// The number of objects in one page, which is in memory as text while it is read.
 const PAGE: u32 = 50;
 
-/// Nodes are large, and those that matter are looked up one by one.
+/// The page size for nodes: they are large, and those that matter are looked up one by one.
 const PAGE_OF_NODES: u32 = 1;
 
-/// Pages that are read concurrently. With pods and templates of 100 KB, far more than people
-/// write, four pages take 40 MB.
+/// The number of pages that are read concurrently. With pods and templates of 100 KB, far more than
+/// people write, four pages take 40 MB.
 const MAX_CONCURRENT: usize = 4;
 
 /// The time between two counts while a watch is behind.
@@ -33,9 +33,9 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The objects of a kind according to the API server.
 pub(super) enum Listed {
-    /// These are all.
+    /// All objects.
     All(Arc<[StoredObject]>),
-    /// There are too many to read, and the cache has as many.
+    /// There are too many objects to read, and the cache has as many.
     Confirmed,
     /// The API server has not responded in time, or the cache has stayed behind.
     Unconfirmed,
@@ -47,7 +47,7 @@ enum Response {
     All(Arc<[StoredObject]>),
     /// There are too many to read.
     Many {
-        /// How many, if the API server says so.
+        /// The number of objects, if the API server reports it.
         count: Option<usize>,
     },
     None,
@@ -69,9 +69,9 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Lists all objects of a kind or, if there are too many, waits until the cache has as
-    /// many. Trusts the cache if it cannot be compared: in one namespace, and for kinds of
-    /// which it has only some objects.
+    /// Lists all objects of a kind or, if there are too many, waits until the cache has as many.
+    /// Trusts the cache if it cannot be compared: in one namespace, and for kinds that the cache
+    /// keeps only in part.
     pub(super) async fn list(
         &self,
         client: &Client,
@@ -130,7 +130,7 @@ impl Lists {
         };
         let (page, most) = match watched.kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
-            // Their number could not be compared, so that more pages would say nothing.
+            // Their number cannot be compared, so more pages would prove nothing.
             ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
                 (PAGE, PAGE as usize)
             }
@@ -151,7 +151,7 @@ impl Lists {
             let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else {
                 return Ok(Response::All(read.into()));
             };
-            // The API server does not count what a selector matches.
+            // With a selector, the API server does not count the remaining objects.
             let more = page.metadata.remaining_item_count;
             let count = more.and_then(|more| Some(seen + usize::try_from(more).ok()?));
             if count.unwrap_or(seen) >= most {
@@ -162,7 +162,7 @@ impl Lists {
     }
 }
 
-/// Whether the cache has all objects of the API server: it has no pods, Jobs and ReplicaSets
+/// Whether the cache has all objects of the API server: it leaves out pods, Jobs and ReplicaSets
 /// that belong to other workloads.
 fn is_counted(watched: &Watched, request: &LookupRequest) -> bool {
     use WorkloadKind::{Job, Pod, ReplicaSet};

@@ -17,7 +17,7 @@ use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 use super::resource::{RawObject, Watched};
 use super::single_flight::SingleFlight;
 
-/// Concurrent requests to the API server; further ones wait within their deadline, so that
+/// The number of concurrent requests to the API server. Further ones wait within their deadline, so
 /// a flood of reviews does not become a flood of requests.
 const MAX_CONCURRENT: usize = 32;
 
@@ -32,7 +32,7 @@ pub(super) struct ObjectLookup {
     counts: Counts,
 }
 
-/// How many look-ups there were, by result.
+/// The number of look-ups, by result.
 #[derive(Debug, Default)]
 struct Counts {
     found: AtomicU64,
@@ -40,12 +40,12 @@ struct Counts {
     unanswered: AtomicU64,
 }
 
-/// How old a response may be.
+/// The permitted age of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freshness {
-    /// The response to a request in flight will do.
+    /// The response to a request in flight is good enough.
     Any,
-    /// The request has to begin after the call.
+    /// The request must begin after the call.
     New,
 }
 
@@ -77,7 +77,7 @@ impl ObjectLookup {
         join_all(found).await
     }
 
-    /// How many objects were looked up, by result as in metrics.
+    /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
         let Counts {
             found,

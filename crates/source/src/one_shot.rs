@@ -1,7 +1,7 @@
 //! Reads a cluster once, as far as the user's rights go.
 //!
-//! Unlike the informer, this needs no right to all kinds: it records what is refused, and reads
-//! namespaced kinds in one namespace if that is enough.
+//! Unlike the informer, this needs no right to all kinds: it records the kinds that are refused,
+//! and reads namespaced kinds in one namespace if that is enough.
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -23,10 +23,10 @@ use engine::model::object::ObjectKind;
 use engine::model::observed::{Observed, Unread};
 use engine::snapshot::Snapshot;
 
-/// How many resources are read concurrently.
+/// The number of resources that are read concurrently.
 const MAX_CONCURRENT: usize = 6;
 
-/// Objects in one page.
+/// The number of objects in one page.
 const PAGE: u32 = 500;
 
 /// A cluster at one moment.
@@ -40,12 +40,12 @@ pub struct OneShot {
     pub now: Option<Timestamp>,
 }
 
-/// Reads a cluster; namespaced kinds only in `namespace`, if there is one, and of Namespaces
-/// that one, which its own roles may get. Resources that are
-/// refused, or not read by `deadline`, are recorded as unread.
+/// Reads a cluster. With a `namespace`, namespaced kinds are read only in it, and no other
+/// Namespace is read, because its own roles may permit that much. Resources that are refused, or
+/// not read by `deadline`, are recorded as unread.
 ///
 /// # Errors
-/// When the configuration has no usable certificates, keys or proxies.
+/// Fails if the configuration has no usable certificates, keys or proxies.
 pub async fn read(
     config: Config,
     namespace: Option<&str>,
@@ -128,9 +128,10 @@ impl Reader<'_> {
         while let Some((request, list)) = lists.next().await {
             match list {
                 Ok(objects) => one_shot.take(request, &objects),
-                // Its controller is not installed, or not for this user to see.
+                // The controller of this kind is not installed, or this user may not see its
+                // objects.
                 Err(_) if request.kind.is_some_and(|kind| !kind.is_built_in()) => {}
-                // Some resources take several requests.
+                // Some resources take several requests; one record is enough.
                 Err(_) if !one_shot.observed.has_read(&request.resource.plural) => {}
                 Err(reason) => one_shot.observed.unread.push(Unread {
                     resource: request.resource.plural.as_str().into(),
@@ -140,7 +141,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All objects of a resource, or why they could not be read.
+    /// Lists all objects of a resource, or says why they could not be read.
     async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, String> {
         match timeout_at(self.deadline, self.pages(request)).await {
             Ok(Ok(objects)) => Ok(objects),
@@ -216,7 +217,7 @@ impl OneShot {
     }
 }
 
-/// Adds the well-formed ones of `objects`; how many are malformed.
+/// Adds the well-formed ones of `objects`, and returns the number of malformed ones.
 fn parse<T: DeserializeOwned>(objects: &[RawObject], into: &mut Vec<T>) -> usize {
     let before = into.len();
     into.extend(objects.iter().filter_map(|raw| raw.parse().ok()));

@@ -13,7 +13,7 @@ use engine::storage::{Catalog, CatalogError};
 use engine::verdict::EffectivePolicy;
 use files::{FilePoller, ReadError};
 
-/// Why there is no policy from a file.
+/// A reason why there is no policy from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// The file cannot be read.
@@ -21,10 +21,10 @@ pub enum PolicyFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is not a good policy; the error has its name and the place.
+    /// The file is not a valid policy; the error names the file and the place.
     #[error(transparent)]
     Invalid(#[from] PolicyError),
     /// The catalog inside the program is damaged.
@@ -34,11 +34,11 @@ pub enum PolicyFileError {
     Catalog(&'static CatalogError),
 }
 
-/// The policy of a file as it is now, or the built-in one.
+/// The current policy of a file, or the built-in one.
 ///
 /// # Errors
 ///
-/// As [`PolicyFile::open`].
+/// Fails as [`PolicyFile::open`] does.
 pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileError> {
     match config {
         Some(path) => PolicyFile::open(path.to_owned()).map(|(_, effective)| effective),
@@ -53,12 +53,12 @@ pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileErr
 const WARN_ONLY: &str =
     "defaults:\n  outcomes: {data-loss: warn, deadlock: warn, stuck: warn, refused: warn}\n";
 
-/// The policy while a file that was asked for has never been good: nobody knows what it would
-/// allow, so nothing is refused.
+/// The policy while a requested file has never been valid: its rules are not known, so nothing is
+/// refused.
 ///
 /// # Errors
 ///
-/// The catalog inside the program is damaged.
+/// Fails if the catalog inside the program is damaged.
 pub fn warn_only() -> Result<EffectivePolicy, PolicyFileError> {
     let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
     let policy = Policy::parse(WARN_ONLY, "the policy that only warns")?;
@@ -74,22 +74,22 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Reads the policy as it is now, and puts it together with the catalog.
+    /// Reads the current policy, and combines it with the catalog.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is not a good policy.
+    /// Fails if the file cannot be read or is not a valid policy.
     pub fn open(path: PathBuf) -> Result<(Self, EffectivePolicy), PolicyFileError> {
         let (file, effective) = Self::open_any(path)?;
         Ok((file, effective?))
     }
 
-    /// The same where what is there now may be unusable: beside the file stands the policy,
-    /// or why there is none.
+    /// Does the same for a file that may be unusable at the moment: the second result is its
+    /// policy, or the reason why there is none.
     ///
     /// # Errors
     ///
-    /// The catalog inside the program is damaged.
+    /// Fails if the catalog inside the program is damaged.
     pub fn open_any(
         path: PathBuf,
     ) -> Result<(Self, Result<EffectivePolicy, PolicyFileError>), PolicyFileError> {
@@ -110,9 +110,9 @@ impl PolicyFile {
         Ok((file, effective))
     }
 
-    /// Follows the file forever, looking once `every` so often, and puts each
-    /// good change into `effective`, which stays as it is when a change is
-    /// not good. `attempted` hears of both.
+    /// Follows the file forever, and checks it once `every` so often. Puts each valid change into
+    /// `effective`, which stays unchanged if a change is not valid. Calls `attempted` in both
+    /// cases.
     pub async fn follow(
         mut self,
         every: Duration,

@@ -15,16 +15,17 @@ use engine::model::workload::WorkloadKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     pub(super) kind: ObjectKind,
-    /// Narrows what the API server sends.
+    /// Limits the objects that the API server sends.
     pub(super) field_selector: Option<&'static str>,
 }
 
-/// Pods that have ended use no volume, and no user writes their status. Labels would spare more,
-/// as nearly all pods and ReplicaSets have an owner that is judged in their place. But anybody can
-/// write the labels that controllers write, so all are received, and the snapshot keeps few.
+/// Selects pods that have not ended: ended pods use no volume, and no user writes their status.
+/// Labels would exclude more, because nearly all pods and ReplicaSets have an owner that is judged
+/// in their place. But anybody can write the labels that controllers write, so all are received,
+/// and the snapshot keeps few.
 const NOT_FINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Every resource that is watched, those first on which most verdicts depend.
+/// Every watched resource. Those on which most verdicts depend come first.
 pub(super) const WATCHED: [Watched; 22] = [
     watched(ObjectKind::Claim),
     watched(ObjectKind::Volume),
@@ -61,7 +62,7 @@ const fn watched(kind: ObjectKind) -> Watched {
 }
 
 impl Watched {
-    /// The resource of that kind, if it is watched or looked up.
+    /// The resource of this kind, if it is watched or looked up.
     pub(super) fn find(kind: ObjectKind) -> Option<Self> {
         let mut known = WATCHED.into_iter().chain([LEASE]);
         known.find(|watched| watched.kind == kind)
@@ -104,8 +105,8 @@ pub fn api_resource(kind: ObjectKind) -> ApiResource {
 
 /// An object as text, with the metadata that a watch needs.
 ///
-/// It always deserializes, so that a malformed object does not stop the others:
-/// [`RawObject::read`] fails for that object alone.
+/// It always deserializes, so a malformed object does not stop the others: [`RawObject::read`]
+/// fails for that object alone.
 #[derive(Clone, Debug)]
 pub(super) struct RawObject {
     meta: ObjectMeta,

@@ -1,7 +1,7 @@
-//! The revisions of a workload: an update back to one whose pods run is a rollback.
+//! The revisions of a workload. An update back to a revision whose pods run is a rollback.
 //!
-//! They are no facts that the view keeps: their templates are compared, and only where an
-//! update would be denied. They are requested then, or read from files.
+//! The view does not keep revisions: only their templates matter, and only if an update would be
+//! denied. They are requested at that point, or read from files.
 
 use std::cmp::Reverse;
 use std::io::empty;
@@ -28,30 +28,31 @@ use super::template_digest::Digester;
 use super::turns::{Asker, Turns};
 use super::watch::root_cause;
 
-/// Lists at the same time, in all and for one namespace; further ones wait their turn. Denials
-/// are rare.
+/// The number of concurrent lists, in all and for one namespace; further ones wait their turn.
+/// Denials are rare.
 const AT_ONCE: usize = 16;
 const OF_A_NAMESPACE: usize = 2;
 
-/// Rows of one page, and the bytes that a page or a revision may have: together 32 MiB. The API
-/// server stores no revision of more than 1.5 MiB.
+/// The number of rows in one page, and the largest size in bytes of a page or a revision. All
+/// concurrent lists together take 32 MiB. The API server stores no revision of more than 1.5 MiB.
 const PAGE: u32 = 500;
 const MAX_BYTES: usize = 2 << 20;
 
-/// Pages of one list. Kubernetes keeps ten revisions of each workload.
+/// The largest number of pages of one list. Kubernetes keeps ten revisions of each workload.
 const MAX_PAGES: usize = 10;
 
-/// Revisions that are read whole, the newest first. Rarely two of a Deployment have pods.
+/// The largest number of revisions that are read whole. A Deployment rarely has pods of two
+/// revisions.
 const MAX_READ: usize = 24;
 
-/// A list as `kubectl get` gets it: what is printed of each object.
+/// The format of a list that `kubectl get` requests: the columns that are printed for each object.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 
-/// A list of metadata alone.
+/// The format of a list of metadata alone.
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
 
-/// The label by which the pods of a revision of a DaemonSet are told.
+/// The label that names the revision of a DaemonSet's pod.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The workload that is updated.
@@ -65,34 +66,34 @@ pub struct Owner<'a> {
     pub name: &'a str,
     /// Its uid, as text.
     pub uid: &'a str,
-    /// Labels that its revisions have; none where that is not known.
+    /// Labels that its revisions have; empty if they are not known.
     pub labels: Vec<(&'a str, &'a str)>,
-    /// The name of the only revision that matters, where that is known.
+    /// The name of the only revision that matters, if it is known.
     pub revision: Option<&'a str>,
 }
 
-/// A revision of a workload; of a Deployment, one that has pods.
+/// A revision of a workload; for a Deployment, one that has pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// `ReplicaSet` or `ControllerRevision`.
     pub kind: &'static str,
     /// Its name.
     pub name: Text,
-    /// Its number, which grows from revision to revision; 0 where it has none.
+    /// Its number, which grows from revision to revision; 0 if it has none.
     pub number: i64,
-    /// When it was created, as the API server writes times.
+    /// The time of its creation, in the notation of the API server.
     pub created: Text,
-    /// How many pods it has, where that is known: a ReplicaSet says so. Those of a DaemonSet's
-    /// revision are counted where its status does not tell its revisions apart.
+    /// Its number of pods, if it is known: a ReplicaSet reports it. The pods of a DaemonSet's
+    /// revision are counted if the status of the DaemonSet does not tell its revisions apart.
     pub pods: Option<i64>,
-    /// How many of them are ready.
+    /// The number of these pods that are ready.
     pub ready: i64,
-    /// Whether its template is the one that was asked for.
+    /// Whether its template is the requested one.
     pub has_template: bool,
 }
 
 impl Revision {
-    /// The hash by which its pods are told, the end of its name (`newRevision` in
+    /// The hash on the label of its pods, which is the end of its name (`newRevision` in
     /// `pkg/controller/history/controller_history.go`).
     #[must_use]
     pub fn hash(&self, owner: &str) -> Option<&str> {
@@ -100,7 +101,7 @@ impl Revision {
     }
 }
 
-/// Why the revisions could not be read.
+/// A reason why the revisions could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionsError {
@@ -110,21 +111,21 @@ pub enum RevisionsError {
         /// The resource.
         resource: &'static str,
     },
-    /// The API server said something else.
+    /// The API server reported another error.
     #[error("{resource} cannot be listed: {reason}")]
     Failed {
         /// The resource.
         resource: &'static str,
-        /// What it said.
+        /// The error.
         reason: String,
     },
-    /// They are more, or larger, than the guard reads.
+    /// There are more of them, or larger ones, than the guard reads.
     #[error("there are more {resource} with its labels, or larger ones, than the guard reads")]
     TooMany {
         /// The resource.
         resource: &'static str,
     },
-    /// It did not answer in time.
+    /// The API server did not answer in time.
     #[error("the API server did not list {resource} in time")]
     Late {
         /// The resource.
@@ -132,7 +133,7 @@ pub enum RevisionsError {
     },
 }
 
-/// Asks an API server for revisions.
+/// Requests revisions from an API server.
 pub struct LiveRevisions {
     turns: Turns,
     digester: Digester,
@@ -148,10 +149,10 @@ impl Default for LiveRevisions {
 }
 
 impl LiveRevisions {
-    /// The revisions of `owner` as the API server has them now, compared with `template`.
+    /// The current revisions of `owner` in the API server, compared with `template`.
     ///
     /// # Errors
-    /// When it does not say so by `deadline`.
+    /// Fails if the API server does not return them by `deadline`.
     pub async fn find(
         &self,
         client: &Client,
@@ -192,8 +193,8 @@ pub struct FileRevisions {
 }
 
 impl FileRevisions {
-    /// Those in the files and directories `paths`, which were read for their facts before;
-    /// what comes by standard input is gone by then.
+    /// Reads the revisions in the files and directories `paths`. These were read for their facts
+    /// before, so standard input has already been consumed.
     #[must_use]
     pub fn read(paths: &[PathBuf]) -> Self {
         let paths: Vec<PathBuf> = paths
@@ -244,7 +245,7 @@ impl FileRevisions {
     }
 }
 
-/// The template that an update asks for, to be compared with those of revisions.
+/// The template that an update requests, for comparison with those of revisions.
 struct Compared<'d> {
     digester: &'d Digester,
     kind: WorkloadKind,
@@ -266,8 +267,8 @@ impl<'d> Compared<'d> {
         self.number(template) == self.wanted
     }
 
-    /// The API server writes the defaults of a pod into a ReplicaSet, and not into the custom
-    /// resource that it is made from.
+    /// The digest of a template. The API server writes the defaults of a pod into a ReplicaSet, but
+    /// not into the custom resource from which it is made.
     fn number(&self, template: &RawValue) -> Option<u64> {
         match self.kind {
             WorkloadKind::Rollout => self.digester.number(&with_defaults(template)?),
@@ -276,8 +277,8 @@ impl<'d> Compared<'d> {
     }
 }
 
-/// The revision of a DaemonSet whose pods have to be counted: it has the wanted template, and is
-/// one of several that the pods may be of. The status says how many are not of the newest one.
+/// The revision of a DaemonSet whose pods must be counted: it has the requested template, and there
+/// are more than two revisions. The status only says how many pods are not of the newest one.
 fn with_pods_to_count<'r>(owner: &Owner<'_>, all: &'r mut [Revision]) -> Option<&'r mut Revision> {
     let is_ambiguous = owner.kind == WorkloadKind::DaemonSet && all.len() > 2;
     all.iter_mut().find(|it| is_ambiguous && it.has_template)
@@ -296,18 +297,19 @@ fn revision(document: &Value) -> Option<(&'static Resource, String)> {
     Some((resource, document.to_string()))
 }
 
-/// What revisions are kept in, and pods.
+/// A resource that holds revisions, or pods.
 #[derive(Debug)]
 struct Resource {
     kind: &'static str,
     plural: &'static str,
-    /// Where the API server has it.
+    /// The path of its API version.
     api: &'static str,
     owners: &'static [WorkloadKind],
-    /// The column of numbers, the largest of which is read first, and 0 never.
+    /// The column of numbers. The object with the largest number is read first; those with 0 are
+    /// not read.
     column: &'static str,
-    /// Whether that number is the revision's own. The newest with the template is enough then;
-    /// of a ReplicaSet it counts the pods, and all that have pods are read.
+    /// Whether that number is the revision's own. Then the newest revision with the template is
+    /// enough. The number of a ReplicaSet counts its pods, and all ReplicaSets with pods are read.
     is_numbered: bool,
 }
 
@@ -339,7 +341,7 @@ static PODS: Resource = Resource {
     is_numbered: false,
 };
 
-/// What is read of files.
+/// The resources that are read from files.
 const KINDS: [&Resource; 3] = [&RESOURCES[0], &RESOURCES[1], &PODS];
 
 impl Resource {
@@ -381,9 +383,9 @@ impl Resource {
         }
     }
 
-    /// The names of what may be revisions with pods. No selector finds them, nor their owner, so
-    /// all with its labels are listed, a line each. With `resourceVersion=0` it would be one page,
-    /// however many there are, and might lack a revision whose pod has the volume by now.
+    /// The names of possible revisions with pods. No selector finds these, or those of an owner, so
+    /// all objects with the owner's labels are listed, one line each. With `resourceVersion=0` it
+    /// would be one page of any size, and might lack a revision whose pod has the volume by now.
     async fn names(&self, client: &Client, owner: &Owner<'_>) -> Result<Vec<Text>, RevisionsError> {
         let labels = owner
             .labels
@@ -416,8 +418,8 @@ impl Resource {
         Err(self.too_many())
     }
 
-    /// How many pods of a revision of `owner` run, and so have their volumes; `None` where the
-    /// guard may not know.
+    /// The number of running pods of a revision of `owner`, which have their volumes; `None` if the
+    /// guard cannot know it.
     async fn count(
         &self,
         client: &Client,
@@ -528,7 +530,7 @@ struct StoredPod {
 }
 
 impl StoredPod {
-    /// The pod, if it is one of that revision of `owner`, and stays.
+    /// The pod, if it belongs to this revision of `owner` and is not being deleted.
     fn of(json: &str, owner: &Owner<'_>, revision: &Revision) -> Option<Self> {
         let pod: Self = serde_json::from_str(json).ok()?;
         let hash = pod.metadata.labels.revision.as_deref()?;
@@ -585,7 +587,7 @@ struct StoredRevision<'a> {
     data: Data<'a>,
     #[serde(default)]
     status: Status,
-    /// A ControllerRevision's number.
+    /// The number of a ControllerRevision.
     revision: Option<i64>,
 }
 
@@ -620,7 +622,7 @@ struct PodLabels {
 struct Annotations {
     #[serde(rename = "deployment.kubernetes.io/revision")]
     deployment: Option<Text>,
-    /// Argo Rollouts' own.
+    /// The annotation of Argo Rollouts.
     #[serde(rename = "rollout.argoproj.io/revision")]
     rollout: Option<Text>,
 }
@@ -781,8 +783,8 @@ mod tests {
         assert_eq!(found(WorkloadKind::Job, &template("img:1")), []);
     }
 
-    /// An API server of one ReplicaSet with pods in the second of two pages, and of a tenant with
-    /// 4,000.
+    /// An API server that has one ReplicaSet with pods, in the second of two pages, and a tenant
+    /// with 4,000 ReplicaSets.
     async fn api_server(request: Request<Body>, asked: Arc<AtomicUsize>) -> Response<Body> {
         asked.fetch_add(1, Ordering::Relaxed);
         let path = request.uri().path();
@@ -902,7 +904,7 @@ mod tests {
             "there are more replicasets with its labels, or larger ones, than the guard reads";
         let many = Err(many.to_owned());
         assert_eq!(find("large", long).await, many);
-        // However many a tenant has, a few pages are listed, and a few revisions are read.
+        // A tenant may have many ReplicaSets, but few pages are listed and few revisions are read.
         let count = async |namespace| {
             let before = asked.load(Ordering::Relaxed);
             let found = find(namespace, long).await;
@@ -913,7 +915,7 @@ mod tests {
         let (found, requests) = count("tenant").await;
         assert_eq!((found.unwrap().len(), requests), (1, 8 + 1));
 
-        // Of a DaemonSet's, the newest are read, until one has the template.
+        // The newest revisions of a DaemonSet are read until one has the template.
         for (number, found, read) in [
             (40, Some(40), 3),
             (39, Some(39), 3),
@@ -945,7 +947,7 @@ mod tests {
             );
         }
 
-        // Nor do they keep anybody else waiting, though they take every turn that they get.
+        // They do not keep others waiting either, although they take every turn that they get.
         let all = Duration::from_secs(5);
         let many = join_all((0..16).map(|_| find("tenant", all)));
         let silent = join_all((0..16).map(|_| find("silent", all)));

@@ -1,4 +1,4 @@
-//! Requests in flight, each sent once however many callers wait for its response.
+//! Requests in flight. Each is sent once, however many callers wait for its response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,13 @@ use tokio::sync::OnceCell;
 use super::lock;
 use engine::snapshot::LookupRequest;
 
-/// The requests in flight, by what they request.
+/// The requests in flight, and their callers.
 pub(super) struct SingleFlight<R>(Mutex<HashMap<LookupRequest, Flight<R>>>);
 
 /// A request in flight.
 struct Flight<R> {
     response: Arc<OnceCell<R>>,
-    /// How many callers wait for it.
+    /// The number of callers that wait for it.
     callers: usize,
 }
 
@@ -25,7 +25,7 @@ impl<R> Default for SingleFlight<R> {
 }
 
 impl<R: Clone> SingleFlight<R> {
-    /// The response to `request`, from `send` or from another caller's. The response to a
+    /// The response to `request`, from `send` or from another caller's request. The response to a
     /// request that was in flight before this call counts only if it `may_be_older`.
     pub(super) async fn response<F>(
         &self,
@@ -42,12 +42,12 @@ impl<R: Clone> SingleFlight<R> {
             return response;
         }
         drop(caller);
-        // Whoever sends this one, it begins after this call.
+        // Whoever sends this request, it begins after this call.
         let (caller, _) = self.join(request);
         caller.wait(&send).await
     }
 
-    /// Joins the request in flight or a new one; whether it is new.
+    /// Joins the request in flight or starts a new one, and says whether it is new.
     fn join<'a>(&'a self, request: &'a LookupRequest) -> (Caller<'a, R>, bool) {
         let mut flights = lock(&self.0);
         let is_new = !flights.contains_key(request);
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// How many requests are sent for twenty concurrent callers.
+    /// The number of requests that are sent for twenty concurrent callers.
     async fn sent(may_be_older: bool) -> usize {
         let flights = SingleFlight::default();
         let request = request("n1");

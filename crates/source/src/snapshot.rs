@@ -10,7 +10,7 @@ use serde_json::{Value, json, to_value};
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::{Snapshot, StoredObject};
 
-/// Replaces class parameters that may be secrets.
+/// The replacement for class parameters that may be secrets.
 const REDACTED: &str = "REDACTED";
 
 /// Parts of the names of class parameters that contain a secret itself rather than the name
@@ -41,14 +41,14 @@ pub enum SnapshotError {
     Fact(#[from] serde_json::Error),
 }
 
-/// Writes namespaces, classes, drivers, nodes, volumes and claims, each kind
-/// sorted by name, so that two snapshots of one cluster compare line by line.
-/// Class parameters that may be secrets are replaced by `REDACTED`. `printable` makes of a
-/// document's YAML, and the value that it says, the text to write.
+/// Writes namespaces, classes, drivers, nodes, volumes, claims, RuntimeClasses and CSINodes, each
+/// kind sorted by name, so that two snapshots of one cluster compare line by line. Class parameters
+/// that may be secrets are replaced by `REDACTED`. `printable` turns the YAML of a document, and
+/// the value behind it, into the text to write.
 ///
 /// # Errors
 ///
-/// When `out` cannot be written.
+/// Fails if `out` cannot be written.
 pub fn write(
     cluster: &Snapshot,
     printable: impl Fn(String, &Value) -> String,

@@ -8,14 +8,14 @@ use engine::model::object::{Object, ObjectKind};
 const WORDS: &str = "yes off y null ~ true 0755 0x1F 1_000 1e3 .5 - 2020-01-01 12:30:45 << = ' \" \\ \
     *a &a !x {a} [ --- é @ ` %a ?";
 
-/// Words that YAML may take for something else, and ordinary ones.
+/// Words that YAML may take for something else, and ordinary words.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         proptest::sample::select(WORDS.split(' ').collect::<Vec<_>>()).prop_map(str::to_owned),
         proptest::sample::select(vec!["", "a: b", "a #b", "a\nb", " a", "a ", "\t", "\u{1}"])
             .prop_map(str::to_owned),
         "[a-z]{1,8}",
-        // What looks like a placeholder is not read as a fact.
+        // Text that looks like a placeholder is not read as a fact.
         "[\\PC&&[^$<{%@_\\[]]{0,16}",
     ]
 }
@@ -62,7 +62,7 @@ fn nodes() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every kind of fact, with fields from `word` wherever text is free.
+/// Facts of several kinds, with values from `word` wherever text is free.
 fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
     let class = (word(), pairs(), any::<bool>(), word()).prop_map(
         |(provisioner, parameters, default, value)| {

@@ -16,16 +16,16 @@ use super::resource::{WATCHED, Watched};
 pub struct KindStatus {
     /// The kind.
     pub kind: ObjectKind,
-    /// The resource's name as in permissions, such as `persistentvolumeclaims`:
-    /// one of a small fixed set, fit for a label.
+    /// The resource's name as in permissions, such as `persistentvolumeclaims`. It is one of a
+    /// small fixed set, so it can be a metric label.
     pub resource: &'static str,
     /// Whether a list of all objects was complete once; it stays true from then on.
     pub synced: bool,
-    /// How many objects of the kind are in the snapshot.
+    /// The number of objects of the kind in the snapshot.
     pub objects: usize,
-    /// How many events since the start contained a malformed object.
+    /// The number of events since the start that contained a malformed object.
     pub malformed: u64,
-    /// When the API server last sent an object of the kind.
+    /// The time at which the API server last sent an object of the kind.
     pub last_event: Option<Timestamp>,
     /// Whether the API server responds.
     pub link: Link,
@@ -38,19 +38,19 @@ pub enum Link {
     Connecting,
     /// It responds.
     Connected {
-        /// Since when.
+        /// The time since which it responds.
         since: Timestamp,
     },
     /// It does not respond; the snapshot of the kind is outdated.
     Disconnected {
-        /// Since when.
+        /// The time of the first error.
         since: Timestamp,
         /// The last error.
         reason: String,
     },
-    /// It forbids to list or watch these objects.
+    /// It forbids listing or watching these objects.
     Forbidden {
-        /// In the API server's words.
+        /// The API server's message.
         reason: String,
     },
     /// It does not serve the resource.
@@ -63,8 +63,8 @@ impl KindStatus {
         matches!(self.link, Link::Forbidden { .. } | Link::NotServed)
     }
 
-    /// Whether the kind is not Kubernetes' own, and the API server has never listed it: its
-    /// controller is not installed, or not for this program to see.
+    /// Whether the kind is not built in and the API server has never listed it: its controller is
+    /// not installed, or this program may not see its objects.
     pub(super) const fn is_not_installed(&self) -> bool {
         !self.kind.is_built_in() && !self.synced && self.is_refused()
     }
@@ -76,7 +76,7 @@ impl KindStatus {
     }
 }
 
-/// A sentence: the status and, if something is wrong, the way out.
+/// A sentence with the status and, if something is wrong, the way out.
 impl fmt::Display for KindStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resource = self.resource;
@@ -144,7 +144,7 @@ impl Statuses {
         kind == ObjectKind::Lease || self.watched().any(|watched| watched.kind == kind)
     }
 
-    /// Changes with every event, list and link.
+    /// Notifies of every event, list and change of a link.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -159,7 +159,7 @@ impl Statuses {
             .collect()
     }
 
-    /// The API server responded to a list or a watch of the resource at `path`.
+    /// Records that the API server responded to a list or a watch of the resource at `path`.
     pub(super) fn answered(&self, path: &str) {
         let found = self
             .kinds
@@ -175,7 +175,7 @@ impl Statuses {
         }
     }
 
-    /// An object arrived.
+    /// Records that an object arrived.
     pub(super) fn event(&self, kind: ObjectKind, readable: bool) {
         self.change(kind, |state| {
             state.last_event = Some(Timestamp::now());
@@ -184,12 +184,12 @@ impl Statuses {
         });
     }
 
-    /// The list of all objects is complete.
+    /// Records that the list of all objects is complete.
     pub(super) fn synced(&self, kind: ObjectKind) {
         self.change(kind, |state| !std::mem::replace(&mut state.synced, true));
     }
 
-    /// The API server did not respond; an outage begins with its first error.
+    /// Records that the API server did not respond; an outage begins with its first error.
     pub(super) fn disconnected(&self, kind: ObjectKind, reason: String) {
         self.link(kind, |link| {
             let since = match link {
@@ -200,7 +200,7 @@ impl Statuses {
         });
     }
 
-    /// The API server refused.
+    /// Records that the API server refused.
     pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
         self.link(kind, |_| Some(answer));
     }

@@ -10,20 +10,22 @@ use engine::snapshot::{Snapshot, StoredObject};
 pub(super) struct SnapshotStore(RwLock<Snapshot>);
 
 impl SnapshotStore {
-    /// As [`Snapshot::apply`]. If nothing changes, as in a heartbeat, no reader waits.
+    /// Does the same as [`Snapshot::apply`]. If nothing changes, as in a heartbeat, no reader
+    /// waits.
     pub(super) fn apply(&self, object: Object) {
         let Some(object) = StoredObject::of(object) else {
             return;
         };
-        // In a statement of its own, so that the read lock is released before the next.
+        // This is a separate statement so that the read lock is released before the write lock is
+        // taken.
         let is_known = self.read().contains(&object);
         if !is_known {
             self.write().put(&object);
         }
     }
 
-    // A lock poisoned by a panic is used all the same: every look-up checks what it finds,
-    // and a change that is half made matters less than no verdicts at all.
+    // A lock poisoned by a panic is used all the same: every look-up checks what it finds, and an
+    // incomplete change matters less than the absence of all verdicts.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Snapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 const WITH_MODES: [&str; 4] = ["configMap", "secret", "downwardAPI", "projected"];
 
 /// The template as the API server would write it (`zz_generated.defaults.go` in
-/// `pkg/apis/core/v1`), as far as honest templates use its fields; `None` where it is no JSON.
+/// `pkg/apis/core/v1`), for the fields that ordinary templates use; `None` if it is not JSON.
 pub(super) fn with_defaults(template: &RawValue) -> Option<Box<RawValue>> {
     let mut template: Value = serde_json::from_str(template.get()).ok()?;
     if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
@@ -45,7 +45,7 @@ fn pod(spec: &mut Map<String, Value>) {
     set(spec, "schedulerName", "default-scheduler");
     set(spec, "terminationGracePeriodSeconds", 30);
     set(spec, "securityContext", json!({}));
-    // Two names of one field.
+    // The two are names of one field.
     if let Some(account) = spec.get("serviceAccountName").cloned() {
         set(spec, "serviceAccount", account);
     }

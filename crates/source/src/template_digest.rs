@@ -1,5 +1,5 @@
-//! A pod template as one number: two templates are the same to Kubernetes where their numbers
-//! are. None of it is kept, neither environment nor commands.
+//! A pod template as one number: two templates are the same to Kubernetes if their numbers are
+//! equal. Nothing of the template is kept, neither environment nor commands.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,19 +8,19 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The labels that controllers add to the template of a ReplicaSet: that of Deployments, and Argo
-/// Rollouts'.
+/// The labels that the controllers of Deployments and of Argo Rollouts add to the template of a
+/// ReplicaSet.
 const HASHES: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
 
-/// Makes the numbers. They compare only with those of the same one, so that nobody can make two
-/// templates with one number.
+/// Computes the numbers. Numbers of different digesters are not comparable, so nobody can construct
+/// two templates with one number.
 #[derive(Debug, Default)]
 pub(super) struct Digester(RandomState);
 
 impl Digester {
-    /// The number of a template without what controllers add to it, and without what says
-    /// nothing: to Kubernetes, a list that is empty is one that is not there
-    /// (`equality.Semantic`). `None` where it is no JSON.
+    /// The number of a template without the fields that controllers add and without those that are
+    /// null or an empty list, which Kubernetes treats as missing (`equality.Semantic`). `None` if
+    /// the template is not JSON.
     pub(super) fn number(&self, template: &RawValue) -> Option<u64> {
         let part = Part {
             hasher: &self.0,
@@ -31,7 +31,7 @@ impl Digester {
     }
 }
 
-/// Where in a template a value is.
+/// The place of a value in a template.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Template,
@@ -40,7 +40,7 @@ enum Place {
     Elsewhere,
 }
 
-/// A value of the template; `None` if it says nothing.
+/// A value of the template. Its number is `None` if it is null or an empty list.
 #[derive(Clone, Copy)]
 struct Part<'h> {
     hasher: &'h RandomState,
@@ -48,7 +48,7 @@ struct Part<'h> {
 }
 
 impl Part<'_> {
-    /// The value of the field `key`; `None` if controllers add it.
+    /// The value of the field `key`; `None` if controllers add that field.
     fn field(self, key: &str) -> Option<Self> {
         let place = match (self.place, key) {
             (Place::Template, "metadata") => Place::Metadata,
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
-        // The order of fields says nothing, and that of a sum does not either.
+        // The order of fields has no meaning, and a sum does not depend on it.
         let mut sum: u64 = 0;
         while let Some(key) = fields.next_key::<Cow<'_, str>>()? {
             let field = self.field(&key);

@@ -1,4 +1,4 @@
-//! Turns to ask the API server, of which nobody takes the last.
+//! Turns to query the API server. No single client can take the last one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,28 +11,28 @@ use tokio::time::{Instant, timeout_at};
 
 use super::lock;
 
-/// On whose behalf the API server is asked.
+/// The client on whose behalf the API server is queried.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     /// The namespace of the object under review.
     pub namespace: &'a str,
-    /// The address of a client that did not prove who it is.
+    /// The address of a client that did not prove its identity.
     pub stranger: Option<IpAddr>,
 }
 
-/// A bounded number of turns. A namespace has only so many of them. Of clients that did not prove
-/// who they are, each address has one of its own, and all together half of the turns besides: the
-/// API server is one of them, and whoever else asks takes the last turn from it only by more
-/// addresses than half of the turns.
+/// A bounded number of turns. One namespace can only have a part of them. Of the clients that did
+/// not prove their identity, each address has one turn of its own, and all of them share half of
+/// the turns besides. The API server may be such a client: others take the last turn from it only
+/// if they have more addresses than half the number of turns.
 pub(super) struct Turns {
     all: Arc<Semaphore>,
-    /// By client too, as anybody can name a namespace.
+    /// The key contains the client, too, because anybody can name a namespace.
     namespaces: Shares<(Text, Option<IpAddr>)>,
     own: Shares<IpAddr>,
     further: Arc<Semaphore>,
 }
 
-/// A turn, until it is dropped.
+/// A turn, which is held until it is dropped.
 pub(super) struct Turn(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
 
 impl Turns {
@@ -47,7 +47,7 @@ impl Turns {
 
     /// Waits for a turn; `None` if there is none by `deadline`.
     pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
-        // Those who wait for a turn of their own share keep none of the others waiting.
+        // Clients that wait for their own share do not keep others waiting.
         let namespace = (asker.namespace.into(), asker.stranger);
         let namespace = self.namespaces.share(namespace);
         let own = asker.stranger.map(|address| self.own.share(address));
@@ -68,7 +68,7 @@ impl Turns {
     }
 }
 
-/// The turns that each may have, by who it is.
+/// The turns that each key may have.
 struct Shares<K> {
     each: usize,
     taken: Mutex<HashMap<K, Arc<Semaphore>>>,
@@ -84,7 +84,7 @@ impl<K: Eq + Hash> Shares<K> {
 
     fn share(&self, key: K) -> Arc<Semaphore> {
         let mut taken = lock(&self.taken);
-        // Whoever has a turn or waits for one holds the share.
+        // Every client that has a turn or waits for one holds its share.
         taken.retain(|_, share| Arc::strong_count(share) > 1);
         let share = taken
             .entry(key)
@@ -119,7 +119,8 @@ mod tests {
             held.extend(turn);
         }
         held.clear();
-        // Two addresses take what they can, and name the namespaces that others will.
+        // Two addresses take all turns that they can get, and name the namespaces that others will
+        // name.
         let mut of = [0, 0];
         for number in 0..32 {
             let turn = take(&format!("named-{}", number / 2), address(number % 2)).await;
@@ -132,7 +133,7 @@ mod tests {
             assert!(turn.is_some(), "the API server at {number}");
             held.extend(turn);
         }
-        // Together they have all, and each gives back what it had.
+        // Together they have all turns, and a returned turn is free again.
         assert!(take("shop", None).await.is_none());
         held.pop();
         assert!(take("shop", None).await.is_some());

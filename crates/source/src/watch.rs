@@ -12,12 +12,12 @@ use super::resource::{RawObject, Watched};
 use super::status::{Link, Statuses};
 use super::store::SnapshotStore;
 
-/// After how many seconds the API server ends a watch, which is then resumed. A dead connection
-/// is noticed 5 s later.
+/// The number of seconds after which the API server ends a watch, which is then resumed. A dead
+/// connection is noticed 5 s later.
 const WATCH_SECONDS: u32 = 120;
 
-/// Objects in one page if the API server cannot stream lists. 15 resources start at the same
-/// time, and a page is in memory as text while it is read.
+/// The number of objects in one page if the API server cannot stream lists. All resources start at
+/// the same time, and a page is in memory as text while it is read.
 const PAGE: u32 = 200;
 
 /// Watches the resource for as long as it is polled.
@@ -30,7 +30,7 @@ pub(super) async fn follow(
     let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     config.field_selector = watched.field_selector.map(str::to_owned);
-    // A streamed list has only one object in memory as text.
+    // With a streamed list, only one object is in memory as text.
     let streaming = config.clone().streaming_lists();
     let Ended::NoStreaming = run(watched, &api, streaming, &cluster, &statuses).await else {
         return;
@@ -59,11 +59,11 @@ async fn run(
 ) -> Ended {
     let kind = watched.kind;
     let mut is_listing = false;
-    // From 1 s up to a minute between two attempts, like Kubernetes' own clients.
     let is_streaming = matches!(
         config.initial_list_strategy,
         watcher::InitialListStrategy::StreamingList
     );
+    // The time between two attempts grows from 1 s to a minute, as in Kubernetes' own clients.
     let mut events = pin!(watcher(api.clone(), config).default_backoff());
     while let Some(event) = events.next().await {
         match event {
@@ -96,7 +96,7 @@ async fn run(
     Ended::Stopped
 }
 
-/// Takes an object over.
+/// Stores an object in the snapshot, and records its arrival.
 fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &Statuses) {
     let kind = watched.kind;
     let object = raw.read(kind);
@@ -118,7 +118,8 @@ fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &S
     statuses.event(kind, is_readable);
 }
 
-/// API servers before 1.27, or without the feature, reject the request as invalid.
+/// Whether the API server refuses to stream lists. Servers before 1.27, or without the feature,
+/// reject the request as invalid.
 fn refuses_streaming(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status))
         if matches!(status.code, 400 | 422))
