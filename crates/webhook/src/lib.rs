@@ -1,7 +1,7 @@
 //! Admission reviews in and out of the engine, and the HTTPS server that takes them.
 //!
 //! [`admission`] turns the bytes of an AdmissionReview into an engine review, and a verdict into
-//! the bytes of its answer. It is pure: the caller brings the facts. [`server`] is an axum Router
+//! the bytes of its answer. It is pure: the caller supplies the facts. [`server`] is an axum Router
 //! over TLS with `/mutate` and `/validate`, the probes and the metrics; it knows reviews only
 //! through the trait [`server::Reviewer`].
 //!
@@ -29,8 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not read a cluster (`source` does), makes no certificates (`webhook-certs` does) and
-//! decides nothing about volumes (`engine` does).
+//! This crate does not read a cluster (`source` does), makes no certificates (`webhook-certs` does)
+//! and decides nothing about volumes (`engine` does).
 
 pub mod admission;
 pub mod server;

@@ -1,6 +1,6 @@
 //! The documents of a review, parsed only as far as needed.
 //!
-//! A review may have 37 MiB, and a tree of its values many times that. So the documents stay
+//! A review may have 37 MiB, and a tree of its values takes many times that. So the documents stay
 //! bytes, and only the parts of the object that a repair needs become a tree.
 
 use std::borrow::Cow;
@@ -16,8 +16,8 @@ use super::fields::{Fields, exactly};
 use super::{Operation, Received};
 use engine::verdict::Document;
 
-/// An object with more values than this, without the parts that are left out, is not repaired. At
-/// about a hundred bytes a value, a tree takes at most 10 MiB; a typical pod template has some
+/// The largest number of values in an object that is repaired, without the parts that are left out.
+/// At about a hundred bytes a value, a tree takes at most 10 MiB; a typical pod template has some
 /// hundred values.
 const MOST_VALUES: usize = 100_000;
 
@@ -61,8 +61,8 @@ fn template(object: Option<&RawValue>) -> serde_json::Result<Option<&RawValue>> 
     Ok(template.filter(|template| template.get() != "null"))
 }
 
-/// Whether two documents are equal apart from order and layout. The API server writes both alike,
-/// so most equal ones have the same bytes.
+/// Whether two documents are equal apart from order and layout. The API server writes both in the
+/// same way, so most equal ones have the same bytes.
 fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) if one.get() != other.get() => {
@@ -77,12 +77,12 @@ pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
     kept(json, Part::All)
 }
 
-/// How much of a value is kept.
+/// The part of a value that is kept.
 #[derive(Clone, Copy)]
 enum Part {
     Nothing,
     All,
-    /// All, except for these fields.
+    /// Everything, except that the listed fields are kept only in part.
     Fields(&'static [(&'static str, Part)]),
 }
 
@@ -116,7 +116,7 @@ const WORKLOAD: Part = Part::Fields(&[
     ("status", Part::Nothing),
 ]);
 
-/// The tree of that part of a document.
+/// The tree of a part of a document.
 fn kept(json: &RawValue, part: Part) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
     let kept = Kept { part, left: &left };
@@ -126,7 +126,7 @@ fn kept(json: &RawValue, part: Part) -> serde_json::Result<Value> {
 #[derive(Clone, Copy)]
 struct Kept<'c> {
     part: Part,
-    /// How many more values there may be.
+    /// The number of values that may still follow.
     left: &'c Cell<usize>,
 }
 

@@ -5,16 +5,16 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// How the names of fields are compared.
+/// A comparison of the names of fields.
 pub(super) type Same = fn(&str, &str) -> bool;
 
-/// As Kubernetes compares the fields of its objects (`sigs.k8s.io/json`).
+/// Compares as Kubernetes compares the fields of its objects (`sigs.k8s.io/json`).
 pub(super) fn exactly(name: &str, key: &str) -> bool {
     name == key
 }
 
-/// As Go's `encoding/json` does: in any case, and the two letters outside of ASCII that
-/// Unicode folds into it (`foldRune`).
+/// Compares as Go's `encoding/json` does: in any case, including the two letters outside of ASCII
+/// that Unicode folds into it (`foldRune`).
 pub(super) fn in_any_case(name: &str, key: &str) -> bool {
     const fn folded(letter: char) -> char {
         match letter {
@@ -26,7 +26,8 @@ pub(super) fn in_any_case(name: &str, key: &str) -> bool {
     name.chars().map(folded).eq(key.chars().map(folded))
 }
 
-/// Reads the fields of these names; of two with the same name, the last. `null` has none.
+/// Reads the fields of these names. If a name occurs twice, the last field counts. `null` has no
+/// fields.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'n, const N: usize>(pub(super) &'n [&'static str; N], pub(super) Same);
 
@@ -37,7 +38,7 @@ impl<const N: usize> Fields<'_, N> {
     /// The fields of the object in `json`.
     ///
     /// # Errors
-    /// When it is neither an object nor `null`.
+    /// Fails if it is neither an object nor `null`.
     pub(super) fn find_in<'de>(
         self,
         json: Option<&'de RawValue>,
@@ -83,7 +84,7 @@ impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
     }
 }
 
-/// Reads a key as its place among these names.
+/// Reads a key as its position among these names.
 struct Name<'n>(&'n [&'static str], Same);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

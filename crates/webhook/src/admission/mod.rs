@@ -1,4 +1,4 @@
-//! From the bytes of an AdmissionReview to the bytes of its answer.
+//! Turns the bytes of an AdmissionReview into the bytes of its answer.
 //!
 //! The fields of a review are found as they are written; then its objects are read as their kind,
 //! straight into the facts that decide. An object becomes a tree only if serde refuses it, or for a
@@ -54,18 +54,18 @@ impl Endpoint {
     }
 }
 
-/// What was decided, for counting.
+/// The decision on a review, for metrics and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Passed without a warning.
+    /// The object passed without a warning.
     Allowed,
-    /// Passed with a warning.
+    /// The object passed with a warning.
     Warned,
-    /// Passed with a patch.
+    /// The object passed with a patch.
     Patched,
-    /// Refused.
+    /// The object was refused.
     Denied,
-    /// Not judged, as it could not be read.
+    /// The object was not judged because it could not be read.
     Unreadable,
 }
 
@@ -99,28 +99,29 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// The kind of object that was reviewed, or [`OTHER_KIND`].
     pub kind: &'static str,
-    /// What is done to the object.
+    /// The operation on the object.
     pub operation: Operation,
     /// Whether nothing will be stored.
     pub dry_run: bool,
-    /// What was decided.
+    /// The decision on the object.
     pub decision: Decision,
-    /// The rule of each finding, and what is done about it.
+    /// The rule and the action of each finding.
     pub findings: Vec<(&'static str, Action)>,
-    /// Whether the object was too much to judge.
+    /// Whether the object was too complex to judge.
     pub too_complex: bool,
 }
 
 /// An object that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its kind; of a Scale, that of the workload that it scales.
+    /// Its kind; for a Scale, the kind of the workload that it scales.
     pub kind: ObjectKind,
     /// Its namespace.
     pub namespace: Text,
     /// Its name.
     pub name: Text,
-    /// Which object of that name it is; a new object has none at the mutating webhook.
+    /// Its uid, which distinguishes objects of one name; a new object has none at the mutating
+    /// webhook.
     pub uid: Uid,
 }
 
@@ -138,24 +139,23 @@ pub struct Update<'a> {
     pub old_object: &'a RawValue,
 }
 
-/// A review that was read, waiting for a view to judge it by.
+/// A review that has been read and can be judged.
 ///
-/// Judging and answering are two steps, as a view may turn out to lack a fact
-/// that is worth a second judgement.
+/// Judging and answering are two steps, because a view may turn out to lack a fact that is worth a
+/// second judgement.
 pub struct Received<'a> {
     request: Request<'a>,
     reference: ObjectRef,
     received: Timestamp,
-    /// What a remedy reads of the object.
+    /// The fields of the object that a remedy reads.
     tree: OnceLock<Option<Value>>,
 }
 
 impl<'a> Received<'a> {
-    /// Reads the bytes of an AdmissionReview that came at that time.
+    /// Reads the bytes of an AdmissionReview that was received at this time.
     ///
     /// # Errors
-    /// When the bytes are no AdmissionReview to which an answer with a uid is
-    /// possible.
+    /// Fails if the bytes are not an AdmissionReview that can be answered with a uid.
     pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, MalformedReview> {
         let request = Request::read(body)?;
         Ok(Self {
@@ -166,7 +166,7 @@ impl<'a> Received<'a> {
         })
     }
 
-    /// Judges the object. Where there is none to judge, nothing is found.
+    /// Judges the object. If there is none to judge, nothing is found.
     #[must_use]
     pub fn judge(
         &self,
@@ -191,8 +191,8 @@ impl<'a> Received<'a> {
         verdict::evaluate(&review, view, effective)
     }
 
-    /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the object
-    /// is allowed without suppressions or overrides.
+    /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the
+    /// object is allowed without suppressions or overrides.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let overrides = AuditAnnotations::new(&verdict.findings);
@@ -261,7 +261,7 @@ impl<'a> Received<'a> {
         &self.request.namespace
     }
 
-    /// The user who sends the request.
+    /// The user who sent the request.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.request.user
@@ -352,8 +352,8 @@ fn answer(
     }
     response.warn_of(verdict.with(Action::Fix), endpoint);
     response.warn_of(verdict.with(Action::Warn), endpoint);
-    // Policies in the API server refuse before the validating webhook is asked. It says
-    // the same sentence once.
+    // Both endpoints send the notices: policies in the API server may refuse the object before the
+    // validating webhook is called, and the API server passes on equal sentences only once.
     response.notify(&verdict.notices);
     let decision = match &verdict.patch {
         Some(patch) => {
@@ -378,8 +378,8 @@ pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
 }
 
 /// Whether this endpoint denies the finding. Other webhooks may still change the object after the
-/// mutating one, so the validating one denies; but an object that the API server itself would
-/// refuse in between never gets there.
+/// mutating one, so the validating one denies. But an object that the API server itself would
+/// refuse in between never gets there, so the mutating one denies that.
 fn decides_here(endpoint: Endpoint, finding: &Finding) -> bool {
     endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused
 }

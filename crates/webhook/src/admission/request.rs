@@ -1,4 +1,4 @@
-//! Reading an AdmissionReview.
+//! Reads AdmissionReviews.
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error as _};
@@ -11,7 +11,7 @@ use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::model::{ListRoom, Text};
 
-/// The one version of AdmissionReview that is understood.
+/// The only version of AdmissionReview that is understood.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// A body that cannot be answered with a uid.
@@ -24,38 +24,38 @@ pub enum MalformedReview {
         cause(.0)
     )]
     NotJson(serde_json::Error),
-    /// There is no request in it.
+    /// The review has no request.
     #[error("The AdmissionReview has no request, so there is nothing to answer.")]
     NoRequest,
     /// The request has no uid.
     #[error("The AdmissionReview's request has no uid, so no answer can be matched to it.")]
     NoUid,
-    /// The request's uid is longer than any.
+    /// The request's uid is longer than any real one.
     #[error(
         "The AdmissionReview's request has a uid of more than {LONGEST_UID} bytes, which no API server makes."
     )]
     LongUid,
 }
 
-/// Most bytes of a uid. API servers make UUIDs, which have 36. A longer one would be sent back, and
-/// stay in memory until the client reads it.
+/// The largest number of bytes in a uid. API servers make UUIDs, which have 36. A longer uid would
+/// be sent back, and stay in memory until the client reads it.
 const LONGEST_UID: usize = 128;
 
-/// Bytes that are kept of the name of an account, for the log and the policy.
+/// The number of bytes that are kept of an account's name, for the log and the policy.
 const LONGEST_USER: usize = 1024;
 
-/// Characters of an error about JSON that cannot be read, which may quote it.
+/// The number of characters that are kept of an error about JSON, which may quote it.
 const LONGEST_CAUSE: usize = 160;
 
-/// Bodies above this are large, and few are read at a time.
+/// The size above which a body is large; few of those are read at a time.
 const LARGE: usize = 256 * 1024;
 
-/// Bytes that the lists of the objects may take in memory: this many plus the length of the body,
-/// or this many for a large body. Real objects take less than their text.
+/// The number of bytes that the lists of the objects may take in memory: `LEAST_ROOM` plus the
+/// length of the body, or `LARGE_ROOM` for a large body. Real objects take less than their text.
 const LEAST_ROOM: usize = 64 * 1024;
 const LARGE_ROOM: usize = 8 * 1024 * 1024;
 
-/// What is wrong with the JSON, and at which place.
+/// The error in the JSON, and its place.
 fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.chars().count() <= LONGEST_CAUSE {
@@ -66,16 +66,16 @@ fn cause(error: &serde_json::Error) -> String {
     format!("{begin}… at line {line} column {column}")
 }
 
-/// What is done to the object.
+/// The operation on an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made.
+    /// The object is created.
     Create,
-    /// It is changed.
+    /// The object is updated.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
-    /// Something connects to it.
+    /// A client connects to the object.
     Connect,
     /// A word that Kubernetes does not define.
     #[default]
@@ -86,7 +86,7 @@ impl Operation {
     /// The operations in which objects of any kind are judged.
     pub(crate) const JUDGED: [Self; 2] = [Self::Create, Self::Update];
 
-    /// What an API server calls so.
+    /// The operation of this name in the API server.
     fn from_word(word: &str) -> Self {
         match word {
             "CREATE" => Self::Create,
@@ -113,13 +113,14 @@ impl Operation {
 /// The request of an AdmissionReview.
 #[derive(Debug, Default)]
 pub(super) struct Request<'a> {
-    /// The review's own identity, to be repeated in the answer.
+    /// The review's own identity, which the answer repeats.
     pub(super) uid: Text,
-    /// Why the review cannot be judged, as a sentence; the rest may be empty then.
+    /// The reason why the review cannot be judged, as a sentence; the other fields may then be
+    /// empty.
     pub(super) problem: Option<String>,
-    /// What kind of object it is about.
+    /// The kind of the reviewed object, and its subresource.
     pub(super) target: Target,
-    /// What is done to the object.
+    /// The operation on the object.
     pub(super) operation: Operation,
     /// The object, with the name and namespace of the request.
     pub(super) object: Option<Box<Object>>,
@@ -127,9 +128,9 @@ pub(super) struct Request<'a> {
     pub(super) old_object: Option<Box<Object>>,
     /// Whether nothing will be stored.
     pub(super) dry_run: bool,
-    /// Whether the object had more in its lists than is read.
+    /// Whether the object had longer lists than are read.
     pub(super) is_cut: bool,
-    /// The account that sends the request to the API server.
+    /// The account that sent the request to the API server.
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
@@ -137,12 +138,12 @@ pub(super) struct Request<'a> {
     pub(super) documents: [Option<&'a RawValue>; 2],
 }
 
-/// What a request is about, by its `kind`, `resource` and `subResource`.
+/// The subject of a request, by its `kind`, `resource` and `subResource`.
 #[derive(Debug, Default)]
 pub(super) struct Target {
     /// The kind of the object; `None` for kinds that are not read.
     pub(super) kind: Option<ObjectKind>,
-    /// For the `scale` subresource: the kind that is scaled.
+    /// The kind that is scaled, for the `scale` subresource.
     pub(super) scaled: Option<WorkloadKind>,
     sub_resource: Text,
     group: Text,
@@ -173,14 +174,14 @@ impl Target {
         })
     }
 
-    /// The kind to read the objects as. Other subresources (status, eviction, …) change nothing
-    /// that is judged.
+    /// The kind as which the objects are read. Other subresources (status, eviction, …) change
+    /// nothing that is judged.
     fn read_as(&self) -> Option<ObjectKind> {
         self.kind
             .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
     }
 
-    /// Whether it is a workload itself, not one of its subresources.
+    /// The kind of workload, if the subject is a workload itself and not one of its subresources.
     pub(super) fn workload(&self) -> Option<WorkloadKind> {
         match self.kind {
             Some(ObjectKind::Workload(kind)) if self.sub_resource.is_empty() => Some(kind),
@@ -190,10 +191,10 @@ impl Target {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review: its fields as they are written, then its objects as their kind.
+    /// Reads a review: first its fields as they are written, then its objects as their kind.
     ///
     /// # Errors
-    /// When not even a uid can be read.
+    /// Fails if not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
         let found = text.and_then(fields_of).map_err(MalformedReview::NotJson)?;
@@ -219,7 +220,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The request or, if a part of it does not have its shape, that part.
+    /// Reads the request; an error names the part that does not have its shape.
     fn read_fields(
         fields: &Found<'a, 11>,
         room: ListRoom,
@@ -267,8 +268,8 @@ impl<'a> Request<'a> {
         self.object = new.map(|json| object(kind, json, &mut room)).transpose()?;
         self.is_cut = room.is_short();
         let old = old.map(|json| object(kind, json, &mut room)).transpose()?;
-        // What was at fault before an update is not known from an old object that is cut. The
-        // new one is then judged as if it were created.
+        // An old object that is cut does not show which faults existed before the update. The new
+        // object is then judged as if it were created.
         self.old_object = old.filter(|_| self.is_cut || !room.is_short());
         Ok(())
     }
@@ -284,7 +285,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Names the object under review.
+    /// The reference to the object under review.
     #[must_use]
     pub(super) fn reference(&self) -> ObjectRef {
         let Target {
@@ -314,8 +315,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Puts the request's own name and namespace into the objects: they are
-    /// what the API server goes by, and an object may leave them out.
+    /// Puts the request's own name and namespace into the objects: the API server uses these, and
+    /// an object may leave them out.
     fn complete(&mut self) {
         for object in [&mut self.object, &mut self.old_object]
             .into_iter()
@@ -341,8 +342,8 @@ fn room_for(body: usize) -> ListRoom {
     })
 }
 
-/// Reads an object as its kind. What serde refuses, as where a field is there twice, is read from
-/// a tree, in which the last of two counts.
+/// Reads an object as its kind. If serde refuses it, for example because a field occurs twice, it
+/// is read from a tree, in which the last field counts.
 fn object(
     kind: ObjectKind,
     json: &RawValue,
@@ -387,7 +388,7 @@ type ReviewFields<'a> = (
     Option<Found<'a, 11>>,
 );
 
-/// Finds the fields of a review. Of two equal keys the last counts.
+/// Finds the fields of a review. If a key occurs twice, the last one counts.
 fn fields_of(body: &str) -> serde_json::Result<ReviewFields<'_>> {
     let mut json = serde_json::Deserializer::from_str(body);
     let found = Fields(&ENVELOPE, in_any_case).deserialize(&mut json)?;
@@ -414,7 +415,7 @@ fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
     }
 }
 
-/// The value of a field; as in Go, `null` is the default.
+/// The value of a field. As in Go, `null` means the default.
 fn value<'de, T: Deserialize<'de> + Default>(json: Option<&'de RawValue>) -> serde_json::Result<T> {
     json.map_or_else(
         || Ok(T::default()),

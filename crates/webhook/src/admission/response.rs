@@ -1,4 +1,4 @@
-//! Writing the answer to an AdmissionReview.
+//! Writes the answer to an AdmissionReview.
 
 use std::fmt::Write as _;
 
@@ -40,13 +40,13 @@ pub(super) struct Response<'a> {
 /// Audit annotations, which the API server logs under the webhook's name.
 #[derive(Clone, Default, Serialize)]
 pub(super) struct AuditAnnotations {
-    /// Why the object was denied, in full; the message to the user is short.
+    /// The full reasons for the denial; the message to the user is short.
     #[serde(skip_serializing_if = "String::is_empty")]
     denied: String,
     /// The suppressed findings: `RULE (REASON)`, several joined by `; `.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) suppressed: String,
-    /// The findings that an annotation lowers to a warning, likewise.
+    /// The findings that an annotation lowers to a warning, in the same form.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) lowered: String,
 }
@@ -101,8 +101,8 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Refuses the object, with every reason at once: the first in full, each further one
-    /// in a line. The audit log gets all of it.
+    /// Refuses the object, with every reason at once: the first in full, each further one on a
+    /// line. The audit log gets all of them in full.
     pub(super) fn deny(&mut self, findings: &[&Finding]) {
         let mut message = String::with_capacity(512);
         for (number, finding) in findings.iter().enumerate() {
@@ -123,8 +123,8 @@ impl<'a> Response<'a> {
         });
     }
 
-    /// Warns of findings. Both endpoints see those that pass with a warning; only the validating
-    /// one reports them.
+    /// Warns of findings. Both endpoints report those that are fixed; only the validating one
+    /// reports the others.
     pub(super) fn warn_of<'f>(
         &mut self,
         findings: impl Iterator<Item = &'f Finding>,
@@ -151,7 +151,7 @@ impl<'a> Response<'a> {
         !self.warnings.is_empty()
     }
 
-    /// Changes the object.
+    /// Adds a patch, which changes the object.
     pub(super) fn patch(&mut self, patch: &Patch) {
         // A patch is plain data; it can always be written.
         if let Ok(json) = serde_json::to_vec(patch) {
@@ -176,8 +176,8 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The answer to a review that could not be read: the object passes with a warning, as a guard that
-/// denied what it does not understand would stop a whole cluster.
+/// The answer to a review that could not be read: the object passes with a warning. A guard that
+/// denied everything that it does not understand would stop a whole cluster.
 pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
     response

@@ -1,7 +1,6 @@
 //! The admin port: probes and metrics over plain HTTP.
 //!
-//! It is served by a thread of its own, so that a server that is busy judging
-//! never looks dead.
+//! A thread of its own serves it, so that a server that is busy judging never looks dead.
 
 use std::fmt::Write as _;
 use std::io;
@@ -29,10 +28,10 @@ use super::tls::HandshakeProbe;
 /// The content type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Connections open at once.
+/// The largest number of open connections.
 const CONNECTIONS: usize = 64;
 
-/// What the admin port reports on.
+/// The state on which the admin port reports.
 pub(super) struct Admin {
     pub(super) sources: Vec<Arc<HealthSource>>,
     pub(super) probe: HandshakeProbe,
@@ -42,8 +41,8 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `handle` stops it. What is returned resolves
-    /// at the end.
+    /// Serves the port on a thread of its own until `handle` stops it. The returned receiver gets
+    /// the result at the end.
     pub(super) fn spawn(
         self,
         listener: TcpListener,
@@ -66,7 +65,7 @@ impl Admin {
                     let server = http_server(listener, acceptor, handle).http1_only();
                     server.serve(router.into_make_service()).await
                 });
-                // Perhaps nobody waits for it anymore.
+                // The receiver may be gone.
                 let _ = ended.send(served);
             })?;
         Ok(end)
@@ -95,7 +94,7 @@ impl Admin {
     }
 }
 
-/// Alive while it can answer at all.
+/// Answers that the process is alive, which is true as long as it can answer at all.
 async fn healthz() -> &'static str {
     "ok\n"
 }
@@ -122,7 +121,7 @@ async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
     }
 }
 
-/// `STATE NAME: MESSAGE`, one condition a line.
+/// Writes each condition as a line `STATE NAME: MESSAGE`.
 fn lines(conditions: &[Readiness]) -> String {
     let mut text = String::new();
     for Readiness {

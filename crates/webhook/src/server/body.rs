@@ -21,21 +21,21 @@ use super::memory::{Charge, MemoryLimit, SMALL_BODY};
 use super::review::Reviewer;
 use super::routes::Reviews;
 
-/// How long an API server waits for an answer when it does not say.
+/// The time that an API server waits for an answer if it does not say otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest an API server waits (`timeoutSeconds` of a webhook).
+/// The longest time that an API server waits (`timeoutSeconds` of a webhook).
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A review waits for memory, and for a slot to be judged in, for at most one part in this many of
-/// its caller's timeout.
+/// A review waits for memory, and for a slot to be judged in, for at most its caller's timeout
+/// divided by this number.
 const QUEUE_SHARE: u32 = 4;
 
-/// A body has stalled if nothing of it has arrived for so long. An API server sends all of it in
+/// The time after which a body without new data has stalled. An API server sends all of it in
 /// microseconds.
 const STALLED: Duration = Duration::from_millis(250);
 
-/// When the client stops waiting for its answer.
+/// The time at which the client stops waiting for its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     started: Instant,
@@ -54,14 +54,14 @@ impl Deadline {
         self.started + self.timeout
     }
 
-    /// How long it may wait for others.
+    /// The longest time for which it may wait for others.
     pub(super) fn max_queue_wait(self) -> Duration {
         self.timeout / QUEUE_SHARE
     }
 }
 
-/// How long the client waits. An API server says so in the query of the path,
-/// as in `/mutate?timeout=10s`.
+/// The time that the client waits. An API server gives it in the query of the path, such as
+/// `/mutate?timeout=10s`.
 fn client_timeout(uri: &Uri) -> Duration {
     uri.query()
         .into_iter()
@@ -131,12 +131,12 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
     }
 }
 
-/// Reads and discards what a client still sends after its request was refused: up to twice the
-/// largest body, and within the time that a body may take.
+/// Reads and discards the data that a client still sends after its request was refused: up to twice
+/// the largest body, and within the time that a body may take.
 ///
-/// An HTTP/2 stream whose body nobody reads is reset, and some clients then forget the
-/// response that came before; an HTTP/1.1 connection is closed, which resets it while the
-/// client sends, and the response is lost.
+/// An HTTP/2 stream whose body is not read is reset, and some clients then forget the response that
+/// came before. An HTTP/1.1 connection is closed, which resets it while the client sends, and the
+/// response is lost.
 pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     // With "Expect: 100-continue" the client sends nothing before the body is polled.
     if body.is_end_stream() || headers.contains_key(EXPECT) {
@@ -156,7 +156,7 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     tokio::spawn(timeout(limits.body_read, read));
 }
 
-/// How a body is read.
+/// The limits within which a body is read.
 struct Reading<'a> {
     memory: &'a MemoryLimit,
     limit: usize,
@@ -183,7 +183,7 @@ impl Reading<'_> {
                 self.memory
                     .admit_large(&mut charge, admitted, self.max_queue_wait)
                     .await?;
-                // No more than memory was taken for.
+                // No more is reserved than the memory that was admitted.
                 bytes.reserve_exact(admitted - bytes.len());
             }
             bytes.extend_from_slice(&data);

@@ -1,5 +1,5 @@
-//! What becomes of an accepted connection before its first request: a place among the others, the
-//! TLS handshake, and the deadlines that its stream keeps.
+//! Handles an accepted connection until its first request: a place among the others, the TLS
+//! handshake, and the deadlines that its stream keeps.
 
 use std::future::poll_fn;
 use std::io;
@@ -28,41 +28,40 @@ use super::phase::Phase;
 use super::stream::GuardedStream;
 use super::tls::OwnHandshake;
 
-/// Received and not yet read bytes that one HTTP/1.1 connection may hold,
-/// headers included.
+/// The number of received and unread bytes that one HTTP/1.1 connection may hold, headers included.
 const HTTP1_BUFFER: usize = 64 * 1024;
 
-/// Streams open at once on one HTTP/2 connection, the fewest that RFC 9113 recommends. Go's
-/// client opens a further connection for more.
+/// The number of open streams on one HTTP/2 connection, the smallest that RFC 9113 recommends. Go's
+/// client opens another connection for more.
 const STREAMS: u32 = 100;
 
-/// Received and not yet read bytes that one HTTP/2 stream may hold. An API server is a
+/// The number of received and unread bytes that one HTTP/2 stream may hold. An API server is a
 /// millisecond away at most, so this still lets tens of megabytes a second through.
 const STREAM_WINDOW: u32 = 32 * 1024;
 
-/// The same for one HTTP/2 connection: none of its streams keeps another from being read.
+/// The same number for one HTTP/2 connection: none of its streams keeps another from being read.
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
-/// HTTP/2 streams that a client has reset and that are not yet forgotten; a client with more
-/// loses its connection.
+/// The number of HTTP/2 streams that a client has reset and that are not yet forgotten. A client
+/// with more loses its connection.
 const PENDING_RESETS: usize = 20;
 
-/// Bytes read from a connection at once: a TLS record and its header (RFC 8446, 5.2).
+/// The number of bytes read from a connection at once: a TLS record and its header (RFC 8446, 5.2).
 /// rustls by itself reads 4 KiB, and so takes three reads for a review of 10 KiB.
 const READ: usize = 16 * 1024 + 256 + 5;
 
-/// Bytes in the headers of one HTTP/2 request, each counted with 32 more (RFC 9113, 6.5.2).
-/// Those of an API server have some 500; the map of them must fit into what a request takes
-/// of the memory besides its body.
+/// The number of bytes in the headers of one HTTP/2 request, each header counted with 32 more (RFC
+/// 9113, 6.5.2). An API server sends some 500. The map of the headers must fit into the memory that
+/// a request takes besides its body.
 const HTTP2_HEADERS: u32 = 8 * 1024;
 
-/// A wrong caBundle fails every review, so its log line is kept rare.
+/// The time between two log lines about a refused certificate: a wrong caBundle fails every review.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 type Accepting<S, V> = Pin<Box<dyn Future<Output = io::Result<Accepted<S, V>>> + Send>>;
 type Accepted<S, V> = (GuardedStream<S>, AddExtension<V, Arc<Connection>>);
 
-/// A server of HTTP/1.1 and HTTP/2 within the limits, which `handle` stops.
+/// A server of HTTP/1.1 and HTTP/2 within these limits, until `handle` stops it.
 pub(super) fn http_server<A>(
     listener: TcpListener,
     acceptor: A,
@@ -82,7 +81,7 @@ pub(super) fn http_server<A>(
     server
 }
 
-/// Takes connections without TLS.
+/// Accepts connections without TLS.
 #[derive(Clone)]
 pub(super) struct Plain {
     pub(super) connections: Arc<Connections>,
@@ -105,11 +104,11 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
     }
 }
 
-/// Takes connections to the webhook port.
+/// Accepts connections to the webhook port.
 #[derive(Clone)]
 pub(super) struct Https(pub(super) Arc<Shared>);
 
-/// What all connections to the webhook port share.
+/// The state that all connections to the webhook port share.
 pub(super) struct Shared {
     pub(super) connections: Arc<Connections>,
     pub(super) tls: TlsAcceptor,
@@ -129,7 +128,7 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             if shared.own_handshake.is_from(stream.peer_addr()?) {
-                // Readiness needs no place among the others, and makes no request.
+                // The readiness probe needs no place among the others, and makes no request.
                 let _ = timeout(shared.limits.handshake, shared.tls.accept(stream)).await;
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
@@ -167,8 +166,8 @@ impl Shared {
         stream: TcpStream,
         connection: &Connection,
     ) -> io::Result<TlsStream<BufReader<TcpStream>>> {
-        // Without it the second small write of an answer waits for the
-        // client's delayed acknowledgement, 40 ms.
+        // Otherwise the second small write of an answer waits for the client's delayed
+        // acknowledgement, 40 ms.
         stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(READ, stream);
         let mut phase = self.phase.clone();

@@ -1,7 +1,7 @@
-//! The connections that are open at a listener, and what is in flight on each.
+//! The open connections of a listener, and the requests in flight on each.
 //!
-//! Where there are as many as may be, an idle one is evicted for the next: first one without a
-//! reviewed request, then the one that has been idle longest.
+//! At the limit, an idle connection is evicted for the next one: first one without a reviewed
+//! request, then the one that has been idle longest.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +23,12 @@ use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit};
 use super::metrics::{Held, Metrics};
 
-/// A client that has read none of its responses for so long is disconnected where memory is
+/// The time after which a client that has read none of its responses is disconnected if memory is
 /// short.
 const UNREAD: Duration = Duration::from_secs(2);
 
-/// How long an old connection must be idle to be closed. Over HTTP/1.1 its next response says
-/// that it is the last one.
+/// The time for which an old connection must be idle before it is closed. Over HTTP/1.1 its next
+/// response says that it is the last one.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The connections of one listener.
@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(super) struct Connections {
     limit: usize,
     age: Duration,
-    /// What pending responses hold; `None` for the admin port.
+    /// The memory that pending responses hold; `None` for the admin port.
     memory: Option<MemoryLimit>,
     /// `None` for the admin port, whose connections are not counted.
     metrics: Option<Metrics>,
@@ -54,14 +54,14 @@ pub(super) struct Connection {
     waker: AtomicWaker,
 }
 
-/// What happens on a connection.
+/// The activity on a connection.
 #[derive(Debug)]
 struct Activity {
-    /// When a request last began, or the last of its response was sent.
+    /// The time at which a request last began, or the end of its response was sent.
     last: Instant,
-    /// Requests whose response has not been sent yet.
+    /// The number of requests whose response has not been sent yet.
     in_flight: usize,
-    /// Those whose response is ready, and since when none of them was sent.
+    /// The number of those whose response is ready, and the time since which none of them was sent.
     unread: usize,
     unread_since: Instant,
     /// Whether any request was made.
@@ -70,7 +70,7 @@ struct Activity {
     has_reviewed: bool,
 }
 
-/// How a connection ends.
+/// The way in which a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing more is read.
@@ -79,7 +79,7 @@ pub(super) enum End {
     Cut,
 }
 
-/// The place of a connection among those that are open, until dropped.
+/// The place of a connection among those that are open, until this is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
@@ -103,7 +103,7 @@ impl Connections {
         })
     }
 
-    /// A place for a connection, if there is one or can be made.
+    /// A place for a connection, if one is free or can be freed.
     pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut open = self.open();
         if !self.make_room(&open) {
@@ -122,7 +122,7 @@ impl Connections {
     }
 
     fn make_room(&self, open: &[Arc<Connection>]) -> bool {
-        // Those that were evicted take a moment.
+        // Evicted connections take a moment to close.
         if open.len() >= 2 * self.limit {
             return false;
         }
@@ -180,7 +180,7 @@ impl Connection {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it must make room for another.
+    /// Waits until the connection must make room for another.
     pub(super) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         if self.is_evicted() {
@@ -194,7 +194,7 @@ impl Connection {
         self.is_evicted.load(Ordering::Relaxed)
     }
 
-    /// Since when nothing is in flight, and before it whether a review was answered.
+    /// The time since which nothing is in flight, preceded by whether a review was answered.
     fn idle_since(&self) -> Option<(bool, Instant)> {
         let activity = self.activity();
         (activity.in_flight == 0).then_some((activity.has_reviewed, activity.last))
@@ -218,7 +218,7 @@ impl ConnectionGuard {
         &self.connection
     }
 
-    /// How the connection ends, if it has come to that.
+    /// The way in which the connection ends, if it must end now.
     pub(super) fn end(&self, limits: &Limits, idle: Duration) -> Option<End> {
         let now = Instant::now();
         let activity = self.connection.activity();
@@ -262,7 +262,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// The response is ready, to be read by the client.
+    /// Records that the response is ready for the client.
     fn ready(&mut self) {
         let mut activity = self.connection.activity();
         if activity.unread == 0 {
@@ -286,9 +286,10 @@ impl Drop for InFlight {
     }
 }
 
-/// A response that the client has not read yet, with what it holds until it has been sent.
+/// A response that the client has not read yet, with the resources that it holds until it has been
+/// sent.
 ///
-/// Over HTTP/2 a client says how much it is ready to read, which may be nothing.
+/// Over HTTP/2 a client announces how much it is ready to read, which may be nothing.
 struct PendingResponse {
     bytes: Bytes,
     _charge: Option<Arc<Charge>>,
@@ -301,8 +302,8 @@ impl AsRef<[u8]> for PendingResponse {
     }
 }
 
-/// Middleware: a request is in flight on its connection until its response has been sent, and
-/// the response holds its [`Charge`] as long.
+/// Middleware that counts a request as in flight on its connection until its response has been
+/// sent. The response holds its [`Charge`] for the same time.
 pub(super) async fn in_flight(
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Why a request is not answered as a review, and what its sender reads.
+//! The reasons why a request is not answered as a review, and the texts for its sender.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use super::memory::NoMemory;
 use crate::admission::MalformedReview;
 
-/// Why a request is not answered as a review.
+/// A reason why a request is not answered as a review.
 #[derive(Debug)]
 pub(super) enum RequestError {
     NotFound,
     Method,
     ContentType,
-    /// The body is larger than so many bytes, declared or found.
+    /// The body is larger than this many bytes, as declared or as found.
     TooLarge(usize),
     /// The body was not complete in time.
     TooSlow,
@@ -23,7 +23,7 @@ pub(super) enum RequestError {
     Malformed(MalformedReview),
     /// Too many requests, or too many reviews being judged.
     Busy,
-    /// Judging it panicked.
+    /// The judgement panicked.
     Panic,
     /// The server is shutting down.
     Stopping,

@@ -1,14 +1,14 @@
-//! Whether the server is ready, and what it says about itself.
+//! The readiness of the server, and the reasons for it.
 
-/// How far a condition is met.
+/// The degree to which a condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
-    /// Met.
+    /// The condition is met.
     Ready,
-    /// Met, though something needs attention: answers are still right as far
-    /// as the server can know.
+    /// The condition is met, but something needs attention: answers are still right as far as the
+    /// server can know.
     Degraded,
-    /// Not met: the server must get no requests.
+    /// The condition is not met: the server must get no requests.
     NotReady,
 }
 
@@ -23,14 +23,14 @@ impl HealthState {
     }
 }
 
-/// One thing that readiness depends on.
+/// A condition on which readiness depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
     /// A short fixed name, such as `view`: it is a label of a metric.
     pub name: &'static str,
-    /// How far it is met.
+    /// The degree to which it is met.
     pub state: HealthState,
-    /// A sentence that says why, on one line.
+    /// The reason, as a sentence on one line.
     pub message: String,
 }
 
@@ -59,8 +59,8 @@ impl Readiness {
     }
 }
 
-/// Something that readiness depends on.
+/// A source of a condition on which readiness depends.
 ///
-/// Called for each `/readyz` and `/metrics`, so it must return at once, with what it
-/// knows, and the same name every time.
+/// It is called for each `/readyz` and `/metrics`, so it must return at once, from what it knows,
+/// and with the same name every time.
 pub type HealthSource = dyn Fn() -> Readiness + Send + Sync;

@@ -1,10 +1,9 @@
-//! Starting, and stopping without losing a request.
+//! Starts the server, and stops it without losing a request.
 //!
-//! Kubernetes removes a terminating pod from the Service's endpoints at the
-//! same moment as it sends SIGTERM, and the API servers notice only
-//! later. So the order is: readiness off, keep serving for the time that the
-//! endpoints take to spread, stop accepting, drain with a deadline. A second
-//! signal ends everything at once.
+//! Kubernetes removes a terminating pod from the Service's endpoints at the same moment as it sends
+//! SIGTERM, but the API servers notice only later. So the order is: turn readiness off, keep
+//! serving for the time that the endpoints take to spread, stop accepting, drain with a deadline. A
+//! second signal ends everything at once.
 
 use std::convert::Infallible;
 use std::io;
@@ -34,23 +33,23 @@ use super::routes::{Reviews, router};
 use super::signals::Signals;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 
-/// How long the admin port has for its last answers.
+/// The time that the admin port has for its last answers.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
-/// Where to listen, and how to stop.
+/// The addresses of a server, and its limits on time and memory.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The address of the webhook port; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// The address of the admin port; port 0 lets the system choose.
     pub admin: SocketAddr,
-    /// How long to keep serving after readiness was turned off.
+    /// The time for which the server keeps serving after readiness was turned off.
     pub shutdown_delay: Duration,
-    /// How long requests in flight may take once no more are accepted.
+    /// The time that requests in flight may take once no more are accepted.
     pub drain_timeout: Duration,
     /// Bounds on time and memory.
     pub limits: Limits,
-    /// Verifies the certificates of clients; without it none is required.
+    /// The verifier of client certificates; without it none is required.
     pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
@@ -68,7 +67,7 @@ impl Options {
     }
 }
 
-/// Why the server could not start, or stopped unexpectedly.
+/// A reason why the server could not start, or stopped unexpectedly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -83,7 +82,7 @@ pub enum ServerError {
         flag: &'static str,
         /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The TLS library refused its own defaults.
@@ -94,7 +93,7 @@ pub enum ServerError {
     Stopped {
         /// `webhook` or `admin`.
         port: &'static str,
-        /// What went wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -104,7 +103,7 @@ pub enum ServerError {
 pub struct Shutdown(Arc<watch::Sender<Phase>>);
 
 impl Shutdown {
-    /// The first call begins an orderly shutdown, the second aborts it.
+    /// Requests a shutdown: the first call begins an orderly one, the second aborts it.
     pub fn request(&self) {
         self.0.send_modify(|phase| {
             *phase = match phase {
@@ -114,7 +113,7 @@ impl Shutdown {
         });
     }
 
-    /// No more connections are accepted from now on.
+    /// Enters the phase in which no more connections are accepted.
     fn close(&self) {
         let closing = |phase: &mut Phase| *phase = (*phase).max(Phase::Closing);
         self.0.send_modify(closing);
@@ -136,7 +135,7 @@ impl Shutdown {
     }
 }
 
-/// How a shutdown ended.
+/// The way in which a shutdown ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// Every connection ended by itself.
@@ -159,7 +158,7 @@ pub struct Server {
     probes: Port,
 }
 
-/// What serves a port, and the way to stop it.
+/// The task that serves a port, and the handle that stops it.
 #[derive(Debug)]
 struct Port {
     name: &'static str,
@@ -168,7 +167,7 @@ struct Port {
 }
 
 impl Port {
-    /// Waits for the task to end, and says what ended it.
+    /// Waits for the task to end, and returns the reason.
     async fn ended(&mut self) -> ServerError {
         let reason = match (&mut self.task).await {
             Ok(Ok(())) => "its task ended".to_owned(),
@@ -204,8 +203,8 @@ impl Server {
     /// Binds both ports and starts to serve them, so a client may connect as
     /// soon as this returns.
     ///
-    /// `certificates` is consulted at each handshake, so a certificate may change.
-    /// `sources` are what readiness depends on, besides the server itself.
+    /// `certificates` is consulted at each handshake, so a certificate may change. `sources` are
+    /// the conditions on which readiness depends, besides the server itself.
     pub async fn start<R: Reviewer>(
         options: &Options,
         certificates: Arc<dyn ResolvesServerCert>,
@@ -273,7 +272,7 @@ impl Server {
         self.admin
     }
 
-    /// The way to stop the server.
+    /// A handle that stops the server.
     pub fn shutdown(&self) -> Shutdown {
         self.phase.clone()
     }
@@ -320,7 +319,7 @@ impl Server {
     }
 }
 
-/// Listens at an address; returns it with the port that was chosen.
+/// Listens at an address, and returns it with the port that was chosen.
 fn bind(
     port: &'static str,
     flag: &'static str,

@@ -1,4 +1,4 @@
-//! How much of anything the server accepts.
+//! The limits on everything that the server accepts.
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use super::body::MAX_TIMEOUT;
 /// ```
 pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 
-/// Large reviews judged at once on a machine with many processors. They are rare, and each
-/// takes memory besides its body.
+/// The largest number of large reviews that are judged at once, on a machine with many processors.
+/// Large reviews are rare, and each takes memory besides its body.
 const MOST_LARGE: usize = 4;
 
 /// Bounds on time and memory. The defaults suit the API server, whose own
 /// deadline for a webhook is 10 s unless configured otherwise.
 ///
-/// What clients can make the server hold, at most:
+/// The most memory that clients can make the server hold:
 ///
 /// ```text
 /// requests, answers and
@@ -36,55 +36,53 @@ const MOST_LARGE: usize = 4;
 ///                                    621 of 3,072 have their share of small_memory
 /// those over HTTP/1.1        12 MiB  512 connections × 24 KiB more
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
-/// what is read of large ones 32 MiB  4 at once × 8 MiB
-/// what is read of small ones 109 MiB as much as all bodies, and 32 KiB each of 1,024
-/// lines for the log           8 MiB  that nobody reads
+/// large reviews, parsed      32 MiB  4 at once × 8 MiB
+/// small reviews, parsed     109 MiB  as much as all bodies, and 32 KiB each of 1,024
+/// unread lines of the log     8 MiB
 ///                           363 MiB
 /// ```
 ///
-/// What is read of small ones is freed as soon as they are judged, unless they wait for the
-/// API server.
+/// A small review's parsed objects are freed as soon as it is judged, unless it waits for the API
+/// server.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
-    /// Bytes held by all requests that have no answer yet or whose answer has not been sent:
-    /// 24 KiB for each, the first 32 KiB of its body, then its answer in place of that.
-    /// Where they are used up, requests wait for a part of the time that their caller gives.
-    /// Meanwhile bodies that have stalled are shed, and connections end whose clients do not
-    /// read their answers.
+    /// The bytes held by all requests that have no answer yet or whose answer has not been sent: 24
+    /// KiB for each, the first 32 KiB of its body, then its answer in place of that. If they are
+    /// used up, requests wait for a part of their caller's timeout. Meanwhile bodies that have
+    /// stalled are shed, and connections are ended if their clients do not read their answers.
     pub small_memory: usize,
-    /// Bytes held by bodies above 32 KiB; at least [`body`](Self::body).
+    /// The bytes held by bodies above 32 KiB; at least [`body`](Self::body).
     pub large_memory: usize,
-    /// Requests under way at once, those that wait included; more get a 503.
+    /// The number of requests under way at once, including those that wait; more get a 503.
     pub requests: usize,
-    /// Reviews judged at once; more wait for a part of the time that their
-    /// caller gives, then they get a 503.
+    /// The number of reviews judged at once. More wait for a part of their caller's timeout, then
+    /// they get a 503.
     pub in_flight: usize,
-    /// The same for reviews above 256 KiB, which take a thread each.
+    /// The same number for reviews above 256 KiB, which take a thread each.
     pub large_in_flight: usize,
-    /// Connections open at once. Where there are as many, an idle one is closed for the next.
+    /// The number of connections open at once. At this number, an idle one is closed for the next.
     pub connections: usize,
-    /// From the TCP accept to the end of the TLS handshake.
+    /// The time from the TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the handshake to the end of the first request's headers and, over
-    /// HTTP/1.1, from each answer to the end of the next headers.
+    /// The time from the handshake to the end of the first request's headers and, over HTTP/1.1,
+    /// from each answer to the end of the next headers.
     pub headers: Duration,
-    /// How long an HTTP/2 connection may be without a request. Go's client, as
-    /// in the API server, ends its own after 90 s (`IdleConnTimeout` of
-    /// `net/http`), so it is rarely the server that does.
+    /// The time for which an HTTP/2 connection may be without a request. Go's client, which the API
+    /// server uses, ends its own after 90 s (`IdleConnTimeout` of `net/http`), so the server rarely
+    /// has to.
     pub idle: Duration,
-    /// How long a connection is used, so that the API server spreads its connections over the
-    /// replicas there are now: over HTTP/1.1 its next response is the last one, over HTTP/2 it
-    /// ends when it is idle.
+    /// The time for which a connection is used, so that the API server spreads its connections over
+    /// the current replicas: over HTTP/1.1 its next response is the last one, over HTTP/2 it ends
+    /// when it is idle.
     pub age: Duration,
-    /// How long a connection may take to close, besides the requests in flight.
+    /// The time that a connection may take to close once no request is in flight.
     pub grace: Duration,
-    /// The longest that a review may take, whatever its client says.
+    /// The longest time that a review may take, whatever its client says.
     pub timeout: Duration,
-    /// From the end of the headers to the end of the body, where the caller
-    /// does not wait less.
+    /// The time from the end of the headers to the end of the body, unless the caller waits less.
     pub body_read: Duration,
 }
 

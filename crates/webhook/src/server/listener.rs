@@ -1,4 +1,4 @@
-//! Listening.
+//! Listens at addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,13 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Connections that may wait to be accepted, as far as the system allows
-/// (`net.core.somaxconn`). What comes beyond is dropped by Linux, and its client tries
-/// again only after a second: 128, the usual number, are there at once when many connect
-/// together.
+/// The number of connections that may wait to be accepted, as far as the system allows
+/// (`net.core.somaxconn`). Linux drops further ones, and their clients try again only after a
+/// second. The usual number, 128, is reached at once when many connect together.
 const WAITING: u32 = 4096;
 
-/// Listens at an address. `0.0.0.0` stands for every address, those of IPv6 too where the
+/// Listens at an address. `0.0.0.0` stands for every address, including those of IPv6 if the
 /// machine has any, as for servers in Go: pods may have no other.
 pub(super) fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     if address.ip() != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
@@ -25,10 +24,10 @@ pub(super) fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
 fn listen_at_just(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket_for(address)?;
     if address.is_ipv6() {
-        // Otherwise the system decides (`net.ipv6.bindv6only`) whether IPv4 is among them.
+        // Otherwise the system decides (`net.ipv6.bindv6only`) whether IPv4 is included.
         SockRef::from(&socket).set_only_v6(false)?;
     }
-    // A port that was in use a moment ago is free.
+    // This frees a port that was in use a moment ago.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(WAITING)

@@ -1,8 +1,9 @@
-//! The memory limit: what bodies and pending responses may hold together.
+//! The memory limit: the bytes that bodies and pending responses may hold together.
 //!
-//! Semaphores whose permits are bytes. Every request takes from `small`, enough for the first
-//! 32 KiB of its body; a larger body then takes its whole length from `large`, so that no
-//! ordinary review waits for large ones. Both are fair: who waits longest is next.
+//! It consists of semaphores whose permits are bytes. Every request takes from `small`, enough for
+//! the first 32 KiB of its body; a larger body then takes its whole length from `large`, so that no
+//! ordinary review waits for large ones. Both are fair: the request that has waited longest is
+//! next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use tokio::time::timeout;
 
 use super::limits::Limits;
 
-/// Larger bodies need memory of `large`.
+/// The size above which a body needs memory of `large`.
 pub(super) const SMALL_BODY: usize = 32 * 1024;
 
-/// What a request takes besides its body, and then besides its response until that has been
-/// sent: headers, stream and task.
+/// The bytes that a request takes besides its body, and then besides its response until that has
+/// been sent: headers, stream and task.
 const REQUEST: usize = 24 * 1024;
 
 /// No memory became free in time.
@@ -30,7 +31,7 @@ pub(super) struct MemoryLimit {
     large: Arc<Semaphore>,
 }
 
-/// What one request holds, until dropped.
+/// The memory that one request holds, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Charge {
     small: OwnedSemaphorePermit,
@@ -46,8 +47,8 @@ impl MemoryLimit {
         }
     }
 
-    /// Waits for what a request takes whose body has this length, as far as it is known, and
-    /// is small.
+    /// Waits for the memory of a request and of its body, up to [`SMALL_BODY`]; a body of unknown
+    /// length counts as that.
     pub(super) async fn admit(
         &self,
         length: Option<usize>,
@@ -58,8 +59,7 @@ impl MemoryLimit {
         self.charge(small)
     }
 
-    /// Takes what a response of this length holds that no body was read for, if there is any
-    /// left.
+    /// Takes the memory of a response of this length for which no body was read, if enough is left.
     pub(super) fn try_admit(&self, length: usize) -> Result<Charge, NoMemory> {
         self.charge(try_acquire(&self.small, REQUEST + length))
     }
@@ -71,7 +71,7 @@ impl MemoryLimit {
         })
     }
 
-    /// Waits until the request holds what a large body of this length takes.
+    /// Waits until the request holds the memory of a large body of this length.
     pub(super) async fn admit_large(
         &self,
         charge: &mut Charge,
@@ -84,10 +84,10 @@ impl MemoryLimit {
         Ok(())
     }
 
-    /// Replaces what the request held by what its response holds.
+    /// Replaces the memory of the request by that of its response.
     pub(super) fn hold_response(&self, charge: &mut Charge, length: usize) -> Result<(), NoMemory> {
-        // A denial may be longer than a short review. It must not depend on what large
-        // bodies hold.
+        // A denial may be longer than a short review. It must not depend on the memory of large
+        // bodies.
         let (small, large) = if length <= SMALL_BODY {
             (REQUEST + length, 0)
         } else {
@@ -97,14 +97,14 @@ impl MemoryLimit {
         resize(&self.small, &mut charge.small, small)
     }
 
-    /// Whether somebody has to wait: then stalled bodies are shed, and connections end whose
-    /// clients do not read their responses.
+    /// Whether requests have to wait: then stalled bodies are shed, and connections are ended if
+    /// their clients do not read their responses.
     pub(super) fn is_short(&self) -> bool {
         self.small.available_permits() == 0 || self.large.available_permits() == 0
     }
 }
 
-/// Frees what is too much, or takes what is missing, if there is any left.
+/// Frees the permits that are too many, or takes those that are missing, if enough are left.
 fn resize(
     semaphore: &Arc<Semaphore>,
     held: &mut OwnedSemaphorePermit,
@@ -121,8 +121,8 @@ fn permits(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// So many permits of a semaphore; `None` if they do not become free in time. A timer is made only
-/// if there is something to wait for.
+/// Takes `count` permits of a semaphore; `None` if they do not become free in time. A timer is
+/// created only if there is something to wait for.
 pub(super) async fn acquire(
     semaphore: &Arc<Semaphore>,
     count: usize,

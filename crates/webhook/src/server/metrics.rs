@@ -1,9 +1,8 @@
 //! Metrics, in the OpenMetrics text format.
 //!
-//! A counter exists from the start, so that a rate over it is right from the
-//! first event on; only findings do not, which would be thousands. A time does
-//! not exist before it has come: 0 would be a time in 1970. Labels come from
-//! fixed sets. The name of an object is never one.
+//! A counter exists from the start, so that a rate over it is right from the first event on.
+//! Findings are the exception, because they would be thousands. A time does not exist before it is
+//! set: 0 would be a time in 1970. Labels come from fixed sets. The name of an object is never one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,11 +24,11 @@ use super::error::RequestError;
 use super::health::{HealthState, Readiness};
 use crate::admission::{Answer, Decision, Endpoint, Operation};
 
-/// What every name starts with; the registry adds the underscore.
+/// The beginning of every name; the registry adds the underscore.
 const PREFIX: &str = "multi_attach_guard";
 
-/// Seconds. A decision takes microseconds, a live look-up milliseconds, and
-/// the API server gives up after at most 30 s.
+/// The buckets in seconds. A decision takes microseconds, a live look-up milliseconds, and the API
+/// server gives up after at most 30 s.
 const DURATION_BUCKETS: [f64; 14] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0,
     10.0,
@@ -39,7 +38,7 @@ const DURATION_BUCKETS: [f64; 14] = [
 type Labelled<M, const N: usize = 1, C = fn() -> M> =
     Family<[(&'static str, &'static str); N], M, C>;
 
-/// Declares the metrics, each with the text that scrapes explain it by.
+/// Declares the metrics, each with the text that explains it in scrapes.
 macro_rules! metrics {
     ($($vis:vis $field:ident: $type:ty = $name:literal, $help:literal;)*) => {
         /// Every metric of the process. Clones share their values.
@@ -175,12 +174,12 @@ impl Metrics {
         }
     }
 
-    /// Counts that the policy file was read again, or could not be.
+    /// Counts an attempt to read the policy file again.
     pub fn policy_reloaded(&self, succeeded: bool) {
         reloaded(&self.policy_reloads, &self.policy_read, succeeded);
     }
 
-    /// Counts that the certificate was read or made again, or could not be.
+    /// Counts an attempt to read the certificate again or to make a new one.
     pub fn certificate_reloaded(&self, succeeded: bool) {
         reloaded(&self.certificate_reloads, &self.certificate_read, succeeded);
     }
@@ -215,7 +214,7 @@ impl Metrics {
         }
     }
 
-    /// The text exposition, with the conditions as they are now.
+    /// The text exposition, with the current conditions.
     pub(super) fn encode(&self, conditions: &[Readiness]) -> Result<String, fmt::Error> {
         for Readiness { name, state, .. } in conditions {
             let is = |yes| i64::from(yes);
@@ -253,7 +252,7 @@ fn review_labels(
     ]
 }
 
-/// Makes a metric and registers it.
+/// Creates a metric and registers it.
 fn metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -297,7 +296,7 @@ impl TypedMetric for Time {
     const TYPE: MetricType = MetricType::Gauge;
 }
 
-/// One counted thing that is still there.
+/// One counted item, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Held(Gauge);
 

@@ -1,16 +1,16 @@
 //! The HTTPS server: an axum Router behind TLS, with probes, metrics and a shutdown that
 //! loses no request.
 //!
-//! Two listeners. The webhook port speaks HTTP/1.1 and HTTP/2 over TLS and routes
-//! `POST /mutate` and `POST /validate` to a [`Reviewer`]. The admin port speaks plain HTTP
-//! and routes `/healthz`, `/readyz` and `/metrics`; what it says about readiness comes from
-//! [`HealthSource`]s.
+//! It has two listeners. The webhook port speaks HTTP/1.1 and HTTP/2 over TLS and routes
+//! `POST /mutate` and `POST /validate` to a [`Reviewer`]. The admin port speaks plain HTTP and
+//! routes `/healthz`, `/readyz` and `/metrics`; [`HealthSource`]s tell it whether the server is
+//! ready.
 //!
 //! axum-server accepts, serves and drains both. A review passes, in this order: the cap on
 //! connections (`connections`), the handshake, and hyper's limits on headers and streams
 //! (`connection`), the deadlines of its connection (`stream`), limits on requests in tower layers
 //! (`routes`), limits on its body (`body`) and on the memory of all bodies (`memory`), slots to be
-//! judged in (`routes`). All numbers are [`Limits`].
+//! judged in (`routes`). Most of the numbers are in [`Limits`].
 
 mod admin;
 mod body;

@@ -1,12 +1,12 @@
 //! The phases of a shutdown.
 
-/// How far a shutdown has come.
+/// The progress of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Serving,
-    /// Not ready any more, and still answering.
+    /// The server is no longer ready, but still answers.
     Draining,
-    /// No longer accepting connections.
+    /// The server no longer accepts connections.
     Closing,
     Aborted,
 }

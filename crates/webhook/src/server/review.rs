@@ -1,4 +1,4 @@
-//! The interface to what judges reviews.
+//! The interface to the judge of reviews.
 
 use std::net::IpAddr;
 
@@ -8,18 +8,17 @@ use crate::admission::{Answer, Endpoint, MalformedReview};
 
 /// Judges admission reviews.
 pub trait Reviewer: Send + Sync + 'static {
-    /// Answers the review in `body`, the raw bytes of one HTTP request of `client`.
+    /// Answers the review in `body`, the raw bytes of one HTTP request from `client`.
     ///
     /// After `deadline` the client no longer waits for an answer.
     ///
-    /// Polled on the thread that serves the connection, so it must not block;
-    /// only bodies above 256 KiB are judged on a thread of their own. It need
-    /// not catch its own panics: the server turns one into a 500. A reviewer
-    /// that wants to answer with the uid all the same can.
+    /// The future is polled on the thread that serves the connection, so it must not block; only
+    /// bodies above 256 KiB are judged on a thread of their own. A reviewer need not catch its own
+    /// panics: the server turns them into a 500. It may do so to answer with the uid all the same.
     ///
     /// # Errors
     ///
-    /// When the bytes are no review that an answer could refer to.
+    /// Fails if the bytes are not a review to which an answer could refer.
     fn review(
         &self,
         endpoint: Endpoint,

@@ -28,20 +28,19 @@ use super::metrics::{Held, Metrics};
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
 
-/// Larger bodies are judged on a thread of their own: reading 37 MiB of JSON
-/// takes tens of milliseconds, in which the connection's thread would answer
-/// nobody else.
+/// The size above which a body is judged on a thread of its own: reading 37 MiB of JSON takes tens
+/// of milliseconds, in which the connection's thread would answer nobody else.
 const INLINE: usize = 256 * 1024;
 
-/// What the handlers share.
+/// The state that the handlers share.
 pub(super) struct Reviews<R> {
     pub(super) limits: Limits,
     pub(super) memory: MemoryLimit,
     reviewer: R,
     metrics: Metrics,
-    /// Slots to judge a review in.
+    /// The slots in which reviews are judged.
     slots: Arc<Semaphore>,
-    /// The same for reviews above [`INLINE`].
+    /// The slots for reviews above [`INLINE`].
     large_slots: Arc<Semaphore>,
 }
 
@@ -62,10 +61,10 @@ impl<R: Reviewer> Reviews<R> {
     }
 }
 
-/// `POST /mutate` and `POST /validate`.
+/// Routes `POST /mutate` and `POST /validate`.
 ///
-/// From the outside in: what is counted, then the limits on all requests, then the handlers,
-/// which take what else is limited (bytes, slots) once they need it.
+/// From the outside in, a request passes the counters, then the limits on all requests, then the
+/// handlers, which take the other limited resources (bytes, slots) once they need them.
 pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(in_flight))
@@ -96,7 +95,8 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .with_state(reviews)
 }
 
-/// Too many requests are under way, or this one took longer than any API server waits.
+/// Answers if too many requests are under way, or if this one took longer than any API server
+/// waits.
 async fn shed(_: BoxError) -> RequestError {
     RequestError::Busy
 }
@@ -143,15 +143,15 @@ impl<R: Reviewer> Reviews<R> {
         } else {
             &self.slots
         };
-        // The slot is taken once the body is there: a client that only begins
-        // to send one takes nobody's.
+        // The slot is taken once the body has arrived, so that a client that only begins to send
+        // one takes none.
         let slot = acquire(slots, 1, body.deadline.max_queue_wait()).await;
         let slot = slot.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
             let runtime = Handle::current();
             let judged = tokio::task::spawn_blocking(move || {
-                // Goes with the thread: a client that hangs up frees neither.
+                // The slot and the memory go with the thread: a client that hangs up frees neither.
                 let _slot = slot;
                 runtime.block_on(shared.judge(endpoint, body))
             });
@@ -171,8 +171,8 @@ impl<R: Reviewer> Reviews<R> {
 
     /// The answer of the reviewer, with a panic turned into an error.
     ///
-    /// The reviewer is shared, so a panic could leave it half-changed; it is used again
-    /// all the same, because its state is replaced whole and never edited in place.
+    /// The reviewer is shared, so a panic could leave it half-changed. It is used again all the
+    /// same, because its state is replaced as a whole and never edited in place.
     async fn judge(
         &self,
         endpoint: Endpoint,
@@ -184,7 +184,7 @@ impl<R: Reviewer> Reviews<R> {
             deadline,
             client,
         } = body;
-        // Called inside the future, so that a panic before its first await counts.
+        // The reviewer is called inside the future, so that a panic before its first await counts.
         let review = async {
             let deadline = deadline.at();
             (self.reviewer)

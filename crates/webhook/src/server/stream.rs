@@ -1,7 +1,7 @@
 //! The stream of a connection, which ends it at its deadlines.
 //!
-//! A quiet connection ends as if its client had closed it, so that hyper closes it in order. One
-//! whose requests make no progress is cut.
+//! A quiet connection ends as if its client had closed it, so that hyper closes it in order. A
+//! connection whose requests make no progress is cut.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::connections::{ConnectionGuard, End};
 use super::limits::Limits;
 
-/// How often a connection is looked at.
+/// The time between two checks of a connection.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A stream, its place among the connections, and one timer for all its deadlines.
@@ -22,7 +22,7 @@ pub(super) struct GuardedStream<S> {
     stream: S,
     guard: ConnectionGuard,
     limits: Limits,
-    /// How long it may be without a request.
+    /// The time for which it may be without a request.
     idle: Duration,
     looks: Interval,
     end: Option<End>,
@@ -42,7 +42,7 @@ impl<S> GuardedStream<S> {
         }
     }
 
-    /// Whether the connection ends now; else its task is woken when it may.
+    /// The way in which the connection ends now. If it does not end, its task is woken when it may.
     fn end(&mut self, cx: &mut Context<'_>) -> Option<End> {
         while self.looks.poll_tick(cx).is_ready() {
             self.end = self.guard.end(&self.limits, self.idle);

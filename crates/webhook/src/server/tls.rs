@@ -17,10 +17,10 @@ use tokio_rustls::TlsConnector;
 use super::health::Readiness;
 use super::listener::socket_for;
 
-/// TLS 1.2 and 1.3, HTTP/2 preferred. The API server speaks HTTP/1.1 to a Service, so that
-/// its connections spread over the replicas, and HTTP/2 to a `url` on its own machine
-/// (`hookClientConfig` in apiserver/pkg/util/webhook/client.go).
-/// Without `clients` no certificate of a client is required.
+/// The configuration of TLS 1.2 and 1.3, HTTP/2 preferred. The API server speaks HTTP/1.1 to a
+/// Service, so that its connections spread over the replicas, and HTTP/2 to a `url` on its own
+/// machine (`hookClientConfig` in apiserver/pkg/util/webhook/client.go). Without `clients`, clients
+/// need no certificate.
 pub(super) fn server_config(
     certificates: Arc<dyn ResolvesServerCert>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
@@ -36,19 +36,19 @@ pub(super) fn server_config(
     Ok(config)
 }
 
-/// How long the port may take to answer the probe's handshake.
+/// The time that the port may take to answer the probe's handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The message about a port that did not answer within [`PROBE_TIMEOUT`].
 const LATE: &str = "The webhook port did not answer a TLS handshake within a second.";
 
-/// A result is kept for this long, so that nobody who can reach the admin port can
-/// keep the server busy with handshakes with itself.
+/// The time for which a result is kept, so that no client of the admin port can keep the server
+/// busy with handshakes with itself.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// A port that has worked and now does not answer in time counts as busy, and as broken
-/// only after this long: a replica that becomes not ready as soon as it is busy leaves
-/// its load to the others, which then become not ready too.
+/// The time after which a port that has worked and no longer answers counts as broken. Until then
+/// it counts as busy: a replica that becomes not ready as soon as it is busy leaves its load to the
+/// others, which then become not ready too.
 const BUSY: Duration = Duration::from_secs(10);
 
 /// The address from which this process connects to itself.
@@ -56,9 +56,9 @@ const BUSY: Duration = Duration::from_secs(10);
 pub(super) struct OwnHandshake(Arc<std::sync::Mutex<Option<SocketAddr>>>);
 
 impl OwnHandshake {
-    /// Whether a connection from `peer` is the one that readiness makes.
+    /// Whether a connection from `peer` is that of the readiness probe.
     pub(super) fn is_from(&self, peer: SocketAddr) -> bool {
-        // Through a socket of IPv6, one of IPv4 comes as `::ffff:a.b.c.d`.
+        // An IPv6 socket reports an IPv4 address as `::ffff:a.b.c.d`.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) == Some(peer)
     }
@@ -76,11 +76,11 @@ pub(super) struct HandshakeProbe {
     last: Mutex<Last>,
 }
 
-/// What the last handshake showed.
+/// The result of the last handshake.
 #[derive(Debug, Default)]
 struct Last {
     result: Option<(Instant, Readiness)>,
-    /// When the port last answered.
+    /// The time at which the port last answered.
     good: Option<Instant>,
 }
 
@@ -131,7 +131,8 @@ impl HandshakeProbe {
     async fn handshake(&self) -> std::io::Result<()> {
         let from = SocketAddr::new(self.port.ip(), 0);
         let socket = socket_for(from)?;
-        // Bound first, so that the listener knows the address before the connection arrives.
+        // The socket is bound first, so that the listener knows the address before the connection
+        // arrives.
         socket.bind(from)?;
         self.own.set(Some(socket.local_addr()?));
         let stream = socket.connect(self.port).await?;
@@ -140,8 +141,8 @@ impl HandshakeProbe {
     }
 }
 
-/// The address at which this process reaches a port it has bound: by IPv4 where that is
-/// every address, as a machine whose IPv6 is switched off may let it be bound all the same.
+/// The address at which this process reaches a port that it has bound. If that is every address,
+/// IPv4 is used: a machine may allow the binding although its IPv6 is switched off.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         ip if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

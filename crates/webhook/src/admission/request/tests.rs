@@ -8,7 +8,7 @@ const REVIEWS: [&str; 5] = [
     include_str!("../../../../../benches/data/scale-update.json"),
 ];
 
-/// A review with these fields of the request beside its uid.
+/// A review whose request has these fields besides its uid.
 fn review(fields: &str) -> String {
     format!(
         r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",{fields}"end":0}}}}"#
@@ -55,7 +55,7 @@ fn the_last_of_two_equal_keys_counts() {
         (of(r#"{"replicas":"2","replicas":3}"#), 3),
         (of(r#"{"replicas":2,"r\u0065plicas":3}"#), 3),
         (of(r#"{"replicas":2},"spec":{"replicas":3}"#), 3),
-        // Kubernetes knows no field of an object in another case.
+        // Kubernetes does not accept a field of an object in another case.
         (of(r#"{"replicas":2,"Replicas":3}"#), 2),
         (
             review(&format!(
@@ -63,7 +63,7 @@ fn the_last_of_two_equal_keys_counts() {
             )),
             3,
         ),
-        // The object is of the last kind, wherever that stands.
+        // The object is read as the last kind, wherever that stands.
         (
             review(&format!(
                 r#""kind":{{"kind":"Pod"}},"object":{{"spec":{{"replicas":3}}}},{DEPLOYMENT}"#
@@ -106,7 +106,7 @@ fn what_cannot_be_read_is_said_with_the_uid() {
             "{review}: {problem}"
         );
     }
-    // What nobody reads may be as deep as it likes.
+    // Fields that are not read may have any depth.
     assert_eq!(replicas(&object(&format!(r#"{{"unread":{deep}}}"#))), 1);
     let mut bytes = review(r#""name":"HERE","#).into_bytes();
     let at = bytes.windows(4).position(|it| it == b"HERE").unwrap();
