@@ -35,7 +35,7 @@ impl Authority {
     /// Creates a CA that is valid from a day before `now` until `lifetime` after it.
     pub(super) fn make(now: Timestamp, lifetime: SignedDuration) -> Result<Self, rcgen::Error> {
         let (not_before, not_after) = (from(now), until(now, lifetime));
-        // Named by its time, so that no two trusted CAs have the same name.
+        // The name contains the time, so that no two trusted CAs have the same name.
         let name = format!("multi-attach-guard CA {now:.0}");
         let mut params = params(Vec::new(), &name, not_before, not_after)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -54,7 +54,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What is wrong with them, as a clause.
+    /// Fails with the fault in them, as a clause.
     pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, String> {
         let certificate = CertificateDer::from_pem_slice(certificate)
             .map_err(|_| "the CA certificate is not PEM".to_owned())?;

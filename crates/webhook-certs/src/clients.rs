@@ -31,20 +31,20 @@ impl ClientAuthorities {
     ///
     /// # Errors
     ///
-    /// When there is no usable CA certificate.
+    /// Fails if there is no usable CA certificate.
     pub fn from_pem(pem: &[u8], path: &Path) -> Result<Self, CertError> {
         Ok(Self {
             current: ArcSwap::from_pointee(verifier(pem, path)?),
         })
     }
 
-    /// Reads the CAs in a file. What is returned beside them checks the file once per `every`,
-    /// forever, and replaces the CAs after each valid change; an invalid change is logged and
-    /// ignored.
+    /// Reads the CAs in a file. The future that is returned with them checks the file once per
+    /// `every`, forever, and replaces the CAs after each valid change; an invalid change is logged
+    /// and ignored.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or has no usable CA certificate.
+    /// Fails if the file cannot be read, or has no usable CA certificate.
     pub fn open(
         path: PathBuf,
         every: Duration,
@@ -102,7 +102,7 @@ impl fmt::Debug for ClientAuthorities {
 }
 
 impl ClientCertVerifier for ClientAuthorities {
-    /// Empty: the CAs may change, and a client has only one certificate.
+    /// The list is empty because the CAs may change, and a client has only one certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

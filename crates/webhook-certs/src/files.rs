@@ -25,12 +25,12 @@ impl PemFiles {
     /// Reads the pair: `certificate` contains the chain, the server's own certificate first, and
     /// `key` its private key.
     ///
-    /// An expired certificate is no error: the caller can report it, and the next change of the
+    /// An expired certificate is not an error: the caller can report it, and the next change of the
     /// files fixes it.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or the two are not a usable pair.
+    /// Fails if a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
         let (files, [chain_pem, key_pem]) = FilePoller::open([certificate.clone(), key.clone()])
             .map_err(|error| unreadable(&error, &certificate))?;

@@ -80,8 +80,7 @@ impl Certificates {
         self.current.load_full()
     }
 
-    /// What is currently wrong with the source of the certificate, the files or the cluster, as a
-    /// sentence.
+    /// The current fault of the certificate's source, the files or the cluster, as a sentence.
     pub fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
     }

@@ -18,7 +18,7 @@ use x509_parser::prelude::FromDer;
 
 use files::ReadError;
 
-/// Why certificates and keys cannot be used.
+/// A reason why certificates and keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertError {
@@ -29,7 +29,7 @@ pub enum CertError {
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and the way out.
+        /// The fault, and the way out.
         fault: String,
     },
     /// A certificate could not be generated.
@@ -116,12 +116,12 @@ impl ServingPair {
         })
     }
 
-    /// When the certificate becomes valid.
+    /// The time at which the certificate becomes valid.
     pub fn not_before(&self) -> Timestamp {
         self.not_before
     }
 
-    /// When the certificate expires.
+    /// The time at which the certificate expires.
     pub fn not_after(&self) -> Timestamp {
         self.not_after
     }

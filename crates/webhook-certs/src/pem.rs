@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::CertificateDer;
 
-/// Characters in a line (RFC 7468).
+/// The number of characters in a line (RFC 7468).
 const LINE: usize = 64;
 
 /// Writes certificates as PEM.

@@ -8,7 +8,7 @@ use rustls_pki_types::DnsName;
 use super::authority::Authority;
 use super::pair::{CertError, ServingPair};
 
-/// How long the certificate is valid. Each start generates a new one.
+/// The validity of the certificate. Each start generates a new one.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// A certificate and the CA that issued it. The CA's key is discarded.
@@ -26,7 +26,7 @@ impl SelfSigned {
     ///
     /// # Errors
     ///
-    /// When one of `names` is neither.
+    /// Fails if one of `names` is neither.
     pub fn generate(names: &[String], now: Timestamp) -> Result<Self, CertError> {
         let mut all: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).into();
         if let Ok(host) = hostname::get()

@@ -12,7 +12,8 @@ use x509_parser::prelude::FromDer;
 use crate::pair::ServingPair;
 use crate::pem;
 
-/// The most CAs that are kept next to the current one, so that a bundle cannot grow forever.
+/// The largest number of CAs that are kept next to the current one, so that a bundle cannot grow
+/// forever.
 const MAX_OTHERS: usize = 16;
 
 /// CA certificates, in order.
@@ -30,14 +31,15 @@ impl Bundle {
         pem::certificates(&self.0)
     }
 
-    /// Whether a client that trusts these accepts `pair`.
+    /// Whether a client that trusts these CAs accepts `pair`.
     pub(super) fn accepts(&self, pair: &ServingPair) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.0.iter().cloned());
         pair.is_accepted(&roots)
     }
 
-    /// `authority` first; with `others`, also the ones in this bundle that are valid at `now`.
+    /// The bundle with `authority` first; with `others`, also the CAs of this bundle that have not
+    /// expired at `now`.
     pub(super) fn led_by(
         &self,
         authority: &CertificateDer<'static>,
@@ -52,7 +54,7 @@ impl Bundle {
         Self([authority].into_iter().chain(kept).cloned().collect())
     }
 
-    /// Whether the same CAs are trusted.
+    /// Whether both bundles contain the same CAs.
     pub(super) fn is(&self, other: &Self) -> bool {
         let set = |bundle: &'_ Self| -> BTreeSet<Vec<u8>> {
             bundle.0.iter().map(|it| it.to_vec()).collect()

@@ -1,5 +1,5 @@
-//! Replicas that look and act in any order, while the Secret is deleted and spoiled,
-//! replicas are restarted and months go by: what each shows, the API server trusts.
+//! Replicas look and act in any order, while the Secret is deleted and corrupted, replicas restart
+//! and months pass: the API server trusts every certificate that they serve.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::pair::ServingPair;
 
 const REPLICAS: usize = 3;
 
-/// One thing that happens.
+/// Something that happens.
 #[derive(Clone, Debug)]
 enum Event {
     Look(usize),
@@ -44,10 +44,10 @@ fn event() -> impl Strategy<Value = Event> {
 #[derive(Default)]
 struct Replica {
     serving: Option<Arc<ServingPair>>,
-    /// Since when it shows anything.
+    /// The time since which it serves any certificate.
     began: Option<Timestamp>,
     trust: Trust,
-    /// What it saw when it looked last, and has not acted on yet.
+    /// The objects at its last look, if it has not acted on them yet.
     seen: Option<Objects>,
 }
 
@@ -56,15 +56,15 @@ struct Replica {
 struct Objects {
     secret: Option<Data>,
     secret_version: u64,
-    /// One webhook in each configuration.
+    /// The bundle of the one webhook in each configuration, and the configuration's version.
     bundles: [(u64, Bundle); 2],
 }
 
 struct World {
     now: Timestamp,
     objects: Objects,
-    /// Every state of the bundles, and when it was written. The API server goes by one
-    /// as late as it may.
+    /// Every state of the bundles, and the time of its write. The API server uses a new one as late
+    /// as it may.
     written: [Vec<(Timestamp, Bundle)>; 2],
     replicas: [Replica; REPLICAS],
 }
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// What the API server goes by.
+    /// The bundles that the API server uses.
     fn believed(&self) -> [&Bundle; 2] {
         let heard_of = self.now - SignedDuration::try_from(spread().settled).unwrap();
         self.written.each_ref().map(|states| {
@@ -121,7 +121,7 @@ impl World {
         })
     }
 
-    /// All replicas look and act, as they do every minute, until nothing is left to do.
+    /// Lets all replicas look and act, as they do every minute, until nothing is left to do.
     fn settles(&mut self) {
         for _ in 0..4 {
             for it in 0..REPLICAS {
@@ -202,7 +202,7 @@ proptest! {
             world.happens(event);
             let settled = SignedDuration::try_from(spread().settled).unwrap();
             for replica in &world.replicas {
-                // Before it is ready nobody asks it.
+                // The API server does not call a replica before it is ready.
                 let asked = replica.began.is_some_and(|it| it + settled <= world.now);
                 let (Some(pair), true) = (&replica.serving, asked) else {
                     continue;

@@ -40,16 +40,16 @@ const NAME: &str = "multi-attach-guard";
 /// they do not overwrite each other.
 const SECRET: &str = "multi-attach-guard-managed-tls";
 
-/// How many steps one pass takes at most. More are needed only if others change the objects
-/// at the same time; then the next pass takes them.
+/// The largest number of steps in one pass. More are needed only if others change the objects at
+/// the same time; then the next pass takes them.
 const STEPS: usize = 8;
 
-/// How long certificates are valid. They are renewed after two thirds of that time.
+/// The validity periods of certificates, which are renewed after two thirds of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// The CA.
+    /// The validity of the CA.
     pub authority: SignedDuration,
-    /// The certificate, which never outlives the CA.
+    /// The validity of the certificate, which never outlives the CA.
     pub certificate: SignedDuration,
 }
 
@@ -66,18 +66,18 @@ impl Default for Lifetimes {
 /// The timing of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How often to check without a reported change. Each check reads the clock, as machines
-    /// sleep and clocks are set.
+    /// The time between two checks without a reported change. Each check reads the clock, because
+    /// machines sleep and clocks are set.
     pub look: Duration,
-    /// How long to wait after a failure.
+    /// The time to wait after a failure.
     pub retry: Duration,
     /// The minimum time between two passes, in case another program reverts every change.
     pub pause: Duration,
-    /// How long an API server may take to use a new caBundle: its watch has to start again in
+    /// The time that an API server may take to use a new caBundle: its watch has to start again in
     /// the worst case.
     pub settled: Duration,
-    /// How long a replica may take to serve a new certificate. The previous CA stays trusted for
-    /// that time.
+    /// The time that a replica may take to serve a new certificate. The previous CA stays trusted
+    /// for that time.
     pub forgotten: Duration,
 }
 
@@ -98,7 +98,7 @@ impl Default for Pace {
 pub struct Served {
     /// The certificate.
     pub pair: Arc<ServingPair>,
-    /// When the CA that issued it expires.
+    /// The time at which the CA that issued it expires.
     pub authority_not_after: Timestamp,
 }
 
@@ -109,7 +109,7 @@ pub struct ManagedCertificate {
     pub namespace: String,
     /// Further DNS names and IP addresses, in addition to that of the Service.
     pub further_names: Vec<String>,
-    /// How long certificates are valid.
+    /// The validity periods of certificates.
     pub lifetimes: Lifetimes,
     /// The timing of the rotation.
     pub pace: Pace,
@@ -174,7 +174,7 @@ struct Manager<'a> {
 }
 
 impl Manager<'_> {
-    /// Takes the steps that are due now; how long to wait for the next ones.
+    /// Takes the steps that are due now, and returns the time to wait for the next ones.
     async fn pass(
         &mut self,
         now: &impl Fn() -> Timestamp,
@@ -226,7 +226,7 @@ impl Manager<'_> {
         Ok(Duration::ZERO)
     }
 
-    /// Writes the caBundles. Whether one may have changed.
+    /// Writes the caBundles, and returns whether one may have changed.
     async fn patch(&self, patches: &[Patch<'_>], failure: &mut Option<ManagedError>) -> bool {
         let mut patched = false;
         for patch in patches {

@@ -28,16 +28,16 @@ use super::plan::{self, Configuration};
 use super::stored::Data;
 use super::{NAME, SECRET};
 
-/// How long the API server may take to respond.
+/// The time that the API server may take to respond.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The writer in `managedFields`.
+/// The name of the writer in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
 
 /// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
 
-/// Why the certificate cannot be managed.
+/// A reason why the certificate cannot be managed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagedError {
@@ -51,7 +51,7 @@ pub enum ManagedError {
         object: String,
         /// The attempt: `read` or `written`.
         done: &'static str,
-        /// What the API server said.
+        /// The API server's message.
         reason: String,
     },
     /// The API server refused, or did not respond.
@@ -61,7 +61,7 @@ pub enum ManagedError {
         object: String,
         /// The attempt: `read` or `written`.
         done: &'static str,
-        /// What the API server said, or why it did not respond.
+        /// The API server's message, or the reason why it did not respond.
         reason: String,
     },
     /// A webhook configuration does not exist.
@@ -213,7 +213,7 @@ impl Objects {
                 json!({"name": name, "clientConfig": {"caBundle": bundle}})
             })
             .collect();
-        // Merged by the webhooks' names, so that everything else stays.
+        // The API server merges these by the webhooks' names, so everything else stays.
         let body = json!({
             "metadata": {"resourceVersion": patch.configuration.resource_version},
             "webhooks": webhooks,
@@ -226,7 +226,7 @@ impl Objects {
         written(patched, format!("{kind} {NAME}"))
     }
 
-    /// An item each time one of the objects may have changed.
+    /// A stream with an item each time one of the objects may have changed.
     pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
         let client = || self.client.clone();
         select_all([
@@ -259,7 +259,8 @@ fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, String
     })
 }
 
-/// Errors are ignored, as the objects are also checked at intervals.
+/// The changes of one object. Errors are ignored, because the objects are also checked at
+/// intervals.
 fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
@@ -272,7 +273,8 @@ where
         .boxed()
 }
 
-/// The response to a request, or why there is none; `None` where the API server does not answer.
+/// The response to a request, or its error, which is `None` if the API server does not answer in
+/// time.
 async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Option<kube::Error>> {
@@ -306,7 +308,7 @@ fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> Man
         Some(kube::Error::Api(status)) => status.message,
         Some(error) => {
             let causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
-            // The innermost is the most specific: "Connection refused" rather than "client
+            // The innermost error is the most specific: "Connection refused" rather than "client
             // error".
             causes.last().map(ToString::to_string).unwrap_or_default()
         }

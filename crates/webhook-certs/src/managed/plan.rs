@@ -1,7 +1,7 @@
 //! Decides on the next step of the rotation from the state of the cluster.
 //!
-//! The order that causes no failures: a new CA is in every caBundle, next to the old one, before
-//! a certificate by it is served, and the old CA stays in the caBundles until long after the last
+//! This order causes no failures: a new CA is in every caBundle, next to the old one, before a
+//! certificate by it is served, and the old CA stays in the caBundles until long after the last
 //! certificate by it was served.
 
 use std::fmt;
@@ -14,13 +14,13 @@ use super::bundle::Bundle;
 use super::stored::{Issued, IssuedSecret};
 use crate::pair::ServingPair;
 
-/// The CA that is in every caBundle, and since when.
+/// The CA that is in every caBundle, and the uptime of this process when that was first seen.
 #[derive(Default)]
 pub(super) struct Trust(Option<(CertificateDer<'static>, Duration)>);
 
 impl Trust {
-    /// For how long the stored CA has been in every caBundle, if it is. `running` is for how long
-    /// this process has been running.
+    /// The time for which the stored CA has been in every caBundle, if it is. `running` is the time
+    /// for which this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
         let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
         let authority = stored.map(|it| it.authority.certificate());
@@ -37,9 +37,9 @@ pub(super) struct Seen<'a> {
     pub(super) stored: &'a IssuedSecret,
     /// The existing webhook configurations; `None` if they could not be read.
     pub(super) configurations: Option<&'a [Configuration]>,
-    /// What this process serves.
+    /// The certificate that this process serves.
     pub(super) serving: Option<&'a ServingPair>,
-    /// For how long the stored CA has been in every caBundle.
+    /// The time for which the stored CA has been in every caBundle.
     pub(super) trusted_for: Option<Duration>,
     /// The names that the certificate must have.
     pub(super) names: &'a [String],
@@ -54,7 +54,7 @@ pub(super) struct Configuration {
     pub(super) bundles: Vec<(String, Bundle)>,
 }
 
-/// How long changes take to spread.
+/// The times that changes take to spread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     /// After this time, every API server uses a new caBundle.
@@ -66,15 +66,15 @@ pub(super) struct Spread {
 /// The next steps.
 #[derive(Default)]
 pub(super) struct RotationPlan<'a> {
-    /// What to write to the Secret.
+    /// The content to write to the Secret.
     pub(super) write: Option<Write<'a>>,
     /// The caBundles to change.
     pub(super) patches: Vec<Patch<'a>>,
-    /// After how long to serve the stored certificate, if it is not served yet.
+    /// The time after which to serve the stored certificate, if it is not served yet.
     pub(super) serve_in: Option<Duration>,
 }
 
-/// What to write to the Secret, and why.
+/// The content to write to the Secret, and the reason.
 pub(super) enum Write<'a> {
     /// A new CA and a certificate by it.
     Authority(Reason),
@@ -82,7 +82,7 @@ pub(super) enum Write<'a> {
     Certificate(&'a Issued, Reason),
 }
 
-/// Why the Secret is written.
+/// The reason why the Secret is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Absent,
@@ -99,7 +99,7 @@ pub(super) struct Patch<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// The next steps. If there is something to write, the others are for the case that this
+    /// The next steps. If there is something to write, the others are for the case that the write
     /// fails.
     pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
         match self.stored {

@@ -14,7 +14,7 @@ use crate::pair::ServingPair;
 
 /// The key of the certificate, as in every Secret of type kubernetes.io/tls.
 const CERTIFICATE: &str = "tls.crt";
-/// The key of the certificate's private key, likewise.
+/// The key of the certificate's private key, as in those Secrets.
 const KEY: &str = "tls.key";
 /// The key of the CA's certificate.
 const AUTHORITY: &str = "ca.crt";
@@ -27,7 +27,7 @@ pub(super) type Data = BTreeMap<String, ByteString>;
 /// The Secret as it was read.
 pub(super) enum IssuedSecret {
     Absent,
-    /// It exists and is not usable; a clause says why.
+    /// It exists, but is not usable; the clause says why.
     Unusable(String),
     Usable(Box<Issued>),
 }
@@ -47,7 +47,7 @@ impl IssuedSecret {
         }
     }
 
-    /// Its content, if that is usable.
+    /// Its content, if it is usable.
     pub(super) fn issued(&self) -> Option<&Issued> {
         match self {
             Self::Usable(issued) => Some(issued),
@@ -85,7 +85,7 @@ impl Issued {
     }
 }
 
-/// A new CA and a certificate by it.
+/// The data of a new CA and a certificate by it.
 pub(super) fn with_new_authority(
     names: &[String],
     now: Timestamp,
@@ -95,7 +95,7 @@ pub(super) fn with_new_authority(
     with_new_certificate(&authority, names, now, lifetimes)
 }
 
-/// The same CA and a new certificate by it.
+/// The data of the same CA and a new certificate by it.
 pub(super) fn with_new_certificate(
     authority: &Authority,
     names: &[String],

@@ -1,4 +1,4 @@
-//! What is done when, with the time as data.
+//! The table of which step is taken in which state, with the time as data.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
     Some(&issued(stored).pair)
 }
 
-/// A caBundle with the CAs of these.
+/// A caBundle with the CAs of these Secrets.
 fn bundle(of: &[&IssuedSecret]) -> Bundle {
     let authorities = of.iter().map(|it| issued(it).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
@@ -64,7 +64,7 @@ fn trusting(first: &[&IssuedSecret], second: &[&IssuedSecret]) -> Vec<Configurat
     ]
 }
 
-/// The plan in short.
+/// A short description of the plan.
 fn described(plan: &RotationPlan<'_>) -> String {
     let write = plan.write.as_ref().map(|write| match write {
         Write::Authority(_) => "new authority".to_owned(),
@@ -115,8 +115,8 @@ fn what_is_to_be_done_next() {
         "early, old" => Some(trusting(&[&early, &old], &[&early, &old])),
         name => stored(name).map(|it| trusting(&[it], &[it])),
     };
-    // The time, what is stored, what is trusted, what is served, and for how many seconds it is
-    // trusted.
+    // The columns are the case, the time, the stored content, the trusted CAs, the served
+    // certificate, the seconds for which the stored CA is trusted, and the plan.
     let table = "
         first start                          | 1m    | absent  | nobody     | -       | -    | new authority
         Secret deleted                       | 1m    | absent  | old        | old     | -    | new authority
