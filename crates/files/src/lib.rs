@@ -1,11 +1,10 @@
-//! Files that are read again when they change, and only once they are whole.
+//! Files that are read again when they change, but only once they are whole.
 //!
-//! The contents are polled: Kubernetes changes a mounted
-//! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
-//! files themselves never sees. A change counts once two looks in a row agree
-//! on it: a file that is being written, two files that are written one after
-//! the other, or a directory that is removed while it is opened would otherwise
-//! count as a change that nobody made.
+//! The contents are polled: Kubernetes changes a mounted Secret or ConfigMap by swapping the
+//! symlink `..data`, which a watch on the files themselves never sees. A change counts once two
+//! looks in a row agree on it. Otherwise a file that is being written, two files that are written
+//! one after the other, or a directory that is removed while it is opened would count as a change
+//! that nobody made.
 
 mod replace;
 
@@ -19,7 +18,7 @@ use tokio::time::sleep;
 
 pub use replace::{ReplaceError, replace};
 
-/// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
+/// The largest number of bytes that are read from a file. A Secret or ConfigMap holds 1 MiB at most
 /// (Kubernetes documentation, "Secrets").
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -29,7 +28,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -37,16 +36,16 @@ pub struct ReadError {
 #[derive(Debug)]
 pub struct FilePoller<const N: usize> {
     paths: [PathBuf; N],
-    /// What the caller knows.
+    /// The state that the caller knows.
     reported: Look<N>,
-    /// What the last look found.
+    /// The state at the last look.
     last: Look<N>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Look<const N: usize> {
     Contents([Vec<u8>; N]),
-    /// The error's sentence.
+    /// The error, as a sentence.
     Unreadable(String),
 }
 
@@ -55,7 +54,7 @@ impl<const N: usize> FilePoller<N> {
     ///
     /// # Errors
     ///
-    /// One cannot be read, or is larger than 1 MiB.
+    /// Fails if one cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
         let reported = Look::Contents(contents.clone());
@@ -68,7 +67,7 @@ impl<const N: usize> FilePoller<N> {
         Ok((poller, contents))
     }
 
-    /// Follows files that could not be read, for this reason.
+    /// Follows files that could not be read because of `error`.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
         let reported = Look::Unreadable(error.to_string());
@@ -80,11 +79,11 @@ impl<const N: usize> FilePoller<N> {
         }
     }
 
-    /// Waits for the next change, looking once `every` so often.
+    /// Waits for the next change, and looks once `every` so often.
     ///
     /// # Errors
     ///
-    /// The change is that a file cannot be read any more.
+    /// Fails if the change is that a file can no longer be read.
     pub async fn changed(&mut self, every: Duration) -> Result<[Vec<u8>; N], ReadError> {
         loop {
             if let Some(change) = self.look().await {
@@ -94,7 +93,7 @@ impl<const N: usize> FilePoller<N> {
         }
     }
 
-    /// Looks once; says what changed if the look before found the same.
+    /// Looks once, and returns the change if the previous look found the same.
     async fn look(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
         let paths = self.paths.clone();
         // Only a runtime that shuts down fails to run the read.
@@ -124,13 +123,12 @@ fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadEr
     Ok(contents)
 }
 
-/// The content of a regular file of at most `most` bytes. Never waits: a FIFO, a socket or a
-/// device is refused before it is opened, and one that takes the file's place meanwhile right
-/// after.
+/// The content of a regular file of at most `most` bytes. This never waits: a FIFO, a socket or a
+/// device is refused before it is opened or, if it takes the file's place in between, right after.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not a regular file, or is larger.
+/// Fails if the file cannot be read, is not a regular file, or is larger.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let check = |metadata: Metadata| match () {
         () if !metadata.is_file() => Err(io::Error::other("it is not a regular file")),
@@ -152,7 +150,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// So that opening a FIFO does not wait for somebody who writes.
+/// The flag with which the opening of a FIFO does not wait for a writer.
 #[cfg(unix)]
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
@@ -224,7 +222,7 @@ mod tests {
         }
     }
 
-    /// A look that waited for the FIFO would be the last one.
+    /// A look that waited for the FIFO would never end.
     #[cfg(unix)]
     #[tokio::test]
     async fn a_fifo_in_the_place_of_a_file_is_a_change() {

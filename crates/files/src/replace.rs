@@ -4,27 +4,27 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Why a file was not replaced. Each is a sentence.
+/// A reason why a file was not replaced, as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// Only one of its names would have the new text.
+    /// The file has several names, and only one of them would have the new text.
     #[error(
         "This file has {0} names (hard links), and a new file would take the place of one of them only, so it is left as it is; --diff shows the change."
     )]
     HardLinks(u64),
-    /// The system does not let it.
+    /// The system does not allow the write.
     #[error("This file cannot be written: {0}.")]
     Write(#[from] io::Error),
 }
 
-/// Writes the text as a whole or not at all, under the permissions, the owner and with the
-/// extended attributes that the file has. What could not be kept, a few words each.
+/// Writes the text as a whole or not at all, and keeps the permissions, the owner and the extended
+/// attributes of the file. Returns the properties that could not be kept, in a few words each.
 ///
 /// The text is first written to a new file with a name of its own beside the old one, so that
-/// neither a link in a repository nor what a run left behind that was killed is in the way.
+/// neither a link in a repository nor a leftover of a killed run is in the way.
 ///
 /// # Errors
-/// It has several names, or cannot be written.
+/// Fails if the file has several names, or cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
     let path = path.canonicalize()?;
     let metadata = fs::metadata(&path)?;
@@ -54,7 +54,8 @@ fn links(_metadata: &Metadata) -> u64 {
     1
 }
 
-/// Gives the new file what the old one has besides its text. What it could not give.
+/// Gives the new file the owner, the permissions and the attributes of the old one, and returns
+/// those that it could not give.
 #[cfg(unix)]
 fn keep(old: &Path, metadata: &Metadata, new: &File) -> io::Result<Vec<String>> {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -67,7 +68,7 @@ fn keep(old: &Path, metadata: &Metadata, new: &File) -> io::Result<Vec<String>> 
     if own.gid() != gid && fchown(new, None, Some(gid)).is_err() {
         lost.push(format!("its group ({gid})"));
     }
-    // Another owner takes away special bits, so that this comes second.
+    // A change of the owner clears special bits, so the permissions come second.
     new.set_permissions(metadata.permissions())?;
     lost.extend(attributes::keep(old, new));
     Ok(lost)
@@ -88,7 +89,7 @@ mod attributes {
     use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
     use rustix::io::{Errno, Result};
 
-    /// The most bytes that a system keeps of one attribute, or of all of their names.
+    /// The largest number of bytes that a system keeps for one attribute, or for the names of all.
     const MAX_BYTES: usize = 64 << 10;
 
     pub(super) fn keep(old: &Path, new: &File) -> Vec<String> {
@@ -118,7 +119,7 @@ mod attributes {
         let length = getxattr(old, name, &mut buffer)?;
         let value = &buffer[..length];
         let mut there = vec![0; MAX_BYTES];
-        // The system gives every file some of them, which not everybody may set.
+        // The system gives every file some attributes, which not everybody may set.
         if fgetxattr(new, name, &mut there).is_ok_and(|length| there[..length] == *value) {
             return Ok(());
         }
