@@ -1,7 +1,8 @@
-//! The page on which a manifest is pasted: text in, JSON out, no input or output of its own.
+//! The functions of the page on which a user pastes a manifest: text in, JSON out, and no other
+//! input or output.
 //!
-//! `docs/site/playground` is the page. A browser and node call `exports`, tests the functions
-//! that it calls.
+//! `docs/site/playground` is the page. A browser and node call `exports`; tests call the functions
+//! behind it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use report::{Format, Located, Report, Severity, Style, products, safe};
 use serde::Serialize;
 use similar::TextDiff;
 
-/// The functions under the names that the page knows.
+/// The functions under the names that the page uses.
 #[cfg(target_arch = "wasm32")]
 pub mod exports {
     use wasm_bindgen::prelude::wasm_bindgen;
@@ -33,13 +34,13 @@ pub mod exports {
 
     #[wasm_bindgen]
     impl Checked {
-        /// Judges the text. The time is in milliseconds; what is thrown is a sentence.
+        /// Judges the text. The time is in milliseconds. The error that is thrown is a sentence.
         #[wasm_bindgen(constructor)]
         pub fn new(text: &str, facts: &str, now: f64) -> Result<Self, String> {
             super::Checked::of(text, facts, now).map(Self)
         }
 
-        /// What is found, without what only a finding that is opened shows.
+        /// The findings, without the parts that are shown only when a finding is opened.
         pub fn verdict(&self) -> String {
             self.0.verdict()
         }
@@ -54,38 +55,38 @@ pub mod exports {
             self.0.repair()
         }
 
-        /// What `check --format json` prints.
+        /// The output of `check --format json`.
         pub fn report(&self) -> Result<String, String> {
             self.0.report()
         }
     }
 
-    /// What an error line means, or `null`.
+    /// The explanation of an error line, or `null`.
     #[wasm_bindgen]
     pub fn explain(line: &str) -> String {
         super::explain(line)
     }
 
-    /// What the page offers and shows before anything is pasted.
+    /// The choices of the page, and the tables that it shows before anything is pasted.
     #[wasm_bindgen]
     pub fn contents() -> String {
         super::contents()
     }
 }
 
-/// The name of what is pasted.
+/// The name of the pasted text.
 const NAME: &str = "manifest.yaml";
-/// The name of what the cluster has.
+/// The name of the text with the facts of the cluster.
 const FACTS: &str = "facts";
 
-/// A cluster to choose.
+/// A cluster that a user can choose.
 #[derive(Serialize)]
 pub struct Cluster {
-    /// As links hold it.
+    /// The name in links.
     pub name: &'static str,
-    /// As people call it.
+    /// The name for people.
     pub title: &'static str,
-    /// What it has, as `check --facts` reads it.
+    /// Its objects, as `check --facts` reads them.
     pub facts: &'static str,
 }
 
@@ -111,7 +112,7 @@ clusters! {
     "one-node" "one node",
 }
 
-/// Where the runbook describes what a rule keeps from happening.
+/// For each rule, the section of the runbook about the problem that it prevents.
 pub const RUNBOOK: [(&str, &str); 11] = [
     (codes::ROLLING_UPDATE_OVERLAP, "rollout-overlap"),
     (codes::REPLICAS_SHARE_VOLUME, "too-many-replicas"),
@@ -137,7 +138,7 @@ struct Contents {
     storage: Vec<(String, [String; 7])>,
 }
 
-/// What the page offers and shows before anything is pasted.
+/// The choices of the page, and the tables that it shows before anything is pasted.
 #[must_use]
 pub fn contents() -> String {
     let known = Catalog::embedded().map(products::all);
@@ -151,13 +152,13 @@ pub fn contents() -> String {
     })
 }
 
-/// What an error line means, or `null`.
+/// The explanation of an error line, or `null`.
 #[must_use]
 pub fn explain(line: &str) -> String {
     json(&diagnosis::explain(line))
 }
 
-/// A text that is judged: what is found is known, the rest is made when it is asked for.
+/// A text that is judged. Its findings are known; the rest is made on request.
 pub struct Checked {
     text: String,
     effective: &'static EffectivePolicy,
@@ -167,10 +168,10 @@ pub struct Checked {
 
 #[derive(Serialize)]
 struct Verdict<'c> {
-    /// A sentence.
+    /// The summary, as a sentence.
     summary: String,
     objects: Vec<ObjectAtFault<'c>>,
-    /// What else there is to say, as HTML.
+    /// Further messages, as HTML.
     asides: String,
 }
 
@@ -183,7 +184,7 @@ struct ObjectAtFault<'c> {
 
 #[derive(Serialize)]
 struct Found<'c> {
-    /// For [`Checked::details`].
+    /// The argument for [`Checked::details`].
     number: usize,
     rule: &'static str,
     severity: Severity,
@@ -195,16 +196,16 @@ struct Found<'c> {
 struct Repaired {
     /// The text with every remedy.
     repaired: String,
-    /// What the remedies change.
+    /// The changes that the remedies make.
     diff: String,
 }
 
 impl Checked {
-    /// Judges the text in a cluster with `facts`, none for one that is not known. `now` is in
-    /// milliseconds.
+    /// Judges the text in a cluster with `facts`, which are empty if the cluster is not known.
+    /// `now` is in milliseconds.
     ///
     /// # Errors
-    /// Facts that cannot be read, in a sentence.
+    /// Fails, with a sentence, if the facts cannot be read.
     pub fn of(text: &str, facts: &str, now: f64) -> Result<Self, String> {
         static POLICY: LazyLock<Result<EffectivePolicy, String>> = LazyLock::new(|| {
             let catalog = Catalog::embedded().map_err(ToString::to_string)?;
@@ -233,7 +234,7 @@ impl Checked {
         })
     }
 
-    /// What is found, without what only a finding that is opened shows.
+    /// The findings, without the parts that are shown only when a finding is opened.
     #[must_use]
     pub fn verdict(&self) -> String {
         let mut count = 0;
@@ -278,7 +279,7 @@ impl Checked {
         report.details()
     }
 
-    /// The text with every remedy, and what they change in it.
+    /// The text with every remedy, and the changes that they make in it.
     #[must_use]
     pub fn repair(&self) -> String {
         let repair = Repair {
@@ -294,10 +295,10 @@ impl Checked {
         json(&Repaired { repaired, diff })
     }
 
-    /// What `check --format json` prints.
+    /// The output of `check --format json`.
     ///
     /// # Errors
-    /// A report that cannot be written.
+    /// Fails if the report cannot be written.
     pub fn report(&self) -> Result<String, String> {
         let style = Style {
             colour: false,
@@ -312,7 +313,7 @@ impl Checked {
     }
 }
 
-/// What to do where nothing was judged.
+/// Advice for a text in which nothing was judged.
 const fn nothing(summary: &report::Summary) -> &'static str {
     match summary {
         report::Summary { judged: 1.., .. }
@@ -326,7 +327,7 @@ const fn nothing(summary: &report::Summary) -> &'static str {
     }
 }
 
-/// Text that is written as it is read, which cannot fail.
+/// The value as JSON. It is plain data, so this cannot fail.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ fn checked(text: &str, facts: &str) -> Checked {
     Checked::of(text, facts, 1_790_000_000_000.0).unwrap()
 }
 
-/// The rules that found something.
+/// The rules of the findings.
 fn rules(checked: &Checked) -> Vec<&str> {
     let found = checked.report.findings.iter();
     found.map(|located| located.finding.rule).collect()
