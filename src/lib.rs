@@ -1,5 +1,5 @@
-//! The command line of multi-attach-guard: commands and `check`.
+//! The command line of multi-attach-guard.
 //!
-//! It puts together the crates in `crates/`.
+//! It combines the crates in `crates/`.
 
 pub mod cli;

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use multi_attach_guard::cli;
 
-/// That of musl is slow and its threads wait for each other; with that of glibc a review takes
-/// 5 % longer.
+/// The memory allocator. That of musl is slow and makes its threads wait for each other; with that
+/// of glibc a review takes 5 % longer.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Fails only when a provider is installed already, and nothing ran before.
+    // This fails only if a provider is already installed, and nothing ran before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match cli::parse() {
         Ok(cli) => cli::run(&cli),

@@ -1,4 +1,4 @@
-//! `capabilities`: the access modes each StorageClass can really give.
+//! `capabilities`: prints the access modes that each StorageClass can really give.
 
 use std::io;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     })
 }
 
-/// More products than these are listed by name.
+/// The number of products above which only their names are listed.
 const MOST_PRODUCTS: usize = 10;
 
 fn of_products(

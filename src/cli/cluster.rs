@@ -20,13 +20,13 @@ use source::document;
 use source::informer::Informer;
 use source::one_shot::{self, OneShot};
 
-/// How long a cluster may take for its first answer.
+/// The time that a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a cluster may take to answer all lists.
+/// The time that a cluster may take to answer all lists.
 const LISTS: Duration = Duration::from_secs(60);
 
-/// How often a terminal shows progress.
+/// The time between two signs of progress on a terminal.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
 /// Which cluster, and as whom: the options of kubectl. Whichever is given, it is the cluster
@@ -63,12 +63,12 @@ pub(crate) struct ScopeArgs {
 }
 
 impl ClusterArgs {
-    /// Whether one of them is given.
+    /// Whether one of the options is given.
     pub(super) const fn is_given(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || self.impersonate.is_some()
     }
 
-    /// What leads to the cluster.
+    /// The cluster and the user that the options name.
     pub(super) fn access(&self) -> Access {
         Access {
             kubeconfig: self.kubeconfig.clone(),
@@ -78,13 +78,13 @@ impl ClusterArgs {
         }
     }
 
-    /// What printed commands about this cluster begin with.
+    /// The beginning of printed kubectl commands about this cluster.
     pub(super) fn kubectl(&self) -> String {
         let names = ["kubeconfig", "context", "as", "as-group"];
         command::line("kubectl", &self.flags(names))
     }
 
-    /// The same for helm.
+    /// The beginning of printed helm commands about this cluster.
     pub(super) fn helm(&self) -> String {
         let names = [
             "kubeconfig",
@@ -95,7 +95,7 @@ impl ClusterArgs {
         command::line("helm", &self.flags(names))
     }
 
-    /// The options under the names that a program has for them.
+    /// The options under the names that a program gives them.
     fn flags(&self, [kubeconfig, context, user, group]: [&str; 4]) -> Vec<String> {
         let file = self.kubeconfig.as_ref().map(|it| it.display().to_string());
         let given = [
@@ -123,7 +123,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The cluster that `access` leads to.
+    /// Connects to the cluster that `access` names.
     fn reach(access: &Access) -> Result<Self, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -137,8 +137,7 @@ impl Connection {
         Ok(Self { runtime, config })
     }
 
-    /// The facts of the cluster. Only `kinds` are read, so that no rights are needed for
-    /// others.
+    /// The facts of the cluster. Only `kinds` are read, so no rights are needed for others.
     pub(super) fn read(
         &self,
         kinds: impl Fn(ObjectKind) -> bool,
@@ -166,14 +165,14 @@ impl Connection {
         })
     }
 
-    /// What a diagnosis needs, as far as it may be read; namespaced kinds only in
+    /// The input of a diagnosis, as far as it may be read; namespaced kinds are read only in
     /// `namespace` if one is given.
     pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, CommandError> {
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
     }
 
-    /// What the API server has of the policies; `None` where it does not say.
+    /// The state of the policies in the API server; `None` if it cannot be read.
     pub(super) fn installed_policies(&self) -> Option<Installed> {
         // The client starts a task, so it is created inside the runtime.
         self.runtime.block_on(async {
@@ -197,13 +196,13 @@ impl Connection {
     }
 }
 
-/// Shows on a terminal how many objects were read; never ends.
+/// Shows on a terminal how many objects have been read, and never ends.
 async fn show_progress(live: &Informer) {
     loop {
         sleep(SIGN_OF_LIFE).await;
         if io::stderr().is_terminal() {
             let objects: usize = live.statuses().iter().map(|status| status.objects).sum();
-            // Nothing depends on whether this line is seen.
+            // Nothing depends on whether this line is written.
             let _ = write!(io::stderr(), "\rread {objects} objects of the cluster");
         }
     }

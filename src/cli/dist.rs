@@ -1,4 +1,4 @@
-//! `completion`: a script for a shell. `dist`: those of all shells and manual pages, for packages.
+//! `completion`: prints a script for a shell. `dist`: writes those of all shells, and manual pages.
 
 use std::fs;
 use std::io;
@@ -56,7 +56,7 @@ pub(super) fn print_completion(options: CompletionOptions) -> ExitCode {
     print("completion", script(options.shell).as_bytes())
 }
 
-/// The program as shells call it.
+/// The name of the program in shells.
 const NAME: &str = "multi-attach-guard";
 
 /// The script that completes commands in a shell.
@@ -70,10 +70,10 @@ fn script(shell: Shell) -> String {
     }
 }
 
-/// The script for bash with the same label for a command where it is chosen and where it is
-/// completed.
+/// The script for bash, with the same label for a command in the place that chooses it and in the
+/// place that completes it.
 ///
-/// For a program with a hyphen in its name, `clap_complete` writes two that differ, so that
+/// For a program with a hyphen in its name, `clap_complete` writes two labels that differ, so
 /// nothing is completed after a command (clap-rs/clap#6421).
 fn with_reachable_commands(script: &str, program: &str) -> String {
     script.replace(

@@ -1,4 +1,4 @@
-//! Why a command fails.
+//! The reasons why a command fails.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use source::informer::SyncError;
 use source::policy_file::PolicyFileError;
 use source::snapshot::SnapshotError;
 
-/// Why a command fails, as a sentence with the way out.
+/// A reason why a command fails, as a sentence with the way out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandError {
     /// A glob cannot be understood.
@@ -30,10 +30,10 @@ pub(super) enum CommandError {
     /// The cluster did not answer in full.
     #[error(transparent)]
     Sync(#[from] SyncError),
-    /// No runtime.
+    /// The program cannot start a runtime.
     #[error("The program could not start its threads: {0}.")]
     Runtime(#[source] io::Error),
-    /// What is named is not there.
+    /// The name on the command line is not usable, or nothing has it.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// There is no such namespace.
@@ -46,26 +46,26 @@ pub(super) enum CommandError {
     Earlier {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
-    /// The earlier report is something else.
+    /// The file is not a report.
     #[error("The file {} given with --compare is not a report: {source}. Write one with `--format json`.", path.display())]
     NoReport {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: serde_json::Error,
     },
-    /// The catalog cannot be read: a build that went wrong.
+    /// The catalog cannot be read, because the build is faulty.
     #[error("The catalog of drivers cannot be read: {0}.")]
     Catalog(String),
-    /// Nothing in the catalog has such a name.
+    /// Nothing in the catalog has this name.
     #[error(
         "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
     )]
     UnknownStorage(String),
-    /// A line that nobody here knows.
+    /// The line is not known.
     #[error(
         "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
     )]
@@ -76,7 +76,7 @@ pub(super) enum CommandError {
     /// A fact has no form in YAML or JSON.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// What is printed cannot be put as JSON.
+    /// The output cannot be serialized as JSON.
     #[error("The output could not be written: {0}.")]
     Json(#[from] serde_json::Error),
     /// A file cannot be written.
@@ -84,7 +84,7 @@ pub(super) enum CommandError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
     /// Standard output cannot be written.

@@ -1,8 +1,8 @@
-//! Log lines on their way to whoever reads them.
+//! Log lines on their way to their reader.
 //!
-//! A reader that stops makes a write wait forever, and with it the thread that logs. So
-//! tracing-appender's thread writes, and what it has not written yet waits in memory, up
-//! to a bound in bytes: lines name users and reasons, which may be long.
+//! If a reader stops, a write waits forever, and with it the thread that logs. So the thread of
+//! tracing-appender writes, and unwritten lines wait in memory, up to a bound in bytes: lines name
+//! users and reasons, which may be long.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// Bytes that may wait.
+/// The number of bytes that may wait.
 const WAITING: usize = 2 * 1024 * 1024;
 
-/// Lines that may wait.
+/// The number of lines that may wait.
 const LINES: usize = 8 * 1024;
 
-/// Lines for the log, written in their order. When it is dropped, those that still wait
-/// are written, for a second at most.
+/// Lines for the log, which are written in their order. When this is dropped, the lines that still
+/// wait are written, for a second at most.
 pub(super) struct LogQueue {
     lines: Lines,
     _writer: WorkerGuard,
 }
 
-/// Where lines are put: no write to it waits or fails.
+/// The input of the queue: no write to it waits or fails.
 #[derive(Clone)]
 pub(super) struct Lines {
     queue: NonBlocking,
@@ -31,7 +31,7 @@ pub(super) struct Lines {
 }
 
 struct Shared {
-    /// The room that the lines take which are not written yet.
+    /// The room of the lines that are not written yet.
     waiting: AtomicUsize,
     /// Called for each line that is lost.
     lost: Box<dyn Fn() + Send + Sync>,
@@ -43,14 +43,14 @@ struct Log<W> {
     shared: Arc<Shared>,
 }
 
-/// The room that a line takes: with the least of it, [`LINES`] lines take all.
+/// The room that a line takes. At the smallest room per line, [`LINES`] lines fill the queue.
 fn room(line: &[u8]) -> usize {
     line.len().max(WAITING / LINES)
 }
 
 impl LogQueue {
-    /// Begins to write to `log`. `lost` is called for each line for which there was no
-    /// room, and for each that could not be written.
+    /// Begins to write to `log`. Calls `lost` for each line for which there is no room, and for
+    /// each that cannot be written.
     pub(super) fn start(
         log: impl Write + Send + 'static,
         lost: impl Fn() + Send + Sync + 'static,
@@ -65,7 +65,7 @@ impl LogQueue {
         };
         let (queue, writer) = NonBlockingBuilder::default()
             .thread_name("log")
-            // One more, with which the queue is ended.
+            // One more line ends the queue.
             .buffered_lines_limit(LINES + 1)
             .finish(log);
         Self {
@@ -74,7 +74,7 @@ impl LogQueue {
         }
     }
 
-    /// Where to put lines.
+    /// The input of the queue.
     pub(super) fn lines(&self) -> Lines {
         self.lines.clone()
     }
@@ -100,7 +100,7 @@ impl Write for Lines {
 
 impl<W: Write> Write for Log<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // To say in the same log that it cannot be written would fail too.
+        // A message about it in the same log would fail, too.
         if self.log.write_all(line).is_err() {
             (self.shared.lost)();
         }
@@ -117,7 +117,7 @@ impl<W: Write> Write for Log<W> {
 mod tests {
     use super::*;
 
-    /// A disk that is full once.
+    /// A disk that is full for one write.
     struct Disk(bool);
 
     impl Write for Disk {

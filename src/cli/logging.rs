@@ -1,4 +1,4 @@
-//! Where log lines go and what they look like.
+//! The destination and the format of log lines.
 
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal, Write};
@@ -38,8 +38,8 @@ pub(crate) struct LogOptions {
 }
 
 impl LogOptions {
-    /// Sends the log of the whole process to `log`, on its way to standard error. Call it
-    /// once.
+    /// Sends the log of the whole process to `log`, which passes it on to standard error. It must
+    /// be called only once.
     pub(crate) fn install(
         &self,
         log: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -47,8 +47,8 @@ impl LogOptions {
         let lines = tracing_subscriber::fmt::layer()
             .fmt_fields(text_fields())
             .with_ansi(io::stderr().is_terminal())
-            // They would go to standard error at once: that may panic or wait, and no
-            // review may end for the log.
+            // Such errors would go to standard error at once. That may panic or wait, and no review
+            // may end because of the log.
             .log_internal_errors(false)
             .with_writer(log);
         let filter = tracing_subscriber::registry().with(self.log.clone());
@@ -91,8 +91,8 @@ fn text_fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     format::debug_fn(write_field).delimited(" ")
 }
 
-/// A field of an event in a line of text: names and reasons cannot begin another line, or
-/// move the cursor.
+/// Writes a field of an event in a line of text. Names and reasons in it can neither begin another
+/// line nor move the cursor.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     let value = format!("{value:?}");
     let value = safe::line(&value);
@@ -102,7 +102,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::R
     }
 }
 
-/// A panic becomes a log line like any other, so that JSON stays JSON.
+/// Turns a panic into a log line like any other, so that JSON stays JSON.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let message = payload

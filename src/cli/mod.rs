@@ -1,4 +1,4 @@
-//! The commands: their arguments, and what they put together.
+//! The commands and their arguments.
 
 mod audit;
 mod capabilities;
@@ -111,7 +111,7 @@ enum Command {
 ///
 /// # Errors
 ///
-/// The exit code, where they name what an earlier version had.
+/// Returns the exit code if the arguments name a feature of an earlier version.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         let command = std::env::args_os().nth(1).unwrap_or_default();
@@ -147,9 +147,9 @@ pub fn run(cli: &Cli) -> ExitCode {
     }
 }
 
-/// Becomes the program of `check` that is to be confined.
+/// Becomes the program of `check` that must be confined.
 fn confine(options: &ConfineOptions) -> ExitCode {
-    // A shell's code for a program that it cannot start.
+    // The code of shells for a program that they cannot start.
     const NOT_STARTED: u8 = 126;
     match render::confine(options) {
         Ok(()) => ExitCode::SUCCESS,

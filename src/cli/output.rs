@@ -1,4 +1,4 @@
-//! What a command prints.
+//! The output of commands.
 
 use std::fmt::Display;
 use std::fs;
@@ -50,8 +50,8 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// The earlier report to compare with, read before anything else: a mistake in it should
-    /// not cost the reading of a large cluster.
+    /// The earlier report for the comparison. It is read before anything else: a mistake in it
+    /// should not cost the reading of a large cluster.
     pub(super) fn earlier(&self) -> Result<Option<Earlier>, CommandError> {
         let Some(path) = self.compare.clone() else {
             return Ok(None);
@@ -63,7 +63,7 @@ impl ReportArgs {
         }
     }
 
-    /// How text is written, to a terminal or elsewhere.
+    /// The style of text, for a terminal or another output.
     pub(super) fn style(&self, terminal: bool) -> Style {
         // https://no-color.org
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -75,7 +75,7 @@ impl ReportArgs {
         }
     }
 
-    /// Whether the numbers make the command fail.
+    /// Whether the counts make the command fail.
     pub(super) const fn fails(&self, summary: &Summary) -> bool {
         let failing = match self.fail_on {
             FailOn::Deny => summary.deny + summary.fix,
@@ -104,27 +104,27 @@ pub(super) fn write_report(
     out.flush()
 }
 
-/// The width of the terminal, between what text needs and what is easy to read.
+/// The width of the terminal, between the width that text needs and the width that is easy to read.
 fn width() -> usize {
     terminal_size::terminal_size().map_or(WIDEST, |(width, _)| {
         usize::from(width.0).clamp(NARROWEST, WIDEST)
     })
 }
 
-/// Names and fields need so much.
+/// The width that names and fields need.
 const NARROWEST: usize = 40;
 
-/// Says on standard error what went wrong, safe to print: it may name files and objects.
+/// Prints an error to standard error, made safe to print: it may name files and objects.
 pub(super) fn complain(what: &impl Display) {
     eprintln!("{}", safe::lines(&what.to_string()));
 }
 
-/// The code with which a command ends; 2 and a sentence where it failed.
+/// The exit code of a command; 2, and a sentence, if it failed.
 pub(super) fn exit_code(outcome: Result<u8, CommandError>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Whoever reads the output has seen enough, as `head` does.
+            // A reader such as `head` has seen enough and closed the pipe.
             let is_closed = matches!(&error, CommandError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe);
             if !is_closed {
                 complain(&error);
@@ -134,12 +134,12 @@ pub(super) fn exit_code(outcome: Result<u8, CommandError>) -> ExitCode {
     }
 }
 
-/// Prints `text` and says with which code the program ends. `what` it is stands in
-/// the message should it not be written: "capabilities" for example.
+/// Prints `text` and returns the exit code of the program. `what` names the text in the message
+/// about a failed write, such as "capabilities".
 pub(super) fn print(what: &str, text: &[u8]) -> ExitCode {
     match io::stdout().lock().write_all(text) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads it has seen enough, as `head` does.
+        // A reader such as `head` has seen enough and closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("The {what} could not be written: {error}.");

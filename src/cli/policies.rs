@@ -1,5 +1,5 @@
-//! `policies`: what the API server can refuse or repair by itself, for review and to apply;
-//! and whether a cluster has it as this version makes it.
+//! `policies`: prints the policies by which the API server itself refuses or repairs objects, for
+//! review and to apply; and compares those in a cluster with those of this version.
 
 use std::process::ExitCode;
 
@@ -16,11 +16,11 @@ const POLICIES: &str = include_str!("../../manifests/components/admission-polici
 const REPAIR: &str =
     include_str!("../../manifests/components/admission-policies-repair/repair.yaml");
 
-/// What the name of an object in a manifest directory ends with
-/// (`k8s.io/apiserver`, `pkg/admission/plugin/manifest/validation.go`).
+/// The end of the name of an object in a manifest directory (`k8s.io/apiserver`,
+/// `pkg/admission/plugin/manifest/validation.go`).
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
-/// Above the policies of a manifest directory.
+/// The header above the policies of a manifest directory.
 const STATIC_HEADER: &str = "\
 # Save this file in a directory on every control plane node, and name the directory in the file
 # given to kube-apiserver with --admission-control-config-file:
@@ -63,14 +63,14 @@ pub(super) fn run(options: PoliciesOptions) -> ExitCode {
     print("policies", text.as_bytes())
 }
 
-/// What a cluster has of the policies.
+/// The state of the policies in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Installed {
-    /// None of them.
+    /// The cluster has none of them.
     Nothing,
-    /// All of them, as this version makes them.
+    /// The cluster has all of them, as this version makes them.
     AsHere,
-    /// Something else: a sentence that says what, and what to do.
+    /// The cluster has something else; the sentence says what, and what to do.
     Otherwise(String),
 }
 
@@ -79,7 +79,7 @@ pub(super) enum Installed {
 /// exempt.
 ///
 /// # Errors
-/// The API server does not give them.
+/// Fails if the API server does not return them.
 pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error> {
     let mut faults = Vec::new();
     let mut is_installed = false;
@@ -120,7 +120,7 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
     })
 }
 
-/// Whether `theirs` has all that `ours` says; the API server adds defaults.
+/// Whether `theirs` has everything that is in `ours`; the API server adds defaults.
 fn says(theirs: Option<&Value>, ours: &Value) -> bool {
     match (theirs, ours) {
         (Some(Value::Object(theirs)), Value::Object(ours)) => ours
@@ -134,7 +134,7 @@ fn says(theirs: Option<&Value>, ours: &Value) -> bool {
     }
 }
 
-/// The repair under names that a manifest directory allows.
+/// The repair, under names that a manifest directory allows.
 fn static_manifest() -> String {
     let name = "leftover-rolling-update.multi-attach-guard";
     REPAIR.replace(&format!("{name}.dev"), &format!("{name}{STATIC_SUFFIX}"))

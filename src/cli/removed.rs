@@ -1,8 +1,9 @@
-//! What earlier versions had. Whoever still asks for it is told what to use instead.
+//! Features of earlier versions. A user who still requests one is told what to use instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Command, what was refused there, and what to use instead; no command where it is one itself.
+/// The command, the argument that it no longer has, and the text for the user. For a command that
+/// is gone itself, the first part is empty.
 const REMOVED: [(&str, &str, &str); 4] = [
     (
         "",
@@ -26,7 +27,7 @@ const REMOVED: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// The sentence for what clap refused, if an earlier version had it in the command.
+/// The sentence for an argument that clap refused, if an earlier version had it in this command.
 pub(super) fn sentence(error: &clap::Error, command: &str) -> Option<&'static str> {
     let (command, refused) = match error.kind() {
         ErrorKind::InvalidSubcommand => ("", ContextKind::InvalidSubcommand),

@@ -1,4 +1,4 @@
-//! `rules`: what each rule means, in its own words.
+//! `rules`: prints the documentation of each rule.
 
 use std::process::ExitCode;
 
@@ -71,7 +71,7 @@ fn markdown() -> String {
     page
 }
 
-/// What the remedies of a rule do and cost.
+/// The changes that the remedies of a rule make, and their costs.
 fn remedies(is_meant: impl Fn(&Remedy) -> bool) -> String {
     let meant: String = REMEDIES
         .iter()
@@ -86,7 +86,7 @@ fn remedies(is_meant: impl Fn(&Remedy) -> bool) -> String {
     )
 }
 
-/// How an object is spared the rule.
+/// Explains how to suppress the rule for an object.
 fn silence(code: &str) -> String {
     format!(
         "## To silence it\n\nAnnotate the object with `{}: \"{code}\"`, and give the reason in `{}`.\n",
@@ -131,7 +131,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("## "))
             .collect();
-        // One more for the remedies.
+        // The remedies have one more.
         assert_eq!(headings.len(), engine::rules::RULES.len() + 1);
         assert!(page.contains("\n  # no strategy: RollingUpdate, 25 %\n"));
         assert!(page.contains("\n### Fires on\n"));

@@ -1,4 +1,4 @@
-//! `snapshot`: the facts of a live cluster in a file, for `check` without one.
+//! `snapshot`: writes the facts of a live cluster to a file, for `check` without a cluster.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use engine::model::object::ObjectKind;
 use report::safe;
 use source::snapshot;
 
-/// The first line of a snapshot, for whoever finds the file.
+/// The first line of a snapshot, for readers who find the file.
 const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --facts.\n";
 
 /// The options of `snapshot`.
@@ -34,8 +34,8 @@ pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
 
 fn write(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
     let cluster = options.access.connect()?.read(is_written)?;
-    // In full before a file is touched, so that an old snapshot outlives a
-    // cluster that cannot be read.
+    // The text is complete before a file is touched, so that an old snapshot outlives a cluster
+    // that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
     snapshot::write(&cluster, safe::yaml, &mut text)?;
     let Some(path) = &options.output_file else {

@@ -1,11 +1,11 @@
-//! What the name on the command line means: a pod, a workload or a claim.
+//! The object that the name on the command line means: a pod, a workload or a claim.
 
 use doctor::diagnosis::{CaseEntry, DiagnosisInput};
 use engine::model::live_pod::Pod;
 use engine::model::object::ObjectRef;
 use engine::model::workload::WorkloadKind;
 
-/// A name, with a kind where one was given.
+/// A name, with a kind if one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     namespace: Option<String>,
@@ -19,29 +19,29 @@ enum Kind {
     Workload(WorkloadKind),
 }
 
-/// What is named is not there, or cannot be.
+/// A name that cannot be used, or that nothing has.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum TargetError {
-    /// A kind that holds no volumes.
+    /// The kind does not use volumes.
     #[error(
         "\"{0}\" is no kind that uses volumes. It is no namespace of this cluster either. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
     )]
     Kind(String),
-    /// Not a name.
+    /// The text is not a name.
     #[error("\"{0}\" is no name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME.")]
     Parts(String),
-    /// Two namespaces.
+    /// The name and the option give different namespaces.
     #[error(
         "\"{own}\" is no kind that uses volumes. As a namespace it contradicts -n {option}: leave one of the two out."
     )]
     Namespaces {
-        /// What the name says.
+        /// The namespace in the name.
         own: String,
-        /// What the option says.
+        /// The namespace in the option.
         option: String,
     },
-    /// Nothing is called so.
+    /// Nothing has this name.
     #[error(
         "There is no pod, no workload and no claim \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
     )]
@@ -49,8 +49,8 @@ pub(super) enum TargetError {
 }
 
 impl Target {
-    /// Reads `web`, `deploy/web`, `pvc/data`, `shop/web` or `shop/deploy/web`. What stands
-    /// before the name is a namespace where it is no kind.
+    /// Reads `web`, `deploy/web`, `pvc/data`, `shop/web` or `shop/deploy/web`. The word before the
+    /// name is a namespace if it is not a kind.
     pub(super) fn read(text: &str) -> Result<Self, TargetError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
@@ -95,13 +95,13 @@ impl Target {
         }
     }
 
-    /// What stands where a kind or a namespace was expected, and is neither.
+    /// The error for a word that should be a kind or a namespace, and is neither.
     pub(super) fn unknown(&self, namespace: &str) -> Option<TargetError> {
         let is_it = self.namespace.as_deref() == Some(namespace) && self.kind.is_none();
         is_it.then(|| TargetError::Kind(namespace.to_owned()))
     }
 
-    /// Whether it is that object.
+    /// Whether the target is this object.
     pub(super) fn is_object(&self, object: &ObjectRef) -> bool {
         let kind = match object.kind.as_str() {
             "PersistentVolumeClaim" => Some(Kind::Claim),
@@ -110,7 +110,7 @@ impl Target {
         object.name == self.name && (self.kind.is_none() || self.kind == kind)
     }
 
-    /// Whether the case is about it.
+    /// Whether the case is about the target.
     pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(Kind::Claim) && case.volume.claim == self.name;
         let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
@@ -121,7 +121,7 @@ impl Target {
                 .any(|(pod, workload)| self.is_pod(pod) || self.is_workload(workload))
     }
 
-    /// What there is to say where nothing waits for it, or because of it.
+    /// The message if nothing waits for the target, or because of it.
     pub(super) fn nothing(&self, facts: DiagnosisInput<'_>) -> Result<String, TargetError> {
         let mut pods = facts.observed.pods.iter();
         let name = &self.name;
@@ -175,7 +175,7 @@ impl Target {
         self.may_be(Kind::Workload(WorkloadKind::Pod)) && name == self.name
     }
 
-    /// Whether it is that workload, given as `Deployment web`.
+    /// Whether the target is this workload, given as `Deployment web`.
     fn is_workload(&self, workload: &str) -> bool {
         workload.split_once(' ').is_some_and(|(kind, name)| {
             let kind = WorkloadKind::from_name(kind);
@@ -186,7 +186,7 @@ impl Target {
     }
 }
 
-/// What there is to say of a pod that has its volumes and does not run.
+/// The message about a pod that has its volumes but does not run.
 pub(super) fn held_up_by(pod: &Pod, reason: &str) -> String {
     format!(
         "Pod {}/{} has its volumes, and does not run for another reason: {reason}.",
@@ -194,7 +194,7 @@ pub(super) fn held_up_by(pod: &Pod, reason: &str) -> String {
     )
 }
 
-/// The kind of that name, as kubectl takes it.
+/// The kind with this name, as kubectl takes it.
 fn kind(name: &str) -> Option<Kind> {
     let workload = match name.to_lowercase().as_str() {
         "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => {

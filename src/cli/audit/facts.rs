@@ -1,8 +1,9 @@
-//! Facts that could not be read, and what that costs.
+//! The facts that could not be read, and the effect on the audit.
 
 use engine::model::observed::Observed;
 
-/// What each resource is read for, as the end of "It is not known ", and what comes of that.
+/// For each resource, the question that it answers, as the end of "It is not known ", and the
+/// effect if it cannot be read.
 const FACTS: [(&str, &str, &str); 13] = [
     (
         "persistentvolumes",
@@ -71,10 +72,10 @@ const FACTS: [(&str, &str, &str); 13] = [
     ),
 ];
 
-/// What comes of it where a kind of workload could not be read.
+/// The effect if a kind of workload could not be read.
 const WORKLOADS: &str = "They are not judged, nor seen as users of a volume.";
 
-/// The resources without which an audit has not looked.
+/// The resources that an audit judges.
 const JUDGED: [&str; 9] = [
     "persistentvolumeclaims",
     "deployments",
@@ -87,7 +88,7 @@ const JUDGED: [&str; 9] = [
     "horizontalpodautoscalers",
 ];
 
-/// Sentences for each resource that could not be read: what is not known, and what that costs.
+/// Sentences for each resource that could not be read: the open question, and the effect.
 pub(super) fn open(observed: &Observed) -> Vec<String> {
     observed
         .unread
@@ -105,7 +106,8 @@ pub(super) fn open(observed: &Observed) -> Vec<String> {
         .collect()
 }
 
-/// Whether something that is judged could not be read, so that no finding says little.
+/// Whether a resource that is judged could not be read, so that the absence of findings proves
+/// little.
 pub(super) fn is_blind(observed: &Observed) -> bool {
     JUDGED.iter().any(|resource| !observed.has_read(resource))
 }

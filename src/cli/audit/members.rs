@@ -1,4 +1,4 @@
-//! The objects of a cluster, as each is judged with the others.
+//! The objects of a cluster, each judged together with the others.
 
 use std::ops::Deref;
 
@@ -16,7 +16,7 @@ pub(in crate::cli) struct Member {
     pub(super) kind: ObjectKind,
     object: Object,
     pub(in crate::cli) reference: ObjectRef,
-    /// Whether it has no pods now, and is judged as with one.
+    /// Whether it has no pods now, and is judged as if it had one.
     is_at_zero: bool,
 }
 
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Member {
 pub(in crate::cli) struct Members {
     all: Vec<Member>,
     order: BatchOrder,
-    /// Whether the classes could not be read, so that their names have to do.
+    /// Whether the classes could not be read, so that their names must be enough.
     partial: bool,
 }
 
@@ -54,7 +54,7 @@ impl Members {
         }
     }
 
-    /// Judges the object of that number. Patches need its document.
+    /// Judges the object with this number. Patches need its document.
     pub(in crate::cli) fn verdict(
         &self,
         number: usize,
@@ -81,8 +81,8 @@ impl Members {
 }
 
 impl Members {
-    /// Whether the guard lets an update pass, of the object of that number, that makes the
-    /// second document of the first.
+    /// Whether the guard lets an update of the object with this number pass that turns the first
+    /// document into the second.
     pub(super) fn may_become(
         &self,
         number: usize,
@@ -125,7 +125,7 @@ impl Member {
         let kind = stored.kind();
         let reference = kind.reference(&metadata.namespace, &metadata.name);
         let is_at_zero = match &mut object {
-            // It will have pods again, or nobody would keep it.
+            // It will have pods again; otherwise nobody would keep it.
             Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
                 it.replicas = 1;
                 true
@@ -140,7 +140,7 @@ impl Member {
         })
     }
 
-    /// The finding, with what it assumes of the object.
+    /// The finding, with a note if it assumes that the object has pods.
     pub(in crate::cli) fn qualified(&self, mut finding: Finding) -> Finding {
         if self.is_at_zero {
             finding.message += " It has no pods now, and is judged as with one.";

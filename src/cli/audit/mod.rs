@@ -1,4 +1,4 @@
-//! `audit`: what is already in a cluster.
+//! `audit`: judges the objects that are already in a cluster.
 //!
 //! ```text
 //! cluster ─▶ objects ─▶ judge ─▶ those at fault in full ─▶ their remedies ─▶ report
@@ -59,7 +59,7 @@ pub(crate) struct AuditOptions {
     pub report: ReportArgs,
 }
 
-/// The code with which the program ends.
+/// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     let earlier = options.report.earlier()?;
@@ -103,7 +103,7 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     }
     report.sort_by_namespace();
     let mut printed = options.report.clone();
-    // Whoever names an object wants to know all of it.
+    // A user who names an object wants to know all of it.
     printed.verbose |= target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
     print_report(&report, &printed)?;
@@ -118,7 +118,7 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     })
 }
 
-/// What one audit looks at, and how.
+/// The subject of one audit, and the means for it.
 struct Look<'a> {
     options: &'a AuditOptions,
     connection: &'a Connection,
@@ -169,7 +169,7 @@ impl Look<'_> {
             kubectl: &self.options.cluster.kubectl(),
         };
         let mut found = cases(facts, |wanted| {
-            // Without them, the commands that need them are left out.
+            // Without the documents, the commands that need them are left out.
             self.connection.documents(wanted).unwrap_or_default()
         });
         if let Some(target) = self.target {
@@ -190,7 +190,7 @@ impl Look<'_> {
         Ok(stuck.collect())
     }
 
-    /// Objects with an override, and who wrote it.
+    /// Objects with an override, and the writer of each override.
     fn overrides(&self, one_shot: &OneShot) -> Result<Vec<Override>, CommandError> {
         let policy = self.effective.policy();
         let mut all = overrides::all(&one_shot.cluster, policy, self.now);
@@ -232,7 +232,7 @@ fn waits(case: &CaseEntry) -> Option<(ObjectKind, ObjectRef)> {
     Some((kind, kind.reference(&case.volume.namespace, name)))
 }
 
-/// What a reader may want to know next.
+/// Hints at what a reader may want to know next.
 fn hints(report: &Report, is_table: bool) -> Vec<String> {
     if !report.findings.iter().any(|it| it.is_new != Some(false)) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The objects of a cluster that are judged, and what is found for them.
+//! The objects of a cluster that are judged, and their findings.
 
 use jiff::Timestamp;
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ use engine::verdict::{EffectivePolicy, Finding, Proposal, Verdict};
 use manifest::split::parts;
 use report::{Format, JudgedObject, Located, Notice, Report};
 
-/// What printed commands about the cluster begin with.
+/// The beginnings of printed commands about the cluster.
 #[derive(Clone, Copy)]
 pub(super) struct Commands<'a> {
     pub(super) kubectl: &'a str,
@@ -29,7 +29,7 @@ pub(super) struct Audited<'c> {
     cluster: &'c Snapshot,
     now: Timestamp,
     members: Members,
-    /// The numbers of those that are reported.
+    /// The numbers of the objects that are reported.
     meant: Vec<usize>,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct AuditEntry {
 }
 
 impl<'c> Audited<'c> {
-    /// All objects; only the selected ones are reported: whether one is to blame also
-    /// depends on its turn among the others.
+    /// Takes all objects, but reports only the selected ones: whether one is to blame also depends
+    /// on its turn among the others.
     pub(super) fn new(
         cluster: &'c Snapshot,
         now: Timestamp,
@@ -89,8 +89,8 @@ impl<'c> Audited<'c> {
             .collect()
     }
 
-    /// Judges once more what is at fault, with its documents. One that is gone by now keeps
-    /// what was found.
+    /// Judges the objects at fault once more, with their documents. An object that is gone by now
+    /// keeps its findings.
     pub(super) fn complete(
         &self,
         entries: &mut [AuditEntry],
@@ -116,7 +116,7 @@ impl<'c> Audited<'c> {
         Ok(())
     }
 
-    /// The first remedy that the guard lets pass over the live object.
+    /// The first remedy that the guard would let pass as an update of the live object.
     fn repair<'f>(
         &self,
         number: usize,
@@ -133,7 +133,7 @@ impl<'c> Audited<'c> {
         })
     }
 
-    /// What was found.
+    /// The report on these objects.
     pub(super) fn report(
         &self,
         entries: Vec<AuditEntry>,
@@ -196,7 +196,7 @@ fn judged(member: &Member) -> JudgedObject {
     }
 }
 
-/// The command that applies the remedy, as it stands.
+/// The command that applies the patch of the remedy.
 fn patch(
     finding: &Finding,
     proposal: &Proposal,
@@ -218,7 +218,7 @@ fn patch(
     Some(command::line(kubectl, &arguments))
 }
 
-/// The part of a document that somebody wrote: nothing that the cluster added.
+/// The part of a document that somebody wrote, without the fields that the cluster added.
 pub(super) fn own_part(document: &Value) -> Value {
     let mut own = document.clone();
     if let Some(fields) = own.as_object_mut() {

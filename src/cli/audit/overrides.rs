@@ -1,4 +1,4 @@
-//! Who rides on an override: why, since when, by whom, until when.
+//! The overrides in a cluster, each with its reason, its start, its writer and its end.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use engine::policy::{OverrideSource, Policy, Target, keys};
 use engine::snapshot::{Snapshot, StoredObject};
 use report::live::Override;
 
-/// The keys that change what is done.
+/// The keys of overrides, with their names in the report.
 const SETTINGS: [(&str, &str); 3] = [
     ("action", keys::ACTION),
     ("ignore", keys::IGNORE),
@@ -84,7 +84,7 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
     })
 }
 
-/// Which field manager wrote the annotations or labels of the override last, and when.
+/// The field manager that last wrote the annotations or labels of the override, and the time.
 pub(super) fn written(document: &Value) -> Option<(String, Option<Timestamp>)> {
     let managers = document["metadata"]["managedFields"].as_array()?;
     let owns = |manager: &&Value| {

@@ -1,4 +1,5 @@
-//! Who writes a live object, so that a change of the object alone does not stay.
+//! The tool or controller that writes a live object, so that a change of the object alone does not
+//! stay.
 
 use serde_json::Value;
 
@@ -19,8 +20,8 @@ impl<'d> Marks<'d> {
     }
 }
 
-/// Whoever writes `document`, the one that has the last word first; `None` where nothing says
-/// so. A printed command begins with `helm`, and the options that lead to the cluster.
+/// The writer of `document`; of several, the one that has the last word. `None` if nothing names
+/// one. A printed command begins with `helm` and the options that lead to the cluster.
 pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
     let marks = Marks(document);
     controller(document)
@@ -30,7 +31,7 @@ pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option
         .or_else(|| manager(&marks))
 }
 
-/// An operator, whose controller writes its objects again.
+/// The owner of the object, whose controller writes it again.
 fn controller(document: &Value) -> Option<Owner> {
     let owners = document["metadata"]["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|it| it["controller"] == true)?;
@@ -63,7 +64,8 @@ fn flux(marks: &Marks<'_>) -> Option<Owner> {
     })
 }
 
-/// By its annotation or its label, as `application.resourceTrackingMethod` says.
+/// The Application of Argo CD, by annotation or label, whichever
+/// `application.resourceTrackingMethod` selects.
 fn argo_cd(marks: &Marks<'_>) -> Option<Owner> {
     let tracked = marks.annotation("argocd.argoproj.io/tracking-id");
     let application = tracked

@@ -142,7 +142,7 @@ fn a_deployment_without_pods_is_judged_as_it_will_be() {
     assert_eq!(found(&at_zero("Recreate")), [] as [&str; 0]);
 }
 
-/// One ends today, one has ended, and one counts for no reason.
+/// One override ends today, one has ended, and one does not count because it has no reason.
 #[test]
 fn overrides_end_by_the_clock_of_the_cluster() {
     let with = |name: &str, annotations: Value| {

@@ -1,10 +1,10 @@
-//! `check`: manifests, before any cluster sees them.
+//! `check`: judges manifests before any cluster sees them.
 //!
 //! ```text
 //! paths ─▶ render ─▶ check::Reading ─▶ check::Parsed ─▶ report
 //! ```
 //!
-//! `--fix` writes, then runs the same line again.
+//! `--fix` writes the files, then runs the same steps again.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -88,12 +88,12 @@ pub(crate) struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Whether facts come from a cluster: by `--cluster`, or by a flag that names one.
+    /// Whether facts come from a cluster, because of `--cluster` or a flag that names one.
     pub(super) const fn reads_cluster(&self) -> bool {
         self.cluster || self.access.is_given()
     }
 
-    /// Whether files are edited, or what would change is printed.
+    /// Whether files are edited, or the changes to them are printed.
     const fn edits(&self) -> bool {
         self.fix || self.diff
     }
@@ -106,7 +106,7 @@ fn remedy(name: &str) -> Result<RemedyChoice, String> {
     })
 }
 
-/// The code with which the program ends.
+/// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let repository = Repository::around_here();
     let policy = policy(options, &repository)?;
@@ -136,7 +136,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         complain(&format!("The policy is {}.", policy.display()));
     }
     let parsed = if options.edits() {
-        // Files that a kustomization takes as they are can be edited where they stand.
+        // Files that a kustomization uses unchanged can be edited where they stand.
         let parsed = read(Kustomizations::InPlace, facts)?;
         let failed = edit(options, &parsed, &effective, &repository)?;
         let mut parsed = read(Kustomizations::Rendered, parsed.facts)?;
@@ -165,7 +165,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     finish(options, &report)
 }
 
-/// The policy file that is named, or the nearest.
+/// The policy file that the options name, or the nearest one.
 fn policy(
     options: &CheckOptions,
     repository: &Repository,
@@ -182,7 +182,7 @@ fn policy(
     Ok(policy)
 }
 
-/// Edits the files, or prints what would change. The files that could not be edited.
+/// Edits the files or prints the changes, and returns the files that could not be edited.
 fn edit(
     options: &CheckOptions,
     parsed: &Parsed,
@@ -223,7 +223,7 @@ fn write_edits(edits: &mut Edits) {
     }
 }
 
-/// Whether all that lies beside the policy and below it is checked.
+/// Whether everything beside the policy and below it is checked.
 fn covers(paths: &[PathBuf], policy: &Path) -> bool {
     policy.canonicalize().is_ok_and(|policy| {
         paths.iter().any(|path| {
@@ -244,9 +244,8 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CommandError> {
     Ok(facts::load(&options.facts, &mut io::empty())?)
 }
 
-/// Edits go to standard output and the report for people to standard error, so
-/// that a patch can be piped on; a report for programs has standard output for
-/// itself.
+/// Prints the edits to standard output if the report is for people, which then goes to standard
+/// error, so that a patch can be piped on. A report for programs has standard output for itself.
 fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError> {
     for done in &edits.done {
         complain(done);
@@ -260,7 +259,7 @@ fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError
     Ok(())
 }
 
-/// Whether a report in that format may stand beside other text.
+/// Whether a report in this format may stand beside other text.
 const fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide | Format::Concise)
 }
@@ -287,7 +286,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     Ok(code(options, report))
 }
 
-/// Findings count for more than what could not be read.
+/// The exit code. Findings outweigh files that could not be read.
 fn code(options: &CheckOptions, report: &Report) -> u8 {
     let nothing = report.summary.judged == 0;
     if options.report.fails(&report.summary) {
@@ -299,7 +298,7 @@ fn code(options: &CheckOptions, report: &Report) -> u8 {
     }
 }
 
-/// Why nothing was judged.
+/// Explains why nothing was judged.
 fn nothing(options: &CheckOptions, report: &Report) -> String {
     let paths: Vec<_> = options
         .paths

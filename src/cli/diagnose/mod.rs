@@ -1,7 +1,7 @@
-//! `diagnose`: why pods wait for volumes, and the way out.
+//! `diagnose`: explains why pods wait for volumes, and prints the way out.
 //!
 //! ```text
-//! cluster ─▶ one moment of it ─▶ what the name means ─▶ cases ─▶ report
+//! cluster ─▶ one moment of it ─▶ cases ─▶ those of the name ─▶ report
 //! ```
 
 mod open;
@@ -25,7 +25,7 @@ use engine::snapshot::Lookup;
 use engine::storage::Catalog;
 use source::one_shot::OneShot;
 
-/// Between two looks at a cluster that is watched.
+/// The time between two looks at a cluster that is watched.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The options of `diagnose`.
@@ -60,10 +60,11 @@ pub(crate) struct DiagnoseOptions {
     pub explain: Option<String>,
 }
 
-/// Of more pods that do not run for another reason, their number.
+/// The largest number of notes about pods that do not run for another reason; further ones are
+/// counted.
 const HELD_UP: usize = 5;
 
-/// The code with which the program ends.
+/// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     if let Some(line) = &options.explain {
         let explanation = explain(line).ok_or(CommandError::Unexplained)?;
@@ -88,7 +89,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
             kubectl: &kubectl,
         };
         let (diagnosis, code) = look(scope, &connection, one_shot)?;
-        // Spans grow while nothing happens, so that cases are compared by who waits for what.
+        // Durations grow while nothing happens, so the comparison leaves them out.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
             let mut out = io::stdout().lock();
@@ -111,7 +112,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     }
 }
 
-/// What a look is about.
+/// The subject of a look.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     target: Option<&'a Target>,
@@ -151,7 +152,7 @@ fn look(
         kubectl: scope.kubectl,
     };
     let mut found = cases(facts, |wanted| {
-        // Without them, the commands that need them are left out.
+        // Without the documents, the commands that need them are left out.
         connection.documents(wanted).unwrap_or_default()
     });
     let mut diagnosis = Diagnosis {
@@ -177,7 +178,7 @@ fn look(
     Ok((diagnosis, code))
 }
 
-/// What there is to say of pods that have their volumes and do not run.
+/// Notes about pods that have their volumes but do not run.
 fn held_up(observed: &Observed) -> Vec<String> {
     let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
     let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
@@ -192,7 +193,7 @@ fn held_up(observed: &Observed) -> Vec<String> {
     notes
 }
 
-/// By how much the clocks of the nodes are off, where that matters.
+/// A note about how far the clocks of the nodes are off, if that matters.
 fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
     let ahead = Clock::of(observed, now).skew?;
     let (direction, by) = if ahead > 0 {
@@ -205,7 +206,7 @@ fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
     ))
 }
 
-/// Who waits for what, and why.
+/// The cases without their durations: which pods wait for which claim, and why.
 fn essence(diagnosis: &Diagnosis) -> Vec<String> {
     let cases = diagnosis.cases.iter().map(|case| {
         let pods: Vec<&str> = case.waiting.iter().map(|it| it.pod.as_str()).collect();

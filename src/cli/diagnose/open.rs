@@ -47,7 +47,7 @@ const QUESTIONS: [(&str, &str); 20] = [
     ),
 ];
 
-/// The resources without which nobody can say that nothing waits.
+/// The resources that must be read before the program can say that nothing waits.
 const NEEDED: [&str; 4] = [
     "pods",
     "persistentvolumeclaims",

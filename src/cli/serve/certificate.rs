@@ -1,4 +1,4 @@
-//! The certificate of the webhook port: managed, read and followed, or made.
+//! The certificate of the webhook port: managed, read from files and followed, or self-signed.
 
 use std::convert::Infallible;
 use std::fs;
@@ -18,14 +18,14 @@ use webhook_certs::{
     SelfSigned, Served, ServingPair,
 };
 
-/// How often the certificate files are compared with what is served. A kubelet
+/// The time between two comparisons of the certificate files with the certificate in use. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// The first certificate, and what follows its source forever. A managed one comes later.
+/// The first certificate, and a future that follows its source forever. A managed one comes later.
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
@@ -92,8 +92,8 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
     Ok(made.pair)
 }
 
-/// What readiness makes of the certificate: the API server refuses one that
-/// is out of its time.
+/// The readiness condition on the certificate: the API server refuses a certificate before and
+/// after its validity.
 pub(super) fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
     let failure = certificates.failure();
     let Some(pair) = certificates.current() else {

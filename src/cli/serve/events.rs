@@ -32,16 +32,17 @@ use webhook::server::Metrics;
 /// The reporter, in the column `From`.
 const CONTROLLER: &str = "multi-attach-guard";
 
-/// Capacity of the queue; further occurrences are dropped.
+/// The capacity of the queue; further occurrences are dropped.
 const QUEUE: usize = 1024;
 
-/// Occurrences that wait for their object at the same time.
+/// The number of occurrences that wait for their object at the same time.
 const AWAITED: usize = 256;
 
-/// Concurrent requests, so that Events leave the API server free for reviews.
+/// The number of concurrent requests. It is small so that Events leave the API server free for
+/// reviews.
 const AT_ONCE: usize = 4;
 
-/// Pauses before each look for the object. It nearly always exists at the first look; other
+/// The pauses before each look for the object. It nearly always exists at the first look; other
 /// webhooks can take up to 30 s.
 const LOOKS: [Duration; 5] = [
     Duration::from_secs(1),
@@ -51,11 +52,11 @@ const LOOKS: [Duration; 5] = [
     Duration::from_secs(16),
 ];
 
-/// After this time without an answer the API server counts as unreachable.
+/// The time without an answer after which the API server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The same Event is recorded once in this time: a client that sends an object in a loop must
-/// not cause a stream of writes.
+/// The time in which the same Event is recorded only once: a client that sends an object in a loop
+/// must not cause a stream of writes.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The longest note in bytes (`NoteLengthLimit` of the API server's validation).
@@ -88,13 +89,13 @@ struct Occurrence {
     object: Submitted,
     /// The rule of the finding.
     rule: &'static str,
-    /// What was done.
+    /// The reason of the Event, which names the action.
     reason: &'static str,
     /// The Event's text.
     note: String,
 }
 
-/// The queue, with `--events`, and what records its Events forever.
+/// The queue, with `--events`, and a future that records its Events forever.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
@@ -169,7 +170,7 @@ fn count(metrics: &Metrics, result: &'static str) {
     metrics.events.get_or_create(&[("result", result)]).inc();
 }
 
-/// Why an Event was not recorded.
+/// A reason why an Event was not recorded.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("{0}")]
@@ -178,7 +179,7 @@ enum Trouble {
     Silent(#[from] Elapsed),
 }
 
-/// What makes two Events the same: the object's uid, the rule and what was done.
+/// The identity of an Event: the object's uid, the rule and the reason.
 type Key = (String, &'static str, &'static str);
 
 struct EventRecorder {
@@ -186,7 +187,7 @@ struct EventRecorder {
     recorder: Recorder,
     metrics: Metrics,
     turns: Semaphore,
-    /// When each Event was recorded.
+    /// The time at which each Event was recorded.
     recent: Mutex<HashMap<Key, Instant>>,
 }
 
@@ -253,7 +254,8 @@ impl EventRecorder {
             let _turn = self.turns.acquire().await;
             let expected = (object.uid != Uid::default()).then(|| object.uid.to_string());
             let found = match timeout(ANSWER, api.get_metadata_opt(&object.name)).await? {
-                // The guard may judge pods without the right to read them; assume that it exists.
+                // The guard may judge pods without the right to read them; assume that the pod
+                // exists.
                 Err(kube::Error::Api(status)) if status.is_forbidden() && expected.is_some() => {
                     return Ok(expected);
                 }
@@ -284,7 +286,7 @@ impl EventRecorder {
 }
 
 impl Occurrence {
-    /// The action is the rule, so that Events of two rules on one object stay separate.
+    /// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
     fn event(&self) -> Event {
         Event {
             type_: if self.reason == REPAIRED {

@@ -35,10 +35,10 @@ use volume_facts::Writer;
 use webhook::server::{HealthSource, Metrics, Options, Server, ServerError, Stopped};
 use webhook_certs::{CertError, ClientAuthorities};
 
-/// How often the file of client CAs is compared with what is in use.
+/// The time between two comparisons of the file of client CAs with the CAs in use.
 const CLIENTS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why `serve` ended with an error.
+/// A reason why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ServeError {
@@ -48,7 +48,7 @@ pub(crate) enum ServeError {
     /// The policy cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyFileError),
-    /// The files with facts cannot be used; one line a fault.
+    /// The files with facts cannot be used; each fault has one line.
     #[error(transparent)]
     Facts(#[from] FactsError),
     /// The certificate cannot be used.
@@ -59,7 +59,7 @@ pub(crate) enum ServeError {
     Snapshot {
         /// The option.
         option: &'static str,
-        /// Why there is none.
+        /// The reason why there is none.
         source: ConnectError,
     },
     /// The CA cannot be written.
@@ -67,7 +67,7 @@ pub(crate) enum ServeError {
     WriteCa {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The threads that answer cannot be started.
@@ -82,7 +82,7 @@ pub(crate) enum ServeError {
 }
 
 impl ServeError {
-    /// 2 for what the caller gave, 1 for what went wrong afterwards.
+    /// The exit code: 2 for mistakes in the options, 1 for later failures.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Policy(_)
@@ -97,7 +97,7 @@ impl ServeError {
     }
 }
 
-/// Waits for the future; forever where there is none.
+/// Waits for the future, or forever if there is none.
 async fn or_pending(future: Option<impl Future<Output = Infallible>>) -> Infallible {
     match future {
         Some(future) => future.await,
@@ -105,7 +105,7 @@ async fn or_pending(future: Option<impl Future<Output = Infallible>>) -> Infalli
     }
 }
 
-/// A client for what `option` needs of the cluster, and the client's own namespace.
+/// A client with which `option` uses the cluster, and the client's own namespace.
 async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
     let failed = |source| ServeError::Snapshot { option, source };
     let config = Access::default().config().await.map_err(failed)?;
@@ -117,7 +117,7 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 ///
 /// # Errors
 ///
-/// Something the options name cannot be used, or the server could not start or
+/// Fails if something that the options name cannot be used, or if the server could not start or
 /// stopped unasked.
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());

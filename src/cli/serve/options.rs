@@ -123,7 +123,7 @@ pub(crate) struct CertificateOptions {
     pub write_ca: Option<PathBuf>,
 }
 
-/// A length of time with its unit, such as `5s`, `500ms` or `1m30s`.
+/// A duration with its unit, such as `5s`, `500ms` or `1m30s`.
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|error: jiff::Error| {
         format!("{error}; write a number and its unit, as in \"5s\" or \"1m30s\"")

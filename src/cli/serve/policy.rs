@@ -1,4 +1,4 @@
-//! The policy in use: the built-in one, or that of a file that is followed.
+//! The policy in use: the built-in one, or that of a file, which is followed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,28 +12,27 @@ use engine::verdict::EffectivePolicy;
 use source::policy_file::{self, PolicyFile, PolicyFileError};
 use webhook::server::{HealthSource, HealthState, Metrics, Readiness};
 
-/// How often the policy file is compared with what is in use. A kubelet needs
-/// up to a minute to change a mounted ConfigMap, so this adds little.
+/// The time between two comparisons of the policy file with the policy in use. A kubelet needs up
+/// to a minute to change a mounted ConfigMap, so this adds little.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The name of the condition on the policy.
 const NAME: &str = "policy";
 
-/// The policy in use, and the file it comes from.
+/// The policy in use, and its file.
 pub(super) struct CurrentPolicy {
     effective: Arc<ArcSwap<EffectivePolicy>>,
     file: Option<PolicyFile>,
-    /// What readiness makes of the file. A fault itself goes to the log only: it may quote names
-    /// from the file.
+    /// The readiness condition on the file. An error itself goes to the log only: it may quote
+    /// names from the file.
     condition: Arc<ArcSwap<Readiness>>,
 }
 
 impl CurrentPolicy {
-    /// Opens the file that the options name. One that cannot be used must not keep the
-    /// guard from starting: it was wrong for a while then, and a Pod that moves would be
-    /// the moment at which nobody is guarded any more. Nor may it refuse what the file would
-    /// have let pass: until the file is good there are warnings only, unless the options say
-    /// otherwise.
+    /// Opens the file that the options name. A file that cannot be used must not keep the guard
+    /// from starting: it may have been wrong for a while, and a Pod that moves would then leave the
+    /// cluster unguarded. The guard must not refuse what the file would have allowed, either: until
+    /// the file is valid there are warnings only, unless the options say otherwise.
     pub(super) fn open(options: &ServeOptions, metrics: &Metrics) -> Result<Self, PolicyFileError> {
         let mut condition = good();
         let (file, effective) = match &options.config {
@@ -69,14 +68,14 @@ impl CurrentPolicy {
         Arc::clone(&self.effective)
     }
 
-    /// What readiness makes of the file; without one it has nothing to say.
+    /// The readiness condition on the file; `None` without a file.
     pub(super) fn health(&self) -> Option<Arc<HealthSource>> {
         self.file.as_ref()?;
         let condition = Arc::clone(&self.condition);
         Some(Arc::new(move || (**condition.load()).clone()))
     }
 
-    /// Follows the file forever; without one it only waits.
+    /// Follows the file forever; without one, it only waits.
     pub(super) async fn follow(self, metrics: &Metrics) -> Infallible {
         let Some(file) = self.file else {
             return std::future::pending().await;

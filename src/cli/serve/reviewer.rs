@@ -1,5 +1,4 @@
-//! Between HTTP and admission: takes each review to the facts and the policy
-//! of the moment.
+//! Connects HTTP with admission: judges each review by the current facts and the current policy.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,13 +36,13 @@ pub(super) fn kinds() -> Vec<&'static str> {
         .collect()
 }
 
-/// Answers what the server receives with what admission decides.
+/// Answers the reviews that the server receives, as admission decides.
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<FactSource>,
-    /// What would stand in the way of a rollback is looked up there.
+    /// Looks up the revisions to which an update may be a rollback.
     pub(super) rollbacks: Rollbacks,
-    /// Whether clients prove who they are.
+    /// Whether clients prove their identity.
     pub(super) clients_are_known: bool,
     /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,

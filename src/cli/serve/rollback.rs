@@ -1,15 +1,14 @@
-//! Rollbacks: an update back to a template whose pods are there starts none, so whatever is
-//! wrong with the workload, it passes. It is the way out of a rollout that hangs.
+//! Rollbacks. An update back to a template whose pods exist starts no pods, so it passes, whatever
+//! is wrong with the workload. It is the way out of a rollout that hangs.
 //!
-//! Only where an update of a pod template would be denied, or the template patched, are
-//! the workload's revisions looked up. A look-up that does not end leaves a denial that is not
-//! confirmed.
+//! The workload's revisions are looked up only if an update of a pod template would be denied, or
+//! the template patched. If the look-up does not end in time, the denial counts as not confirmed.
 //!
-//! Whoever may create ReplicaSets can forge one of a Deployment or a Rollout, with its owner,
-//! number, template and pods, so it is worth as much as an annotation of that user: nothing where
-//! the policy lets no object override it. The same holds for the labels of pods, which tell the
-//! revisions of a DaemonSet that has more than two. ControllerRevisions and the status of a
-//! workload are written by controllers alone, as far as the roles `edit` and `admin` go.
+//! A user who may create ReplicaSets can forge one of a Deployment or a Rollout, with its owner,
+//! number, template and pods. So it is worth as much as an annotation of that user: nothing if the
+//! policy lets no object override it. The same holds for the labels of pods, which tell apart the
+//! revisions of a DaemonSet that has more than two. Only controllers write ControllerRevisions and
+//! the status of a workload, as far as the roles `edit` and `admin` go.
 
 use std::collections::BTreeSet;
 
@@ -31,11 +30,11 @@ use source::revisions::{
 };
 use webhook::admission::{Endpoint, Received};
 
-/// Where revisions are looked up.
+/// The place where revisions are looked up.
 pub(super) enum Rollbacks {
-    /// In the files that stand for a cluster.
+    /// The files that stand for a cluster.
     Files(FileRevisions),
-    /// In the cluster.
+    /// The cluster.
     Live(LiveRevisions),
 }
 
@@ -75,7 +74,7 @@ impl Rollbacks {
         let revisions = revisions.map_err(|error| error.to_string());
         let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
         match found {
-            // The labels of a DaemonSet's pods are written by whoever may edit pods.
+            // Users who may edit pods can write the labels of a DaemonSet's pods.
             Ok(Some(Revision { pods: Some(_), .. })) if !verdict.may_be_overridden => verdict,
             Ok(Some(Revision {
                 kind,
@@ -133,8 +132,8 @@ fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
     }
 }
 
-/// An update of nothing but the pod template of a workload that has revisions, as far as its
-/// volumes are concerned. It asks for no more pods.
+/// An update that changes only the pod template of a workload that has revisions. It keeps the
+/// claims and disks, and does not ask for more pods.
 struct TemplateUpdate<'a> {
     kind: WorkloadKind,
     namespace: &'a str,
@@ -165,7 +164,7 @@ struct Metadata {
 struct Annotations {
     #[serde(rename = "deployment.kubernetes.io/revision")]
     deployment: String,
-    /// Argo Rollouts' own.
+    /// The annotation of Argo Rollouts.
     #[serde(rename = "rollout.argoproj.io/revision")]
     rollout: String,
 }
@@ -180,7 +179,7 @@ struct Spec<'a> {
     kept: Kept,
 }
 
-/// What a rollback leaves as it is.
+/// The fields that a rollback leaves unchanged.
 #[derive(Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Kept {
@@ -188,16 +187,17 @@ struct Kept {
     strategy: Value,
     update_strategy: Value,
     volume_claim_templates: Value,
-    /// Where the numbers of a StatefulSet's pods begin.
+    /// The first number of a StatefulSet's pods.
     ordinals: Value,
 }
 
-/// What controllers say of the pods.
+/// The fields in which controllers describe the pods.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     conditions: Vec<Condition>,
-    /// The hash of the revision that a Rollout goes back to, the end of its ReplicaSet's name.
+    /// The hash of the revision to which a Rollout returns, which is the end of its ReplicaSet's
+    /// name.
     #[serde(rename = "stableRS")]
     stable: Option<String>,
     current_revision: String,
@@ -215,7 +215,7 @@ struct Condition {
 }
 
 impl<'a> TemplateUpdate<'a> {
-    /// The update under review; `None` where it is something else.
+    /// The update under review; `None` if the review is about something else.
     fn read(received: &'a Received<'_>) -> Option<Self> {
         let update = received.update()?;
         update.kind.revision_label()?;
@@ -246,24 +246,24 @@ impl<'a> TemplateUpdate<'a> {
             labels: (labels.into_iter().flatten())
                 .filter_map(|(key, value)| Some((&**key, value.as_str()?)))
                 .collect(),
-            // Other kinds do not say which one their pods are of.
+            // Other kinds do not say to which revision their pods belong.
             revision: (self.kind == WorkloadKind::StatefulSet)
                 .then_some(&*self.old.status.current_revision),
         }
     }
 
-    /// The revision with that template whose pods have the volume, if there is one.
+    /// The revision with the requested template whose pods have the volume, if there is one.
     ///
     /// # Errors
-    /// When nothing says whether its pods do.
+    /// Fails if nothing shows whether its pods do.
     fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Result<Option<&'r Revision>, String> {
         let status = &self.old.status;
         let mut with_template = revisions.iter().filter(|it| it.has_template);
         match self.kind {
             WorkloadKind::StatefulSet => Ok(with_template
                 .find(|it| it.name == status.current_revision && status.current_replicas >= 1)),
-            // Pods that are not of the newest revision are of the other one where there are
-            // two; a DaemonSet does not report more.
+            // If there are two revisions, pods that are not of the newest one are of the other. A
+            // DaemonSet does not report more.
             WorkloadKind::DaemonSet => match with_template.next() {
                 Some(_) if status.updated_number_scheduled >= status.current_number_scheduled => {
                     Ok(None)
@@ -283,8 +283,8 @@ impl<'a> TemplateUpdate<'a> {
         }
     }
 
-    /// Whether the workload had that revision before its last change. Without a number of its own,
-    /// none of its revisions with pods is newer than the last.
+    /// Whether the workload had that revision before its last change. A workload without a revision
+    /// number counts as having the newest of its revisions.
     fn is_earlier(&self, revision: &Revision, all: &[Revision]) -> bool {
         let Annotations {
             deployment,
@@ -301,23 +301,23 @@ impl<'a> TemplateUpdate<'a> {
             current.parse()
         };
         let mut conditions = self.old.status.conditions.iter();
-        // The controller makes a revision and notes it there, or that it waits for it.
+        // The controller records here that it made a revision, or that it waits for one.
         let progressed = conditions.find(|it| it.kind == "Progressing");
         revision.number >= 1
             && current.is_ok_and(|current| revision.number <= current)
             && progressed.is_none_or(|it| revision.created.as_str() <= it.last_update_time.as_str())
     }
 
-    /// Whether a Rollout returns to that revision at once, as to the stable one alone: any other
-    /// would be a new canary.
+    /// Whether a Rollout returns to that revision at once. It does so only for the stable one: any
+    /// other would be a new canary.
     fn is_stable(&self, revision: &Revision) -> bool {
         let stable = self.old.status.stable.as_deref();
         stable.is_none_or(|stable| revision.hash(self.name) == Some(stable))
     }
 }
 
-/// Whether a pod of the revision has the volume: it is ready or, while none is, it is the
-/// earliest that is there, and the others wait for it.
+/// Whether a pod of the revision has the volume: either a pod is ready or, while no pod of any
+/// revision is, this revision is the earliest that has pods, and the others wait for it.
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
     let mut others = all
         .iter()
@@ -326,7 +326,7 @@ fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
     revision.pods >= Some(1) && (revision.ready >= 1 || is_first())
 }
 
-/// Volumes that are made for each pod, or read from the API server.
+/// Volumes that are created for each pod, or read from the API server.
 const NO_DISKS: [&str; 6] = [
     "configMap",
     "downwardAPI",
@@ -336,7 +336,7 @@ const NO_DISKS: [&str; 6] = [
     "secret",
 ];
 
-/// The claims and disks that a pod template names, whatever it calls them; `None` if it is
+/// The claims and disks that a pod template uses, whatever names it gives them; `None` if it is
 /// malformed.
 fn disks(template: &RawValue) -> Option<BTreeSet<String>> {
     #[derive(Deserialize)]
@@ -456,7 +456,7 @@ mod tests {
         }
     }
 
-    /// What an update of that kind rests on, going by the object's status.
+    /// Whether an update of this kind rests on a revision, according to the object's status.
     fn rests_on(kind: &str, status: &Value, revisions: &[Revision]) -> Result<bool, String> {
         let [new, old] = [2, 1].map(|image| object(1, &format!("img:{image}"), status));
         let body = review(kind, "UPDATE", &new, &old);

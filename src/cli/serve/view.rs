@@ -1,4 +1,4 @@
-//! The facts that reviews are judged by: those of files, or a live cluster's.
+//! The facts by which reviews are judged, from files or from a live cluster.
 
 use std::io;
 use std::sync::Arc;
@@ -24,20 +24,19 @@ use webhook::server::{HealthSource, Metrics, Readiness};
 /// The name of the condition on the view.
 const NAME: &str = "view";
 
-/// The longest a review waits for facts that the view lacks, should the API
-/// server that asks be slow to answer itself. A denial is rare, and may wait
-/// longer to be confirmed.
+/// The longest time that a review waits for facts that the view lacks: the API server that sent it
+/// may itself be slow to answer. A denial is rare, and may wait longer to be confirmed.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// Where facts come from.
+/// The source of facts.
 pub(super) enum FactSource {
-    /// Files, which stand for a whole cluster.
+    /// Files that stand for a whole cluster.
     Files(Box<Snapshot>),
-    /// A cluster, followed.
+    /// A cluster that is followed.
     Live(Box<Live>),
 }
 
-/// A cluster, followed.
+/// A cluster that is followed.
 pub(super) struct Live {
     informer: Informer,
     stale: Stale,
@@ -45,8 +44,7 @@ pub(super) struct Live {
 }
 
 impl FactSource {
-    /// Reads the files the options name or, where they name none, begins to
-    /// follow the cluster.
+    /// Reads the files that the options name or, if they name none, begins to follow the cluster.
     pub(super) fn open(options: &ServeOptions, metrics: &Metrics) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
             let (pods, custom) = (options.bare_pods, options.custom_workloads);
@@ -65,7 +63,7 @@ impl FactSource {
     }
 
     /// Judges by the view; `judge` may be called again with more facts. Spends at most half of the
-    /// time until `deadline` on looking facts up, and usually none.
+    /// time until `deadline` on look-ups, and usually none.
     ///
     /// The cache may be behind, so a verdict that the user will see (`is_reported`) is first
     /// confirmed with the API server.
@@ -85,7 +83,7 @@ impl FactSource {
         let verdict = live
             .answer_within(&mut left, wait_until(deadline), &judge)
             .await;
-        // What was too much to judge once is too much to judge again.
+        // An object that was too complex to judge is too complex again.
         if !is_reported(&verdict) || verdict.too_complex {
             return verdict;
         }
@@ -96,14 +94,14 @@ impl FactSource {
         };
         let (confirmed, doubt) = live.confirm(asker, most, until, &judge).await;
         match doubt {
-            // What was looked up would be unknown again.
+            // The objects that were looked up would be unknown again.
             Some(Doubt::TooMuch) if most < MAX_LOOKUPS => verdict,
             Some(doubt) => self.unconfirmed(confirmed, received, &doubt.to_string()),
             None => confirmed,
         }
     }
 
-    /// What `--stale` makes of the verdict if it denies. `why` says what was not confirmed.
+    /// Applies `--stale` to the verdict if it denies. `why` says what was not confirmed.
     pub(super) fn unconfirmed(
         &self,
         verdict: Verdict,
@@ -137,7 +135,7 @@ impl FactSource {
         }
     }
 
-    /// The view's part of readiness. Asking for it also updates the gauges.
+    /// The view's part of readiness. A call of it also updates the gauges.
     pub(super) fn health(self: &Arc<Self>, metrics: &Metrics) -> Arc<HealthSource> {
         let view = Arc::clone(self);
         let metrics = metrics.clone();
@@ -156,7 +154,7 @@ impl FactSource {
     }
 }
 
-/// Half of the time that is left is for waiting, the other half for answering.
+/// The middle of the remaining time: one half is for waiting, the other half for answering.
 pub(super) fn half_way(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2

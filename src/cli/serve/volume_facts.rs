@@ -1,5 +1,5 @@
-//! What the policies in the API server need: one VolumeFacts object a namespace, and a comparison
-//! of these policies with those of this version.
+//! Supplies the policies in the API server with one VolumeFacts object in each namespace, and
+//! compares these policies with those of this version.
 //!
 //! ```text
 //! Informer ─▶ the object of each namespace ─▶ those that differ from the cluster ─▶ writes
@@ -7,8 +7,8 @@
 //!                               a watch of these objects ┘
 //! ```
 //!
-//! Every replica does this. All of them write the same, and who comes second sees in the
-//! watch that there is nothing left to write.
+//! Every replica does this. All of them write the same objects, and a replica that comes second
+//! sees in the watch that there is nothing left to write.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -38,10 +38,10 @@ const GROUP: &str = "multi-attach-guard.dev";
 const VERSION: &str = "v1alpha1";
 const KIND: &str = "VolumeFacts";
 
-/// The name of the object in each namespace. The policies' bindings have it too.
+/// The name of the object in each namespace. The bindings of the policies use it, too.
 const NAME: &str = "volumes";
 
-/// Who writes, in `managedFields`.
+/// The name of the writer in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
 
 /// The name of the condition on the objects and the policies.
@@ -51,30 +51,30 @@ const CONDITION: &str = "admission-policies";
 /// namespace.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A look that takes long is followed by a pause so many times as long.
+/// The factor between the duration of a look and the pause after it.
 const PAUSE_FACTOR: u32 = 20;
 
 /// The shortest time between two writes.
 const BETWEEN_WRITES: Duration = Duration::from_millis(100);
 
-/// Between two looks at the policies in the API server.
+/// The time between two looks at the policies in the API server.
 const BETWEEN_COMPARISONS: Duration = Duration::from_secs(15);
 
-/// Why the API server makes nothing in a namespace that is being deleted.
+/// The reason that the API server gives if it creates nothing in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// The largest `spec` that is written, in bytes: etcd takes 1.5 MiB, and a request has more
-/// in it than the spec.
+/// The largest `spec` that is written, in bytes: etcd takes 1.5 MiB, and a request contains more
+/// than the spec.
 const LARGEST: usize = 1 << 20;
 
-/// What the objects depend on, those first that readiness names first.
+/// A need of the objects. Readiness names the first one that is not met.
 #[derive(Clone, Copy, Debug)]
 enum Need {
-    /// The policies that read them are those of this version.
+    /// The policies that read the objects are those of this version.
     Policies,
-    /// They can be read.
+    /// The objects can be read.
     Reading,
-    /// They can be written.
+    /// The objects can be written.
     Writing,
 }
 
@@ -84,19 +84,19 @@ pub(super) struct Writer {
     effective: Arc<ArcSwap<EffectivePolicy>>,
     client: Client,
     metrics: Metrics,
-    /// Why a [`Need`] is not met.
+    /// The reason why each [`Need`] is not met, if it is not.
     faults: Mutex<[Option<String>; 3]>,
 }
 
 /// The spec of each object in the cluster, by namespace, and the object's version.
 type Known = HashMap<String, (Value, u64)>;
 
-/// What is known of the objects.
+/// The state of the objects, as far as it is known.
 #[derive(Default)]
 struct Objects {
-    /// Those in the cluster; `None` until all are known.
+    /// The objects in the cluster; `None` until all are known.
     known: Option<Known>,
-    /// Those of a list that is not complete.
+    /// The objects of a list that is not complete.
     listed: Known,
     /// The specs that this process wrote.
     ours: HashMap<String, Value>,
@@ -129,8 +129,8 @@ impl Writer {
         }
     }
 
-    /// What readiness makes of the objects and the policies. Reasons that an API server gives may
-    /// name namespaces, and stand in the log alone.
+    /// The readiness condition on the objects and the policies. The API server's reasons may name
+    /// namespaces, so they are in the log only.
     pub(super) fn condition(&self) -> Readiness {
         match &*self.faults() {
             [Some(sentence), ..] => Readiness::degraded(CONDITION, sentence),
@@ -153,7 +153,7 @@ impl Writer {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes why a need is not met, or that it is. A new reason is logged.
+    /// Records why a need is not met, or that it is met. A new reason is logged.
     fn note(&self, need: Need, reason: Option<String>) {
         let fault = &mut self.faults()[need as usize];
         if reason.is_some() && *fault != reason {
@@ -221,10 +221,10 @@ impl Writer {
         }
     }
 
-    /// Writes what differs. How long it took to find that out.
+    /// Writes the objects that differ, and returns the time that the comparison took.
     async fn look(&self, live: &Informer, objects: &mut Objects) -> Duration {
         let Objects { known, ours, .. } = objects;
-        // What is not known yet is not withdrawn either.
+        // While the facts or the objects are not known, no object is deleted.
         let (Some(known), Fitness::Current | Fitness::Stale(_)) = (known, live.fitness()) else {
             return Duration::ZERO;
         };
@@ -241,7 +241,7 @@ impl Writer {
                 Err(_) => "failure",
             };
             match written {
-                // Whatever comes under this name later is new.
+                // A namespace that has this name later is a new one.
                 Err(error) if is_ending(&error) => {
                     ours.remove(&namespace);
                     continue;
@@ -252,7 +252,7 @@ impl Writer {
                         let spec = object["spec"].take();
                         let before = ours.insert(namespace.clone(), spec.clone());
                         if before.as_ref() == Some(&spec) {
-                            // Somebody else has changed or deleted it.
+                            // Somebody else has changed or deleted the object.
                             self.metrics.volume_facts_restored.inc();
                         }
                         known.insert(namespace, (spec, version));
@@ -270,7 +270,8 @@ impl Writer {
         looked
     }
 
-    /// Writes, or deletes where there is no object, and says which version the object has now.
+    /// Writes `object`, or deletes the stored one if it is `None`, and returns the version that is
+    /// stored.
     async fn apply(&self, namespace: &str, object: Option<&Value>) -> Result<u64, kube::Error> {
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, &resource());
@@ -286,8 +287,8 @@ impl Writer {
         }
     }
 
-    /// The objects that the cluster should have, by namespace. The look at a large cluster
-    /// takes a second, in which what runs beside it gets its turns.
+    /// The objects that the cluster should have, by namespace. For a large cluster this takes a
+    /// second, in which concurrent tasks get their turns.
     async fn wanted(&self, live: &Informer) -> HashMap<String, Value> {
         let effective = self.effective.load_full();
         let mut wanted = HashMap::new();
@@ -306,7 +307,7 @@ impl Writer {
 }
 
 impl Objects {
-    /// Takes over an event of the watch. Whether all objects are known by it.
+    /// Stores an event of the watch, and returns whether it makes all objects known.
     fn take(&mut self, event: Event<DynamicObject>) -> bool {
         match event {
             Event::Init => self.listed.clear(),
@@ -331,7 +332,8 @@ impl Objects {
     }
 }
 
-/// What the cluster has too much, without an object, and what it lacks of what is wanted.
+/// The objects to delete, as `None`, and the wanted objects that the cluster lacks or has with
+/// another spec.
 fn changes(known: &Known, wanted: HashMap<String, Value>) -> Vec<(String, Option<Value>)> {
     let gone = known.keys().filter(|it| !wanted.contains_key(*it)).cloned();
     let gone: Vec<_> = gone.map(|namespace| (namespace, None)).collect();
@@ -354,7 +356,7 @@ fn resource() -> ApiResource {
     }
 }
 
-/// Whether the namespace is being deleted or gone: nothing can be made in it any more, and
+/// Whether the namespace is being deleted or is gone: nothing can be created in it any more, and
 /// nothing needs to be.
 fn is_ending(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
@@ -367,13 +369,14 @@ fn is_ending(error: &kube::Error) -> bool {
     })
 }
 
-/// Versions of one resource are numbers, and later ones are larger (KEP-5504).
+/// The version of an object. Versions of one resource are numbers, and later ones are larger
+/// (KEP-5504).
 fn version(object: &DynamicObject) -> u64 {
     let version = object.metadata.resource_version.as_deref();
     version.and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 
-/// Takes an object over, unless a later version of it is known.
+/// Stores an object, unless a later version of it is known.
 fn put(known: &mut Known, mut object: DynamicObject) {
     let version = version(&object);
     let spec = object.data.get_mut("spec").map(Value::take);
@@ -390,7 +393,7 @@ fn is_left_out(object: &Value) -> bool {
     object.pointer("/status/message").is_some()
 }
 
-/// The object that holds the facts, or says why it does not.
+/// The object that holds the facts, or the reason why it does not.
 fn object(namespace: &str, facts: &VolumeFacts) -> Value {
     let mut object = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
