@@ -1,4 +1,4 @@
-//! The engine: one object and what it means for its volumes.
+//! The engine, which judges what one object means for its volumes.
 //!
 //! Every front end calls [`evaluate`], so the webhook, `check` and the others give the same
 //! verdict on the same object.
@@ -44,16 +44,16 @@ use crate::storage::Catalog;
 /// Ignored annotations are reported one by one up to this number.
 const MOST_NOTICES: usize = 8;
 
-/// What was submitted for judgement, read only where it is needed.
+/// The submitted object and its request. Each part is read only if it is needed.
 pub trait Document {
     /// The object as it was received.
     fn object(&self) -> Option<&Value>;
 
-    /// Whether the update changes the pod template in any way. Where the
-    /// documents cannot be compared, it is taken to.
+    /// Whether the update changes the pod template in any way; true if the documents cannot be
+    /// compared.
     fn changes_template(&self) -> bool;
 
-    /// The account that sends the request; `None` where there is none, as for files.
+    /// The account that sends the request; `None` if there is none, as for files.
     fn requester(&self) -> Option<Cow<'_, str>> {
         None
     }
@@ -68,7 +68,8 @@ pub trait Document {
         false
     }
 
-    /// When it is judged, by which overrides end; `None` where that is not known.
+    /// The time of the judgement, which decides whether overrides have expired; `None` if it is
+    /// unknown.
     fn moment(&self) -> Option<Timestamp> {
         None
     }
@@ -85,23 +86,24 @@ pub struct Review<'a> {
     pub reference: &'a ObjectRef,
     /// For an [`Object::Scale`]: the kind of workload it scales.
     pub scaled: Option<WorkloadKind>,
-    /// What was submitted.
+    /// The submitted document.
     pub document: &'a dyn Document,
-    /// What the caller wants besides the findings.
+    /// The result that the caller wants besides the findings.
     pub mode: Mode,
 }
 
-/// What the caller wants besides the findings.
+/// The result that the caller wants besides the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: what the policy says to fix is denied if it is grave, else it is a warning.
+    /// Nothing. A finding that the policy says to fix is denied if it is grave, else it is a
+    /// warning.
     Judge,
-    /// A patch where the policy says to fix.
+    /// A patch for the findings that the policy says to fix.
     Admit,
     /// No patch, but every remedy that helps with each finding.
     Propose,
-    /// A patch for what would be denied or fixed, where a remedy helps. Several pods
-    /// are put on one node only if the caller or the policy chose that.
+    /// A patch for the findings that would be denied or fixed, if a remedy helps. Several pods are
+    /// put on one node only if the caller or the policy chose that.
     Repair {
         /// The remedy to take in place of the one that the policy chooses.
         remedy: Option<RemedyChoice>,
@@ -111,20 +113,20 @@ pub enum Mode {
 /// The result of a review.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// What was found, the gravest first.
+    /// The findings, the gravest first.
     pub findings: Vec<Finding>,
     /// The patch that goes with the findings whose action is [`Action::Fix`].
     pub patch: Option<Patch>,
-    /// Sentences for the user about the policy's own annotations.
+    /// Sentences for the user that are no findings, about ignored annotations for example.
     pub notices: Vec<String>,
-    /// Whether the object was too much to judge, which is what the finding says.
+    /// Whether the object was too complex to judge; the finding then says so.
     pub too_complex: bool,
     /// Whether the policy lets the object's own annotations override it.
     pub may_be_overridden: bool,
 }
 
 impl Verdict {
-    /// The gravest action of all findings; [`Action::Ignore`] where nothing was found.
+    /// The gravest action of all findings; [`Action::Ignore`] if there are none.
     pub fn action(&self) -> Action {
         self.findings
             .iter()
@@ -145,8 +147,9 @@ impl Verdict {
         self
     }
 
-    /// The verdict on a rollback to a template whose pods run. It starts no pods, so nothing is
-    /// denied, and the template is not patched, as it would no longer be the old one.
+    /// The verdict on a rollback to a template whose pods run. It starts no pods, so only refusals
+    /// by the API server are still denied. The template is not patched, as it would no longer be
+    /// the old one.
     #[must_use]
     pub fn of_rollback(mut self, why: String) -> Self {
         for finding in &mut self.findings {
@@ -184,7 +187,7 @@ impl From<Vec<Finding>> for Verdict {
     }
 }
 
-/// A policy and the catalog as it corrects it.
+/// A policy and the catalog with the policy's corrections.
 #[derive(Clone, Debug)]
 pub struct EffectivePolicy {
     policy: Policy,
@@ -258,7 +261,7 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Decides about the hazards of an object that has no remedies. `controlled` says whether a
-    /// controller would undo a change of the object; `adjust` has the last word on each finding.
+    /// controller would undo a change of the object; `adjust` may change each finding afterwards.
     fn decided(
         &self,
         hazards: &[Hazard],
@@ -283,8 +286,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Gathers what the policy says of an object, lets `decide` use it, and adds
-    /// the policy's notices.
+    /// Gathers what the policy says about an object, lets `decide` use it, and adds the policy's
+    /// notices.
     fn with_policy(
         &self,
         metadata: &Metadata,

@@ -1,16 +1,17 @@
-//! What an API server can decide by itself, without asking the guard.
+//! The facts with which an API server can decide by itself, without asking the guard.
 //!
-//! ValidatingAdmissionPolicies see an object and a parameter object, and no other. So the
-//! guard writes one object a namespace, with the facts that make a denial certain:
+//! ValidatingAdmissionPolicies see only an object and a parameter object. So the guard writes one
+//! object for each namespace, with the facts that make a denial certain:
 //!
 //! ```text
 //! Snapshot ─▶ VolumeFacts of each namespace ─▶ the parameters of policies in the API server
 //! ```
 //!
-//! What is left out is never refused by a policy: the webhook alone judges it. So are findings
-//! that depend on what other workloads are there, as the facts are those of a moment before, or
-//! of hours before while the guard is away. Each fact is what the engine says of a probe, a workload that does nothing but use the claim, so the
-//! policies follow from the rules and are no second set of them.
+//! A policy never refuses an object for a claim that is left out: only the webhook judges that. The
+//! same holds for findings that depend on other workloads, because the facts are those of a moment
+//! before, or of hours before while the guard is away. Each fact is the engine's answer about a
+//! probe, a workload that does nothing but use the claim, so the policies follow from the rules and
+//! are no second set of them.
 
 mod decided;
 mod probe;
@@ -31,53 +32,52 @@ use crate::verdict::EffectivePolicy;
 pub(crate) use scaling::Limit;
 pub use volumes::Constraint;
 
-/// What a policy in the API server may refuse in one namespace.
+/// The facts by which a policy in the API server may refuse objects in one namespace.
 ///
 /// It serialises as the `spec` of the custom resource `VolumeFacts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFacts {
-    /// Claims by name, with the name of their constraint or `ANY`. Claims
-    /// about which less is known are left out.
+    /// Claims by name, with the name of their constraint or `ANY`. Claims about which less is known
+    /// are left out.
     pub claims: BTreeMap<Text, String>,
-    /// Disks that pods name themselves, by the field that names them, with the name of their
-    /// constraint.
+    /// Disks that pods define themselves, by their field, with the name of their constraint.
     pub inline: BTreeMap<&'static str, String>,
     /// The constraints of claims and disks, by name.
     pub constraints: BTreeMap<String, Constraint>,
     /// The workloads that may have one pod, whatever a Scale or an autoscaler asks for, by
     /// `Kind/name`.
     pub limits: BTreeMap<String, Limit>,
-    /// The most pods that autoscalers leave what they scale, by its `Kind/name`.
+    /// The most pods that autoscalers allow each workload that they scale, by its `Kind/name`.
     pub caps: BTreeMap<String, i64>,
     /// The rules whose findings the guard's policy denies in this namespace, by the kind of the
-    /// object, where no object says otherwise.
+    /// object, unless the object says otherwise.
     pub denied: BTreeMap<&'static str, Vec<&'static str>>,
-    /// What is done about a rollout of a workload that was at fault before.
+    /// The treatment of a rollout of a workload that was at fault before.
     pub existing: Strictness,
-    /// Whether annotations of an object are heard.
+    /// Whether annotations of an object may override the policy.
     pub overrides: bool,
     /// Whether objects that a custom controller owns are judged like others.
     pub controlled: bool,
-    /// Objects with a name that one of these regular expressions matches are exempt.
+    /// Regular expressions: objects with a matching name are exempt.
     pub exempt: Vec<String>,
 }
 
-/// A claim that attaches to one node: what the names of such constraints begin with.
+/// The prefix of the names of constraints of a claim that attaches to one node.
 pub(crate) const ONE_NODE: &str = "OneNode";
 
-/// A claim that one pod may use.
+/// The prefix of the names of constraints of a claim that one pod may use.
 pub(crate) const ONE_POD: &str = "OnePod";
 
-/// A claim that keeps no pod anywhere.
+/// The name for a claim that keeps no pod anywhere.
 pub(crate) const ANY: &str = "Any";
 
-/// What is in one namespace, as far as facts are about it.
+/// The objects in one namespace about which there are facts.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     claims: Vec<Text>,
     workloads: Vec<(WorkloadKind, Text)>,
-    /// What autoscalers scale, whether it is there or not.
+    /// The workloads that autoscalers scale, whether they exist or not.
     scaled: BTreeSet<(&'static str, Text)>,
 }
 
@@ -105,7 +105,7 @@ impl Members {
     }
 }
 
-/// What an autoscaler scales.
+/// The workload that an autoscaler scales.
 fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
     let kind = WorkloadKind::find(&target.kind, target.group())?;
@@ -121,8 +121,8 @@ impl VolumeFacts {
 
     /// The facts of `namespace`.
     ///
-    /// Empty where the guard's policy denies none of the rules there, or where nothing is known
-    /// of the Namespace.
+    /// Empty if the guard's policy denies none of the rules there, or if the Namespace is not
+    /// known.
     pub fn of(
         namespace: &str,
         members: &Members,
@@ -156,7 +156,7 @@ mod tests {
     use crate::snapshot::Snapshot;
     use crate::storage::Catalog;
 
-    /// A cluster with so many nodes and the claims `data` (attached), `lock` (of one pod),
+    /// A cluster with this many nodes and the claims `data` (attached), `lock` (of one pod),
     /// `share` (not attached) and `local` (on one node).
     fn cluster(nodes: usize) -> Snapshot {
         let mut snapshot = Snapshot::complete();

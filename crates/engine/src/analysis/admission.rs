@@ -1,5 +1,5 @@
-//! What admission adds to the constraints of a pod template: the node selector of its
-//! namespace in OpenShift, and the scheduling constraints of its RuntimeClass.
+//! The constraints that admission adds to a pod template: the node selector of its namespace in
+//! OpenShift, and the scheduling constraints of its RuntimeClass.
 
 use super::Facts;
 use crate::model::Text;
@@ -15,7 +15,7 @@ use crate::snapshot::View;
 /// The label that OpenShift's own operator gives every node.
 const OPENSHIFT: &str = "node.openshift.io/os_id";
 
-/// What admission adds to a pod template.
+/// The constraints that admission adds to a pod template.
 #[derive(Clone, Default)]
 pub(super) struct Additions<'a> {
     /// Labels that nodes must have because of the namespace.
@@ -30,8 +30,8 @@ impl<'a> Additions<'a> {
         let view = facts.view;
         let namespace = view.namespace(&workload.metadata.namespace).found();
         let selector = namespace.and_then(|it| it.metadata.annotations.get(NODE_SELECTOR));
-        // Anywhere else nobody holds pods to it. (That of the plugin `PodNodeSelector` is not
-        // read, as nothing shows whether the plugin is on.)
+        // Only OpenShift applies it to pods. (The annotation of the plugin `PodNodeSelector` is not
+        // read, because nothing shows whether the plugin is on.)
         let selector = selector.filter(|_| is_openshift(view));
         let name = &workload.template.runtime_class;
         let runtime = (!name.is_empty()).then(|| view.runtime_class(name).found());
@@ -42,7 +42,7 @@ impl<'a> Additions<'a> {
         }
     }
 
-    /// The same with tolerations of taints that are called like one of the resources.
+    /// These additions with tolerations of the taints that are named like one of the resources.
     pub(super) fn tolerating(&self, resources: &[(Text, Quantity)]) -> Self {
         let toleration = |(resource, _): &(Text, Quantity)| Toleration {
             key: resource.clone(),
@@ -56,7 +56,7 @@ impl<'a> Additions<'a> {
         }
     }
 
-    /// Whether the labels that are added choose `node`.
+    /// Whether the added labels choose `node`.
     pub(super) fn select(&self, node: &Node) -> bool {
         let labels = &node.metadata.labels;
         self.namespace.is_subset(labels)
@@ -68,7 +68,7 @@ impl<'a> Additions<'a> {
         runtime.chain(&self.resources)
     }
 
-    /// The host to which the labels that are added lead.
+    /// The host to which the added labels lead.
     pub(super) fn host(&self) -> Option<&str> {
         let runtime = || self.runtime?.node_selector.get(HOSTNAME);
         self.namespace.get(HOSTNAME).or_else(runtime)

@@ -1,21 +1,20 @@
-//! When required pod affinity really keeps pods on one node.
+//! The conditions under which required pod affinity really keeps pods on one node.
 //!
 //! Three terms, for workloads with required affinity:
 //!
-//! * A workload's *leaders* are the other workloads whose pods match all of its
-//!   terms at once: its pods go to a node where some of theirs are.
+//! * A workload's *leaders* are the other workloads whose pods match all of its terms at once: its
+//!   pods go to a node where some of theirs are.
 //! * A *follower* does not match its own terms: it waits until there is a leader.
-//! * A workload that matches its own terms makes a *group* of itself and its
-//!   leaders. Its next pod goes to a node of the group, and where there is none
-//!   yet, anywhere (`satisfyPodAffinity` in
+//! * A workload that matches its own terms makes a *group* of itself and its leaders. Its next pod
+//!   goes to a node of the group, or anywhere if there is none yet (`satisfyPodAffinity` in
 //!   `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`).
 //!
 //! A group is in one place if no member can go elsewhere: the leaders of each member belong to the
-//! group, and each member is either led by all others or a follower, which waits instead of starting
-//! anywhere. If one member is not bound like that, a new pod may follow the wrong one.
+//! group, and each member is either led by all others or a follower, which waits instead of
+//! starting anywhere. If one member is not bound like that, a new pod may follow the wrong one.
 //!
-//! A follower of a workload that does not follow it in turn is in no fixed place: the leader may move
-//! at any time. Preferred terms keep nothing together, and terms over wider topologies only if each
+//! A follower has no fixed place if its leader does not follow it as well: the leader may move at
+//! any time. Preferred terms keep nothing together. Terms over wider topologies do so only if each
 //! topology domain has one node for the pods.
 
 use super::eligibility::Eligibility;
@@ -33,7 +32,7 @@ pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 /// The label that holds the ordinal of a StatefulSet's pod.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// What a workload's affinity to its own pods keeps on one node.
+/// The pods that a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Together {
     /// The pods of one revision.
@@ -42,8 +41,8 @@ pub(crate) struct Together {
     pub rollouts: bool,
 }
 
-/// What the workload's required affinity keeps together. `previous` is the
-/// workload before the update: its pods, too, must be in the place.
+/// The pods that the workload's required affinity keeps together. `previous` is the workload before
+/// the update, whose pods must be in the place too.
 pub(crate) fn self_affinity(
     workload: &Workload,
     previous: Option<&Workload>,
@@ -73,7 +72,7 @@ pub(crate) fn self_affinity(
     together
 }
 
-/// Which of the others' pods required affinity keeps in one place with those of
+/// Whether required affinity keeps the pods of each of the others in one place with those of
 /// `workload`, whatever happens to either.
 pub(crate) fn in_one_place(
     workload: &Workload,
@@ -94,17 +93,17 @@ pub(crate) fn in_one_place(
     found
 }
 
-/// Where the pods of a follower may be instead of beside those of one leader.
+/// The places other than beside one leader to which a follower's pods may go.
 #[derive(Debug)]
 pub(crate) struct Strays<'a> {
     /// Whether its terms match its own pods, so that the first may start anywhere.
     pub own: bool,
-    /// The other leaders, as far as nothing keeps them in one place with that one.
+    /// The other leaders that nothing keeps in one place with that one.
     pub leaders: Vec<&'a Workload>,
 }
 
-/// Where the terms of `follower` lead its pods beside those of `leader`; `None` where
-/// they do not lead to those.
+/// The places other than beside `leader` to which the terms of `follower` lead its pods; `None` if
+/// they do not lead to `leader`.
 pub(crate) fn strays<'a>(
     follower: &Workload,
     leader: &Workload,
@@ -123,8 +122,8 @@ pub(crate) fn strays<'a>(
     })
 }
 
-/// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, or
-/// by that of its ordinal, so that its pods go to that pod's node and no other.
+/// Whether the affinity of `follower` selects the StatefulSet's pod of that name by the label with
+/// its name or its ordinal, so that its pods go to that pod's node and no other.
 pub(crate) fn follows_pod(
     follower: &Workload,
     set: &Workload,
@@ -141,7 +140,7 @@ pub(crate) fn follows_pod(
         let labels = set.template.labels.with(POD_NAME, pod);
         has_leader_with(follower, set, &labels.with(POD_INDEX, index), facts)
     };
-    // Other sets have a pod of that ordinal as well.
+    // Other sets may have a pod of that ordinal as well.
     let is_one_set = || {
         let namespace = Some(set.metadata.namespace.as_str());
         let mut others = facts.view.workloads_with(namespace, Labels::default());
@@ -165,13 +164,13 @@ pub(super) fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
     binds(workload, facts) && !matches_its_own_terms(workload, facts)
 }
 
-/// Whether a term of `workload` that looks at host names demands, or for
-/// anti-affinity forbids, the company of its own pods.
+/// Whether a term of `workload` that looks at host names demands or, in anti-affinity, forbids that
+/// its own pods share a node.
 pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
     matches_own(term, workload, &workload.template.labels, facts)
 }
 
-/// The same of its pods of another revision, whose template has `labels`.
+/// Whether a term of `workload` matches its pods of another revision, whose template has `labels`.
 pub(crate) fn matches_other_revision(
     term: &PodAffinityTerm,
     workload: &Workload,
@@ -239,7 +238,7 @@ pub(crate) fn keeps_company_off(
         && every_node_has(&term.topology_key, off, facts)
 }
 
-/// Whether both wait for the same pods, and none of those are there yet.
+/// Whether both wait for the same pods, and no such pod exists yet.
 pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> bool {
     one.metadata.namespace == other.metadata.namespace
         && one.template.affinity == other.template.affinity
@@ -248,8 +247,8 @@ pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> 
         && leaders(one, facts).next().is_none()
 }
 
-/// The leaders of `follower` to each of which its affinity leads it and nowhere else, as all of
-/// its leaders are in one place with that one.
+/// The leaders that are in one place with all other leaders of `follower`, so that its affinity
+/// leads it to each of them and nowhere else.
 pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a Workload> {
     if !is_follower(follower, facts) {
         return Vec::new();
@@ -261,11 +260,11 @@ pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a
     leaders
 }
 
-/// At most this many leaders are looked at.
+/// The most leaders that are examined.
 const MOST_LEADERS: usize = 16;
 
-/// Whether anti-affinity over the label `key` forbids something on every node where the workload's
-/// pods may be: it forbids nothing on a node without the label. Every node has a host name.
+/// Whether anti-affinity over the label `key` takes effect on every node where the workload's pods
+/// may be: it has no effect on a node without the label. Every node has a host name.
 pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     if key == HOSTNAME {
         return true;
@@ -276,8 +275,8 @@ pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -
 }
 
 /// Whether the term uses labels that have a different value for each pod, so that it matches no two
-/// of them (`updateIdentity` in the Kubernetes source's
-/// `stateful_set_utils.go`, `addCompletionIndexLabel` in its `indexed_job_utils.go`).
+/// of them (`updateIdentity` in the Kubernetes source's `stateful_set_utils.go`,
+/// `addCompletionIndexLabel` in its `indexed_job_utils.go`).
 fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     term.match_label_keys.iter().any(|key| match workload.kind {
         WorkloadKind::StatefulSet => {
@@ -290,8 +289,8 @@ fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     })
 }
 
-/// Whether the workload's affinity binds all its pods, of every revision, to
-/// nodes where others are.
+/// Whether the workload's affinity binds all its pods, of every revision, to nodes where others
+/// are.
 fn binds(workload: &Workload, facts: Facts<'_>) -> bool {
     looks_at_nodes(workload, facts)
         && !looks_at_revisions(workload)
@@ -322,8 +321,8 @@ fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
     terms.all(|term| matches_itself(term, workload, facts))
 }
 
-/// The groups in one place to which `workload` belongs: its own, or those of its leaders where it
-/// is a follower.
+/// The groups in one place to which `workload` belongs: its own, or those of its leaders if it is a
+/// follower.
 fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = Group<'a>> {
     let is_bound = binds(workload, facts);
     let is_own = is_bound && matches_its_own_terms(workload, facts);
@@ -347,7 +346,7 @@ fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = 
 /// A workload that matches its own terms, and its leaders.
 struct Group<'a> {
     anchor: &'a Workload,
-    /// The workload as it is judged, which the view may know otherwise or not at all.
+    /// The workload as it is judged; the view may have another version of it, or none.
     judged: &'a Workload,
     facts: Facts<'a>,
 }
@@ -393,8 +392,8 @@ impl<'a> Group<'a> {
             })
     }
 
-    /// Whether a member goes nowhere but to the group, and never first while
-    /// anybody of the group is there.
+    /// Whether a member goes only to the group, and never starts on its own while pods of the group
+    /// exist.
     fn holds(&self, member: &Workload) -> bool {
         leaders(member, self.facts).all(|leader| self.has(leader))
             && (is_follower(member, self.facts)
@@ -413,7 +412,7 @@ fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool 
     has_leader_with(workload, leader, &leader.template.labels, facts)
 }
 
-/// The same of pods of the leader that have these labels.
+/// Whether the leader's pods with these labels match all terms of `workload`.
 fn has_leader_with(
     workload: &Workload,
     leader: &Workload,
@@ -434,7 +433,7 @@ fn has_leader_with(
         })
 }
 
-/// How long it takes to compare a pod with the term, in steps.
+/// The cost of a comparison of a pod with the term, in steps.
 fn weight(term: &PodAffinityTerm) -> usize {
     let selectors = term.label_selector.iter().chain(&term.namespace_selector);
     let compared = selectors.map(|selector| {
@@ -445,9 +444,9 @@ fn weight(term: &PodAffinityTerm) -> usize {
     1 + term.namespaces.len() / 4 + compared.sum::<usize>()
 }
 
-/// Whether the term, as `owner`'s pods carry it, selects pods with `labels`.
-/// Keys in `matchLabelKeys` take their values from the owner's own labels;
-/// revision labels are no part of any template and are passed over.
+/// Whether the term, as `owner`'s pods carry it, selects pods with `labels`. Keys in
+/// `matchLabelKeys` take their values from the owner's own labels; revision labels are in no
+/// template and are skipped.
 fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
     term.label_selector
         .as_ref()
@@ -461,8 +460,8 @@ fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
             })
 }
 
-/// Whether the term of a pod in `own` looks into `namespace`. A selector over
-/// namespaces that are not known is taken to match the pod's own one only.
+/// Whether the term of a pod in `own` looks into `namespace`. If the labels of `namespace` are
+/// unknown, a selector by anything but its name is taken to match only the pod's own namespace.
 fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>) -> bool {
     if term.own_namespace_only() {
         return own == namespace;

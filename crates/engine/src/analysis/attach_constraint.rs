@@ -1,11 +1,11 @@
-//! What keeps a volume on one node or in one pod, and how that is known.
+//! The constraints that keep a volume on one node or in one pod, and how they are known.
 
 use super::Certainty;
 use crate::model::Text;
 use crate::model::access_mode::AccessModes;
 use crate::snapshot::Absence;
 
-/// What keeps a volume on one node or in one pod.
+/// The constraint that keeps a volume on one node or in one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttachConstraint {
     /// Any number of nodes may use it, or nothing checks that.
@@ -13,30 +13,30 @@ pub enum AttachConstraint {
     Free,
     /// It attaches to one node at a time: the attach-detach controller refuses a second.
     Exclusive {
-        /// What makes its access modes known.
+        /// The basis on which its access modes are known.
         basis: Basis,
-        /// What makes it known that it is attached.
+        /// The grounds on which it is known to be attached.
         grounds: Grounds,
     },
     /// One pod may use it at a time: the scheduler refuses a second.
     SinglePod,
-    /// Kubernetes guards nothing, but what the driver does with a second use is known.
+    /// Kubernetes checks nothing, but the driver's reaction to a second use is known.
     Driver(ByDriver),
-    /// Not known, and why.
+    /// The constraint is not known, because a fact is missing.
     Unknown(Missing),
 }
 
-/// What a driver does with a further use of a volume that Kubernetes lets pass.
+/// The reaction of a driver to a further use of a volume that Kubernetes allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByDriver {
-    /// Nothing attaches, and the driver refuses a second mount, on the same node as well.
+    /// Nothing attaches, and the driver refuses a second mount, even on the same node.
     RefusesSecondMount,
     /// Nothing attaches, and the driver refuses a second node.
     RefusesSecondNode,
     /// Nothing attaches, and a second node gets the block device with its file system.
     AdmitsSecondNode,
-    /// The volume is labelled with these modes for several nodes, which the driver cannot
-    /// give: it refuses to attach it to a second one.
+    /// The volume is labelled with these modes for several nodes, which the driver cannot give: it
+    /// refuses to attach the volume to a second one.
     CannotShare(AccessModes),
     /// The volume is labelled with these modes, which the driver cannot give: it refuses to
     /// attach it to any node.
@@ -47,7 +47,7 @@ pub enum ByDriver {
     NeverAttached,
 }
 
-/// What makes a volume's access modes known.
+/// The basis on which a volume's access modes are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The persistent volume, or the claim's status, which repeats it.
@@ -60,7 +60,7 @@ pub enum Basis {
     Inline,
 }
 
-/// What makes it known, or only likely, that a volume is attached.
+/// The grounds on which a volume is known, or only likely, to be attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grounds {
     /// The cluster's objects, the policy, the catalog or Kubernetes itself.
@@ -68,8 +68,8 @@ pub enum Grounds {
     /// Nothing is known about the CSI driver; without a CSIDriver object Kubernetes assumes that it
     /// attaches.
     NoCsiDriver,
-    /// The name of the class, which is not in view: installations of the driver
-    /// create a class with that name.
+    /// The name of the class, which is not in view: installations of the driver create a class with
+    /// that name.
     ClassName(Text),
     /// Nothing: the class of that name is not in view.
     UnknownClass(Text),
@@ -82,7 +82,7 @@ pub enum Grounds {
 }
 
 impl Grounds {
-    /// The certainty that follows.
+    /// The certainty that these grounds give.
     pub(crate) const fn certainty(&self) -> Certainty {
         match self {
             Self::Known | Self::NoCsiDriver => Certainty::Verified,
@@ -95,7 +95,7 @@ impl Grounds {
     }
 }
 
-/// What is missing to know the attach constraint of a volume.
+/// The fact that is missing to know the attach constraint of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The claim.
@@ -110,6 +110,7 @@ pub enum Missing {
     Provisioner(Text),
     /// The volume that the claim names.
     Volume(Text, Absence),
-    /// What this driver does with a second node: its volumes are disks, and nothing attaches them.
+    /// The reaction of this driver to a second node: its volumes are disks, and nothing attaches
+    /// them.
     SecondNode(Text),
 }

@@ -10,7 +10,7 @@ use crate::model::volume::Volume;
 /// The class that a claim names, or the default one.
 ///
 /// # Errors
-/// What is missing, if there is no such class.
+/// The missing fact, if there is no such class.
 pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass, Missing> {
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
@@ -27,13 +27,12 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
     }
 }
 
-/// The volume to which Kubernetes would bind the claim, large enough and of its mode: the
-/// one that names it, whatever its class (`FindMatchingVolume` and
-/// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or else a
-/// free one. With binding mode Immediate it has every access mode that the claim requests; one with
-/// fewer modes comes first, whether or not it names the claim, then the smallest
-/// (`persistentvolume/index.go`). With WaitForFirstConsumer it is the smallest that a node can
-/// reach.
+/// The volume to which Kubernetes would bind the claim, large enough and of its mode: the one that
+/// names it, whatever its class (`FindMatchingVolume` and `IsVolumeBoundToClaim` in
+/// `component-helpers/storage/volume/pv_helpers.go`), or else a free one. With binding mode
+/// Immediate it has every access mode that the claim requests; one with fewer modes comes first,
+/// whether or not it names the claim, then the smallest (`persistentvolume/index.go`). With
+/// WaitForFirstConsumer it is the smallest that a node can reach.
 pub(crate) fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,
@@ -69,7 +68,7 @@ pub(crate) fn fitting<'a>(
     if !binds_late {
         let modes = |it: &&'a Volume| it.spec.access_modes.len();
         let free = free.min_by_key(|it| (modes(it), rank(it)));
-        // Of as many modes, the one that names the claim is taken.
+        // If both have as many modes, the one that names the claim is taken.
         return own.into_iter().chain(free).min_by_key(modes);
     }
     free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, facts)))

@@ -1,16 +1,16 @@
-//! How sure a finding is.
+//! The certainty of a finding.
 
 use crate::model::words::words;
 
 words! {
-    /// How sure a finding is, the surest first.
+    /// The certainty of a finding, the surest first.
     Certainty {
         /// The objects at hand show it.
         Verified = "verified",
-        /// A StorageClass is not at hand, but has a name that distributions or
-        /// drivers' installation documents create.
+        /// The StorageClass is not in view, but distributions or drivers' installation documents
+        /// create one with its name.
         Likely = "likely",
-        /// Nothing is known of the storage, so it is taken for the most common kind:
+        /// Nothing is known about the storage, so it is assumed to be of the most common kind:
         /// attached to one node at a time.
         Assumed = "assumed",
     }

@@ -10,14 +10,14 @@ use crate::model::pod::{HostPort, PodTemplate};
 use crate::model::quantity::Quantity;
 use crate::model::workload::Workload;
 
-/// What keeps the pods of two workloads off one node, whatever affinity they have.
+/// The obstacle that keeps the pods of two workloads off one node, whatever affinity they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// Both use this port of their node.
     HostPort(HostPort),
     /// The required anti-affinity of the first, or else of the second.
     AntiAffinity {
-        /// Whether it is that of the first.
+        /// Whether the first has it.
         of_first: bool,
     },
     /// Both request this resource, and no node has enough for both.
@@ -26,19 +26,19 @@ pub(crate) enum Obstacle {
     Nodes(NoNode),
 }
 
-/// Why no node is eligible for both.
+/// The reason for which no node is eligible for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoNode {
-    /// Their selectors contradict each other, so that no node ever is.
+    /// Their selectors contradict each other, so that no node is ever eligible.
     Contradiction,
     /// The second does not tolerate the taints of nodes to which the first goes.
     Taints,
-    /// None of the known nodes is.
+    /// None of the known nodes is eligible.
     Unknown,
 }
 
-/// What keeps the pods of `first` and `second` off one node that has `reach`, where there is
-/// something.
+/// The obstacle that keeps the pods of `first` and `second` off one node that has `reach`, if there
+/// is one.
 pub(crate) fn obstacle(
     first: &Workload,
     second: &Workload,
@@ -68,7 +68,7 @@ pub(crate) fn obstacle(
     common_node(first, second, reach, facts)
 }
 
-/// Whether a label that `one` demands of its nodes is one that `other` rules out.
+/// Whether `other` rules out a label that `one` demands of its nodes.
 fn contradict(one: &PodTemplate, other: &PodTemplate) -> bool {
     let demanded = &one.node_selector;
     let differs = |labels: &Labels| {
@@ -117,7 +117,7 @@ fn common_node(
     }))
 }
 
-/// The resources that both request, with what a pod of each requests together.
+/// The resources that both request, with the sum of the requests of one pod each.
 fn shared_resources(one: &PodTemplate, other: &PodTemplate) -> Box<[(Text, Quantity)]> {
     let theirs = |name: &Text| {
         let mut resources = other.extended_resources.iter();
@@ -138,7 +138,7 @@ pub(crate) fn missing_tolerations<'a>(
 ) -> Vec<&'a Toleration> {
     let own = &follower.template.tolerations;
     let theirs = leader.template.tolerations.iter();
-    // The API server gives each pod tolerations of nodes that are not ready for a while.
+    // The API server gives each pod tolerations of nodes that are not ready for a short time.
     theirs
         .filter(|it| !own.contains(it) && !it.key.starts_with("node.kubernetes.io/"))
         .collect()

@@ -8,23 +8,23 @@ use crate::model::workload::WorkloadKind;
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
 pub(crate) struct Contradiction {
-    /// Which pods must share a node.
+    /// The pods that must share a node.
     pub pods: Together,
-    /// What forbids it.
+    /// The constraint that forbids it.
     pub constraint: Constraint,
 }
 
-/// Which pods must share a node.
+/// The pods that must share a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Together {
-    /// The replicas, so many of them.
+    /// The replicas, with their number.
     Replicas(i64),
     /// An old pod and the new one of a rolling update.
     Rollout,
 }
 
-/// The contradiction in the workload: something keeps its pods on one node, and their own
-/// constraints forbid it.
+/// The contradiction in the workload: its pods must be on one node, and their own constraints
+/// forbid it.
 pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     // The pods of a DaemonSet are on different nodes anyway.
     if situation.volumes_in_one_place().next().is_none()
@@ -65,7 +65,8 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
 }
 
 /// Whether required affinity of the pods to each other would keep them on one node: their own
-/// constraints do not forbid it. Extended resources may run out on one node, so they do.
+/// constraints do not forbid it. A request for extended resources counts as such a constraint,
+/// because they may run out on one node.
 pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
     if workload.kind == WorkloadKind::DaemonSet
@@ -97,12 +98,12 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     }
 }
 
-/// Whose pods are counted together.
+/// The revisions whose pods are counted together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Revisions {
-    /// Those of one revision.
+    /// One revision.
     One,
-    /// Those of one revision and the next, as during a rollout.
+    /// One revision and the next, as during a rollout.
     Two,
 }
 
@@ -110,13 +111,13 @@ enum Revisions {
 pub(crate) struct Constraint {
     /// The field that holds it, `spec.template.spec.affinity.podAntiAffinity` for example.
     pub field: String,
-    /// Whether it is that of the pods from before the update alone.
+    /// Whether only the pods from before the update have it.
     pub is_of_the_old: bool,
-    /// What it is, as part of a sentence.
+    /// The constraint in words, as part of a sentence.
     pub text: String,
 }
 
-/// The constraint that forbids `pods` pods on one node, where there is one.
+/// The constraint that forbids `pods` pods on one node, if there is one.
 fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<Constraint> {
     let template = &situation.workload.template;
     let path = situation.workload.kind.pod_spec_path();
@@ -170,8 +171,7 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
     ))
 }
 
-/// Whether a term of required anti-affinity keeps the workload's own pods off
-/// one node.
+/// Whether a term of required anti-affinity keeps the workload's own pods off one node.
 fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, revisions: Revisions) -> bool {
     let (workload, facts) = (situation.workload, situation.facts);
     let matches = match revisions {
@@ -195,9 +195,9 @@ fn counts_own_pods(
         && !(per_revision && revisions == Revisions::Two)
 }
 
-/// Whether the spread counts a place without pods beside theirs: the nodes over
-/// which it counts are in several places, or in fewer than it demands
-/// (`minMatch` in `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
+/// Whether the spread counts a place without pods beside theirs: the nodes that it counts are in
+/// several places, or in fewer than it demands (`minMatch` in
+/// `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::of(situation.workload, None, situation.facts);
     let mut places = nodes
@@ -209,7 +209,7 @@ fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool
     if situation.facts.view.knows_nodes() && situation.facts.nodes != NodeAssumption::Always {
         return several || (first.is_some() && demanded > 1);
     }
-    // Zones are not assumed where no node is known.
+    // Zones are not assumed if no node is known.
     several
         || (spread.topology_key == HOSTNAME
             && situation.facts.nodes != NodeAssumption::Never

@@ -25,14 +25,14 @@ const DECIDING: usize = 2;
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
-    /// What admission adds to the template.
+    /// The constraints that admission adds to the template.
     additions: Additions<'a>,
-    /// Whether several nodes say that they have the devices that the pods request: then one that
-    /// says nothing has none.
+    /// Whether several nodes list the devices that the pods request: then a node that lists none
+    /// has none.
     devices_are_listed: bool,
-    /// Drivers without which no node takes the pods.
+    /// The drivers without which no node takes the pods.
     drivers: Vec<(View<'a>, &'a str)>,
-    /// How much there is to compare with each node, in steps.
+    /// The cost of a comparison with each node, in steps.
     weight: usize,
 }
 
@@ -51,9 +51,10 @@ impl<'a> Eligibility<'a> {
         }
     }
 
-    /// The same with the tolerations that the admission plugin `ExtendedResourceToleration` adds
-    /// to pods: for taints named like an extended resource that the pods request. Some clouds run
-    /// the plugin, and no object shows it. `None` if it would add nothing.
+    /// These constraints with the tolerations that the admission plugin
+    /// `ExtendedResourceToleration` adds to pods: for taints named like an extended resource that
+    /// the pods request. Some clouds run the plugin, and no object shows it. `None` if it would add
+    /// nothing.
     pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
         let template = self.template;
         (!template.extended_resources.is_empty()).then(|| Self {
@@ -81,9 +82,9 @@ impl<'a> Eligibility<'a> {
         }
     }
 
-    /// The same for nodes that have the drivers of the volumes, where these say that the scheduler
-    /// looks (`checkCSIDriverOnNode` in `plugins/nodevolumelimits/csi.go`), which never sees a pod
-    /// with `nodeName`.
+    /// These constraints on nodes that also have the drivers of the volumes. Only drivers count for
+    /// which the scheduler checks that (`checkCSIDriverOnNode` in
+    /// `plugins/nodevolumelimits/csi.go`); it never sees a pod with `nodeName`.
     pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
         let drivers = volumes.iter().map(|volume| volume.driver.as_str());
         let is_wanted = |name: &&str| {
@@ -97,7 +98,7 @@ impl<'a> Eligibility<'a> {
         self
     }
 
-    /// Records that the judgement depends on a node, and on its drivers where they decide.
+    /// Records that the judgement depends on a node, and on its drivers if they decide.
     fn depends_on(&self, node: &Node, facts: Facts<'_>) {
         facts.view.depends_on_node(node);
         if !self.drivers.is_empty() {
@@ -105,8 +106,8 @@ impl<'a> Eligibility<'a> {
         }
     }
 
-    /// Whether the pod's own selector and affinity choose `node`, taints and
-    /// volumes left aside.
+    /// Whether the pod's own selector and affinity choose `node`, whatever its taints and the
+    /// volumes.
     pub(crate) fn selects(&self, node: &Node) -> bool {
         let template = self.template;
         template.node_selector.is_subset(&node.metadata.labels)
@@ -118,7 +119,8 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Whether `node` has the topology labels of the pods' required affinity and hard spreads. No
-    /// pod can go to a node without them (`satisfyPodAffinity` in `plugins/interpodaffinity/filtering.go`, `Filter` in
+    /// pod can go to a node without them (`satisfyPodAffinity` in
+    /// `plugins/interpodaffinity/filtering.go`, `Filter` in
     /// `plugins/podtopologyspread/filtering.go`). Only the scheduler evaluates these, and it never
     /// sees a pod with `nodeName`.
     fn has_places(&self, node: &Node) -> bool {
@@ -129,7 +131,8 @@ impl<'a> Eligibility<'a> {
                 && has_places_of_spreads(template, node))
     }
 
-    /// Whether pods can go to `node`. Cordons and pressure do not count: they pass.
+    /// Whether pods can go to `node`. Cordons and pressure do not count, because they are
+    /// temporary.
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
         template
@@ -161,10 +164,9 @@ impl<'a> Eligibility<'a> {
             .inspect(move |node| self.depends_on(node, facts))
     }
 
-    /// The nodes over which `spread` counts. By default those are
-    /// the nodes that the pod's own selector and affinity choose, taints aside:
-    /// a place that no pod may go to still counts, as an empty one; a node that lacks the
-    /// label of any of the hard spreads does not (Kubernetes
+    /// The nodes that `spread` counts. By default these are the nodes that the pod's own selector
+    /// and affinity choose, whatever their taints: a place to which no pod may go still counts, as
+    /// an empty one. A node that lacks the label of any hard spread does not count (Kubernetes
     /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`, `filtering.go`).
     pub(crate) fn counted(
         &self,
@@ -182,8 +184,8 @@ impl<'a> Eligibility<'a> {
             .inspect(move |node| facts.view.depends_on_node(node))
     }
 
-    /// The nodes that have one of the label pairs. At their end, the judgement depends on there
-    /// being no others.
+    /// The nodes that have one of the label pairs. At their end, the judgement depends on the
+    /// absence of others.
     fn near(&self, hint: Option<NodeHint<'a>>, facts: Facts<'a>) -> impl Iterator<Item = &'a Node> {
         let nodes = facts.view.nodes(hint.clone());
         let end = iter::from_fn(move || {
@@ -195,7 +197,7 @@ impl<'a> Eligibility<'a> {
             .take_while(move |_| facts.view.spend(self.weight))
     }
 
-    /// How many nodes are eligible, at most `COUNTED`; `None` where no node is known.
+    /// The number of eligible nodes, at most `COUNTED`; `None` if no node is known.
     pub fn count(&self, facts: Facts<'a>) -> Option<usize> {
         let hint = self.hint();
         let nodes = facts.view.nodes(hint.clone());
@@ -221,8 +223,8 @@ impl<'a> Eligibility<'a> {
         Some(node.metadata.name.clone())
     }
 
-    /// Whether the eligible nodes are known, and no two of them have the same
-    /// value of the label `key`, so that one value means one node.
+    /// Whether the eligible nodes are known, and no two of them have the same value of the label
+    /// `key`, so that one value means one node.
     pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'a>) -> bool {
         let mut values = HashSet::new();
         let mut nodes = self.nodes(facts);
@@ -233,8 +235,7 @@ impl<'a> Eligibility<'a> {
         are_distinct && facts.view.knows_nodes()
     }
 
-    /// The one node to which the constraints lead by its name, whatever nodes
-    /// there are.
+    /// The one node that the constraints name, whatever nodes there are.
     pub(crate) fn named_node(&self) -> Option<&str> {
         let template = self.template;
         template
@@ -246,12 +247,12 @@ impl<'a> Eligibility<'a> {
             .or_else(|| self.reach.iter().find_map(|selector| only_host(selector)))
     }
 
-    /// Whether it is by a label, which several nodes may have, that a node is named.
+    /// Whether the constraints name a node by a label, which several nodes may have.
     pub(crate) const fn names_by_label(&self) -> bool {
         self.template.node_name.is_none()
     }
 
-    /// Label pairs that every eligible node has one of, the narrowest known.
+    /// The narrowest known hint that every eligible node fits.
     fn hint(&self) -> Option<NodeHint<'a>> {
         let template = self.template;
         if let Some(host) = template.node_selector.get(HOSTNAME) {
@@ -271,10 +272,10 @@ impl<'a> Eligibility<'a> {
     }
 }
 
-/// A label of nodes that Karpenter makes, where a pod needs one and of the kind it needs.
+/// A label of nodes that Karpenter creates when a pod needs one, and of the kind it needs.
 const MADE_ON_DEMAND: &str = "karpenter.sh/nodepool";
 
-/// Whether nodes are made as pods need them, so that the known ones are not all.
+/// Whether nodes are created when pods need them, so that the known ones are not all.
 pub(crate) fn is_elastic(facts: Facts<'_>) -> bool {
     let mut nodes = facts.view.nodes(None);
     nodes.any(|node| node.metadata.labels.get(MADE_ON_DEMAND).is_some())
@@ -297,7 +298,7 @@ fn has_places_of_spreads(template: &PodTemplate, node: &Node) -> bool {
     hard.all(|spread| node.metadata.labels.get(&spread.topology_key).is_some())
 }
 
-/// How long it takes to compare a node with the selector, in steps.
+/// The cost of a comparison of a node with the selector, in steps.
 fn weight(selector: &NodeSelector) -> usize {
     let terms = selector.node_selector_terms.iter();
     terms
@@ -323,7 +324,7 @@ fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
         })
 }
 
-/// The host to which every term of the selector leads, those that match nothing aside.
+/// The host to which every term of the selector leads, except terms that match nothing.
 pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
     let mut hosts = selector.terms_that_match().map(|term| {
         term.requirements()

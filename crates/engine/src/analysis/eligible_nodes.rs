@@ -1,4 +1,4 @@
-//! On which nodes the pods of one revision may be.
+//! The nodes on which the pods of one revision may be.
 
 use super::eligibility::Eligibility;
 use super::volumes::{self, UsedVolume};
@@ -9,7 +9,7 @@ use crate::model::workload::{Workload, WorkloadKind};
 /// The label that holds a node's zone.
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Why all pods are on one node.
+/// The reason for which all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OneNode {
     /// A field names the node, only that node is eligible, or affinity leads to workloads whose
@@ -17,7 +17,7 @@ pub(crate) enum OneNode {
     Named(Text),
     /// The volume of that name stays where it was made, and one node reaches it.
     VolumeStays(Text),
-    /// No eligible node is there.
+    /// There is no eligible node.
     Nowhere,
     /// The policy says to assume a single node.
     Assumed,
@@ -26,20 +26,20 @@ pub(crate) enum OneNode {
 /// The nodes on which the pods of one revision may be, each by itself.
 pub(super) struct EligibleNodes<'a> {
     pub(super) eligibility: Eligibility<'a>,
-    /// How many nodes are eligible, at most [`COUNTED`](super::eligibility::COUNTED); `None` where
-    /// no node is known.
+    /// The number of eligible nodes, at most [`COUNTED`](super::eligibility::COUNTED); `None` if no
+    /// node is known.
     pub(super) counted: Option<usize>,
-    /// Why it is one node, where it is.
+    /// The reason for which it is one node, if it is.
     pub(super) one_node: Option<OneNode>,
 }
 
 impl<'a> EligibleNodes<'a> {
-    /// The range of the workload's pods, its leaders taken into account.
+    /// The eligible nodes of the workload's pods, its leaders taken into account.
     pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
         Self::of_running(workload, workload.ready, volumes, facts)
     }
 
-    /// The same, where pods of this template are known to be `ready` or not.
+    /// As `of`; `ready` says whether pods of this template are known to be ready.
     pub(super) fn of_running(
         workload: &'a Workload,
         ready: bool,
@@ -53,7 +53,7 @@ impl<'a> EligibleNodes<'a> {
         range
     }
 
-    /// The same by its own constraints and its volumes' alone.
+    /// The eligible nodes by its own constraints and those of its volumes, without its leaders.
     fn alone(
         workload: &'a Workload,
         ready: bool,
@@ -71,7 +71,7 @@ impl<'a> EligibleNodes<'a> {
             eligibility = tolerating;
         }
         if counted == Some(0) && ready {
-            // Something changed the pods on their way, so that nodes take them.
+            // Something changed the pods after their submission, so that nodes take them.
             counted = None;
         }
         let mut range = Self {
@@ -91,7 +91,7 @@ impl<'a> EligibleNodes<'a> {
     ) -> Option<OneNode> {
         let several = self.counted.is_some_and(|count| count > 1);
         if let Some(name) = self.eligibility.named_node()
-            // A label that several nodes have names none of them.
+            // A label that several nodes have does not name any of them.
             && !(several && self.eligibility.names_by_label())
         {
             // A host name is a label; the node's name may differ.
@@ -109,7 +109,7 @@ impl<'a> EligibleNodes<'a> {
             (NodeAssumption::Never, None) => Some(OneNode::Assumed),
             (_, Some(0)) => Some(OneNode::Nowhere),
             (_, Some(1)) => self.eligibility.first(facts).map(OneNode::Named),
-            // Wherever such a volume is made, one of these nodes reaches it.
+            // Each zone in which such a volume may be created has only one of these nodes.
             (_, Some(_)) => volumes
                 .iter()
                 // A DaemonSet wants a pod in the other zones as well.
@@ -126,8 +126,8 @@ pub(crate) fn one_node_of(workload: &Workload, facts: Facts<'_>) -> Option<OneNo
     EligibleNodes::of(workload, &volumes, facts).one_node
 }
 
-/// The node to which required affinity leads, where all the workloads it leads
-/// to are bound to one and the same.
+/// The node to which required affinity leads, if all the workloads to which it leads are bound to
+/// the same one.
 fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     // The pods of a DaemonSet are bound to their nodes one by one.
     if workload.kind == WorkloadKind::DaemonSet || !affinity::is_follower(workload, facts) {

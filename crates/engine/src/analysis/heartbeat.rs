@@ -13,26 +13,25 @@ use crate::snapshot::Lookup;
 /// `Unknown` when it has seen no renewal for 40 or 50 s (`--node-monitor-grace-period`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The condition `Ready` of the Node; `None` where it is `Unknown`.
+    /// The condition `Ready` of the Node; `None` if it is `Unknown`.
     ready: Lookup<Option<bool>>,
     lease: LeaseAge,
 }
 
-/// A node's Lease, seen by our clock.
+/// The age of a node's Lease, by the local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeaseAge {
-    /// It was renewed that long ago, and still holds or does no more.
+    /// It was renewed that long ago, and `holds` if it is still valid.
     Renewed { age: SignedDuration, holds: bool },
-    /// It says that it was renewed that far in the future: the clocks differ, so it
-    /// says nothing.
+    /// Its renewal is that far in the future: the clocks differ, so it shows nothing.
     Ahead(SignedDuration),
-    /// There is none, or nobody ever renewed it.
+    /// There is none, or it was never renewed.
     None,
     /// It could not be read.
     NotRead,
 }
 
-/// What the signs of life say.
+/// The conclusion from the signs of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// The machine is on.
@@ -44,7 +43,7 @@ pub enum Life {
 }
 
 impl Heartbeat {
-    /// The signs of life at `now`: the condition `Ready` of the Node, `None` where it is `Unknown`,
+    /// The signs of life at `now`: the condition `Ready` of the Node, `None` if it is `Unknown`,
     /// and the Lease.
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
@@ -57,8 +56,8 @@ impl Heartbeat {
         }
     }
 
-    /// What they say. One fresh sign is enough. They never prove that a machine is off, only that
-    /// it is silent.
+    /// The conclusion from the signs. One fresh sign shows that the machine is on; silence never
+    /// proves that it is off.
     pub const fn life(&self) -> Life {
         match (self.ready, self.lease) {
             (Lookup::Found(Some(true)), _) | (_, LeaseAge::Renewed { holds: true, .. }) => {
@@ -111,7 +110,7 @@ impl fmt::Display for Heartbeat {
     }
 }
 
-/// A length of time, as short as it is of use.
+/// A length of time, rounded as far as is useful.
 fn rounded(time: SignedDuration) -> String {
     match time.as_secs() {
         seconds @ ..120 => format!("{seconds} s"),

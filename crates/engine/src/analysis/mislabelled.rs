@@ -1,5 +1,5 @@
-//! Volumes whose access modes promise what their driver cannot do. Kubernetes trusts the modes;
-//! the driver does not.
+//! Volumes with access modes that their driver cannot give. Kubernetes trusts the modes; the driver
+//! does not.
 
 use super::Facts;
 use super::attach_constraint::ByDriver;
@@ -12,11 +12,11 @@ use crate::model::storage_class::StorageClass;
 use crate::model::volume::{Volume, VolumeSource};
 use crate::storage::{Attach, ClassModes, Support};
 
-/// What the driver does with a volume of `claim` that is labelled for several nodes.
+/// The driver's reaction to a volume of `claim` that is labelled for several nodes.
 pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<ByDriver> {
     let driver = match &volume.spec.source {
         VolumeSource::Csi(driver) => driver.as_str(),
-        // What Kubernetes still attaches itself never sees a CSI driver.
+        // A volume that Kubernetes still attaches itself never reaches a CSI driver.
         VolumeSource::InTree(in_tree) => Some(csi_driver_of(in_tree.provisioner))
             .filter(|driver| *driver != in_tree.provisioner)?,
         VolumeSource::Unknown => return None,

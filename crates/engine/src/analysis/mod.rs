@@ -1,5 +1,5 @@
-//! What is true of one workload in its cluster: which volumes it uses and how far apart its pods
-//! can be. Rules read an `Analysis` and decide; nothing is judged here.
+//! The facts about one workload in its cluster: the volumes that it uses, and how far apart its
+//! pods can be. Rules read an `Analysis` and decide; nothing is judged here.
 
 mod admission;
 pub mod affinity;
@@ -39,18 +39,18 @@ pub enum NodeAssumption {
     /// The known nodes decide; if none is known, many are assumed.
     #[default]
     Auto,
-    /// Many, even where one node is known now: the cluster may grow.
+    /// Many, even if only one node is known now: the cluster may grow.
     Always,
     /// Only the known nodes; if none is known, a single one.
     Never,
 }
 
-/// What a judgement rests on besides the object.
+/// The facts on which a judgement rests besides the object.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// The cluster, or what stands for it.
+    /// The cluster, or the files that represent it.
     pub view: View<'a>,
-    /// What storage can do.
+    /// The abilities of storage.
     pub catalog: &'a Catalog,
     /// Whether many nodes are assumed.
     pub nodes: NodeAssumption,
@@ -61,11 +61,11 @@ pub struct Facts<'a> {
 pub(crate) struct Analysis<'a> {
     /// The workload.
     pub workload: &'a Workload,
-    /// Where it lives.
+    /// The facts of its cluster.
     pub facts: Facts<'a>,
     /// Its volumes, in the order of the pod template.
     pub volumes: Vec<UsedVolume>,
-    /// Where its pods can be.
+    /// The placement of its pods.
     pub placement: Placement,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Analysis<'a> {
             .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::SinglePod))
     }
 
-    /// The analysis with this volume alone.
+    /// The analysis with only this volume.
     pub(crate) fn with_only(&self, volume: UsedVolume) -> Self {
         let volumes = vec![volume];
         Self {
@@ -144,18 +144,18 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Whether pods of one revision that exist together can use an exclusive volume: they cannot
-    /// get to two nodes, nor to one that allows one pod with the volume.
+    /// Whether pods of one revision that exist together can use an exclusive volume: they can be
+    /// neither on two nodes, nor on a node that allows one pod with the volume.
     pub(crate) fn pins_replicas(&self) -> bool {
         self.placement.pins_replicas() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
-    /// The same for the pods of one revision and the next.
+    /// Whether the pods of one revision and the next can use an exclusive volume together.
     pub(crate) fn pins_rollouts(&self) -> bool {
         self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
-    /// The autoscaler, there before the workload, that allows it the most pods.
+    /// The autoscaler that allows the workload the most pods, among those that exist before it.
     pub(crate) fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
         let (workload, view) = (self.workload, self.facts.view);
         view.autoscalers(workload)

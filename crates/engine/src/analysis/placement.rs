@@ -1,4 +1,4 @@
-//! How far apart a workload's pods can be.
+//! The placement of a workload's pods, together or apart.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use super::volumes::UsedVolume;
 use super::{Facts, NodeAssumption};
 use crate::model::workload::Workload;
 
-/// How far apart a workload's pods can be.
+/// The placement of a workload's pods, together or apart.
 ///
 /// The default is that of a workload for which it does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// Why all pods, whatever happens, are on one node; `None` if they need not be.
+    /// The reason for which all pods are always on one node; `None` if they need not be.
     pub one_node: Option<OneNode>,
-    /// What affinity to its own pods keeps together.
+    /// The pods that affinity to its own pods keeps together.
     pub affinity: Together,
-    /// How many nodes the pods can go to.
+    /// The number of nodes to which the pods can go.
     pub eligible: Eligible,
-    /// Where the update under way moves pods that are otherwise kept on one node.
+    /// The move by the update under way of pods that are otherwise kept on one node.
     pub moved: Option<PlacementChange>,
-    /// Whether the pods from before the update keep new ones off their nodes, by required
-    /// anti-affinity: that of a pod which runs counts as well as that of the one which comes
+    /// Whether the pods from before the update keep new ones off their nodes by required
+    /// anti-affinity: the scheduler evaluates that of running pods as well as that of the new one
     /// (`satisfyExistingPodsAntiAffinity` in
     /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`).
     pub kept_off: bool,
 }
 
-/// How many nodes the pods can go to.
+/// The number of nodes to which the pods can go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Eligible {
-    /// That many; `COUNTED` stands for that many or more.
+    /// This number; `COUNTED` means that many or more.
     Nodes(usize),
     /// Not known: many are assumed.
     #[default]
@@ -55,7 +55,7 @@ impl fmt::Display for Eligible {
 }
 
 impl Placement {
-    /// Where the pods of `workload` can be, given its volumes.
+    /// The placement of the pods of `workload`, given its volumes.
     pub(crate) fn of(
         workload: &Workload,
         previous: Option<&Workload>,
@@ -100,8 +100,8 @@ impl Placement {
         (self.one_node.is_some() || self.affinity.rollouts) && self.moved.is_none()
     }
 
-    /// How many pods a DaemonSet has: one on each eligible node. Affinity does
-    /// not change that, as its pods are bound to their nodes one by one.
+    /// The number of pods of a DaemonSet: one on each eligible node. Affinity does not change that,
+    /// because its pods are bound to their nodes one by one.
     pub(crate) fn daemon_pods(&self) -> i64 {
         match (&self.one_node, self.eligible) {
             (Some(_), _) => 1,

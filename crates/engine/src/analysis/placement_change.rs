@@ -1,7 +1,7 @@
 //! Updates that move a workload's pods.
 //!
-//! What keeps the pods of one revision on one node does not apply to the pods that still run: the
-//! old template decided where those are.
+//! The constraints that keep the pods of one revision on one node do not apply to pods that still
+//! run: the old template decided where those are.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::model::Text;
 use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
 
-/// Messages name up to this many nodes; for more they give the number.
+/// The most nodes that messages name; for more they give the number.
 const NAMED: usize = 3;
 
 /// An update after which the new pods may not be where the old ones are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlacementChange {
-    /// Where the old pods may be.
+    /// The places where the old pods may be.
     pub from: Places,
-    /// Where the new pods must be.
+    /// The places where the new pods must be.
     pub to: Places,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct PlacementChange {
 pub enum Places {
     /// One of these nodes.
     Nodes(Vec<Text>),
-    /// One of so many nodes.
+    /// One of this many nodes.
     Several(usize),
     /// The node of a volume that stays where it was made.
     NodeOf(Text),
@@ -40,11 +40,11 @@ pub enum Places {
     BesideAny,
     /// Any node: none is known.
     Any,
-    /// Where an earlier template, which is not at hand, let them be.
+    /// The places that an earlier template allowed, which is not known.
     OfEarlier,
 }
 
-/// `n1`, `n1, n2 or n3`, `one of 7 nodes`: what stands after "on".
+/// The text after "on": `n1`, `n1, n2 or n3`, `one of 7 nodes`.
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,8 +79,8 @@ impl Places {
 }
 
 impl PlacementChange {
-    /// Where a rollout may move pods which starts without a new template: that of a StatefulSet
-    /// whose pods were held back by its `partition` or by `OnDelete`.
+    /// The move by a rollout that starts without a new template: that of a StatefulSet whose
+    /// `partition` or `OnDelete` held pods back.
     pub(super) fn resumed(
         old: &Workload,
         new: &Workload,
@@ -99,8 +99,9 @@ impl PlacementChange {
         })
     }
 
-    /// Where the update from `old` to `new` moves pods whose eligible nodes are `to`; `None` if the
-    /// new pods can only be where old ones with one of `volumes` are, or if there are no old pods.
+    /// The move by the update from `old` to `new` of pods whose eligible nodes are `to`; `None` if
+    /// the new pods can only be where old ones with one of `volumes` are, or if there are no old
+    /// pods.
     pub(super) fn of(
         old: &Workload,
         new: &Workload,
@@ -133,7 +134,7 @@ impl PlacementChange {
             (Some(OneNode::Nowhere | OneNode::Assumed), _) => true,
             (Some(from), Some(to)) => from == to || stays_with_both,
             (None, Some(_)) => false,
-            // Affinity leads the new pods to the old ones, as far as they may go there.
+            // Affinity leads the new pods to the old ones, unless they may not go there.
             (_, None) => {
                 let mut nodes = from.eligibility.nodes(facts);
                 nodes.all(|node| to.eligibility.admits(node))
@@ -146,13 +147,13 @@ impl PlacementChange {
     }
 }
 
-/// Whether the old pods may be on several nodes: affinity that is new leads each new pod to
-/// any of them, also to one that waits there for the volume.
+/// Whether the old pods may be on several nodes. New affinity then leads each new pod to any of
+/// them, even to one that waits there for the volume.
 fn are_apart(old: &Workload, facts: Facts<'_>) -> bool {
     old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas
 }
 
-/// Whether both templates say the same of everything that decides where pods go.
+/// Whether both templates agree in everything that decides where pods go.
 pub(super) fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
     let (old, new) = (&old.template, &new.template);
     old.node_name == new.node_name

@@ -1,13 +1,13 @@
-//! How many pods want a workload's volumes at the same time, and what a rolling
-//! update makes of them.
+//! The number of pods that want a workload's volumes at the same time, and the effect of a rolling
+//! update on them.
 
 use super::Analysis;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 
 impl Analysis<'_> {
-    /// How many pods want the volumes at the same time, when nothing is being
-    /// replaced. A DaemonSet has one on each of its nodes.
+    /// The number of pods that want the volumes at the same time when no pod is being replaced. A
+    /// DaemonSet has one on each of its nodes.
     pub(crate) fn pods(&self) -> i64 {
         if !self.workload.has_pods() {
             return 0;
@@ -18,13 +18,12 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether pods of one revision may be on several nodes and want the same
-    /// exclusive volume.
+    /// Whether pods of one revision may be on several nodes and want the same exclusive volume.
     pub(crate) fn replicas_share_exclusive(&self) -> bool {
         self.pods() > 1 && self.exclusive().next().is_some() && !self.holds_replicas_together()
     }
 
-    /// Whether the pods of one revision can be on one node only. Affinity is no help to a
+    /// Whether the pods of one revision can be on one node only. Affinity does not help a
     /// DaemonSet, whose pods are bound to their nodes.
     pub(crate) fn holds_replicas_together(&self) -> bool {
         match self.workload.kind {
@@ -38,10 +37,10 @@ impl Analysis<'_> {
         self.pods() > 1 && self.single_pod().next().is_some()
     }
 
-    /// What a rolling update may do with pods that can be in each other's way;
-    /// `None` where there are no pods, or none that are replaced that way. A
-    /// StatefulSet's pod goes before the one that takes its place comes, so that
-    /// only its other pods can be in the way, where they have to be elsewhere.
+    /// The pods that a rolling update may add and remove, if they can block each other; `None` if
+    /// there are no pods, or none that are replaced that way. A StatefulSet stops a pod before it
+    /// starts the replacement, so only its other pods can block that one, and only if they must be
+    /// on another node.
     pub(crate) fn rolling_update(&self) -> Option<Room> {
         let workload = self.workload;
         let rolls = match workload.kind {
@@ -57,8 +56,8 @@ impl Analysis<'_> {
         rolls.then(|| workload.strategy.room(workload.replicas))?
     }
 
-    /// Whether a rolling update starts a new pod and stops no old one before that
-    /// is ready. A DaemonSet's does so on each node.
+    /// Whether a rolling update starts a new pod and stops no old one before the new one is ready.
+    /// That of a DaemonSet does so on each node.
     pub(crate) fn starts_before_it_stops(&self) -> bool {
         let room = match self.workload.kind {
             WorkloadKind::DaemonSet if self.workload.has_pods() => self.workload.strategy.room(1),
@@ -67,10 +66,10 @@ impl Analysis<'_> {
         room.is_some_and(|room| room.unavailable == 0)
     }
 
-    /// Whether a rolling update waits for a new pod while an old one keeps an
-    /// exclusive volume that the new one needs on another node, or on none. Old pods
-    /// that are together on a node must all be gone before the volume is free; where
-    /// the new one must be there too, one that makes room for it is enough.
+    /// Whether a rolling update waits for a new pod while an old one keeps an exclusive volume that
+    /// the new one needs on another node, or on none. Old pods that are together on a node must all
+    /// be gone before the volume is free; if the new pod must be there too, it is enough that one
+    /// of them makes room for it.
     pub(crate) fn rolling_update_deadlocks(&self, room: Room) -> bool {
         let holders = if self.pins_rollouts() {
             1
@@ -80,8 +79,8 @@ impl Analysis<'_> {
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
     }
 
-    /// Whether the pods of each revision are held on one node, and those of the
-    /// next may be held on another.
+    /// Whether the pods of each revision are held on one node, and those of the next may be held on
+    /// another.
     fn holds_revisions_apart(&self) -> bool {
         self.pins_replicas() && !self.pins_rollouts()
     }

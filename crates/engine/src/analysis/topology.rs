@@ -1,4 +1,4 @@
-//! Which nodes can reach a volume.
+//! The nodes that can reach a volume.
 
 use super::Facts;
 use crate::model::Text;
@@ -6,12 +6,11 @@ use crate::model::node::{NodeSelector, NodeSelectorTerm};
 use crate::model::selector::{Operator, Requirement};
 use crate::model::volume::{Volume, VolumeSource};
 
-/// The nodes that can reach the volume, where that is limited: by its node
-/// affinity, and by the zone and region in its labels, which the scheduler compares
-/// with those of nodes that have any (`plugins/volumezone/volume_zone.go`; zones are
-/// joined by `__`). An in-tree volume's affinity may use labels from before
-/// Kubernetes 1.17, which the scheduler translates (`csi-translation-lib`); nodes
-/// have both.
+/// The nodes that can reach the volume; `None` if all can. They are limited by its node affinity,
+/// and by the zone and region in its labels, which the scheduler compares with those of nodes that
+/// have any (`plugins/volumezone/volume_zone.go`; zones are joined by `__`). An in-tree volume's
+/// affinity may use labels from before Kubernetes 1.17, which the scheduler translates
+/// (`csi-translation-lib`); nodes have both.
 pub fn reach(volume: &Volume) -> Option<NodeSelector> {
     let mut reach = volume.spec.node_affinity.clone();
     if matches!(volume.spec.source, VolumeSource::InTree(_)) {
@@ -77,7 +76,7 @@ pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
     }
 }
 
-/// The labels of zones and regions, and what they were called before Kubernetes 1.17.
+/// The labels of zones and regions, with their names before Kubernetes 1.17.
 const TOPOLOGY: [[&str; 2]; 2] = [
     [
         "topology.kubernetes.io/zone",
@@ -89,7 +88,7 @@ const TOPOLOGY: [[&str; 2]; 2] = [
     ],
 ];
 
-/// What a topology label is called today.
+/// The current name of a topology label.
 fn today(key: &str) -> &str {
     TOPOLOGY
         .iter()

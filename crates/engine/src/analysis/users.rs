@@ -1,4 +1,4 @@
-//! Who else uses a volume, and whether they are on the same node.
+//! The other users of a volume, and whether they are on the same node.
 
 use std::cell::LazyCell;
 
@@ -13,12 +13,11 @@ use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
 
-/// At most this many claims of a StatefulSet's pods are looked up, to bound the work for one
-/// object.
+/// The most claims of a StatefulSet's pods that are looked up, to bound the work for one object.
 const MADE: usize = 256;
 
-/// The claims that a StatefulSet's templates make for its pods: the number of
-/// the template, and the claim's name.
+/// The claims that a StatefulSet's templates make for its pods: the number of the template, and the
+/// claim's name.
 pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
     let templates = workload.claim_templates.iter().enumerate();
     let claims = templates.flat_map(|(at, template)| {
@@ -30,15 +29,14 @@ pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, S
     claims.take(MADE)
 }
 
-/// The other users of `claim` that have pods: workloads, StatefulSets by their
-/// templates, bare pods and those of controllers that are not known here. Of two
-/// that are judged together, one names the other: the one that comes and goes (a Job, a
-/// CronJob, a bare pod), else the later one.
+/// The other users of `claim` that have pods: workloads, StatefulSets by their templates, bare pods
+/// and pods of controllers that are not known here. If two of them are judged together, only one
+/// names the other: the one that comes and goes (a Job, a CronJob, a bare pod), else the later one.
 pub(crate) fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
     others_of(situation, &situation.workload.metadata.namespace, claim)
 }
 
-/// The same of a claim in some namespace.
+/// As `others`, for a claim in `namespace`.
 pub(crate) fn others_of<'a>(
     situation: &Analysis<'a>,
     namespace: &str,
@@ -63,14 +61,14 @@ fn is_named(situation: &Analysis<'_>, other: &Workload) -> bool {
 /// the owner's pods, and so matches its selector.
 fn adopts(owner: &Workload, orphan: &Workload) -> bool {
     let takes = match owner.kind {
-        // Pods are chosen by the hash of their template as well.
+        // These choose pods by the hash of their template as well, so they adopt only ReplicaSets.
         WorkloadKind::Deployment | WorkloadKind::Rollout => WorkloadKind::ReplicaSet,
         WorkloadKind::DeploymentConfig => WorkloadKind::ReplicationController,
         WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
         | WorkloadKind::DaemonSet
         | WorkloadKind::CloneSet => WorkloadKind::Pod,
-        // Those of a StatefulSet are chosen by their names, those of a Job by its uid.
+        // A StatefulSet chooses pods by their names, a Job by its uid.
         WorkloadKind::StatefulSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
@@ -90,7 +88,7 @@ pub(crate) fn comes_and_goes(workload: &Workload) -> bool {
     workload.ends() || workload.kind == WorkloadKind::Pod
 }
 
-/// The other users of `claim`, which `volume` is for, whose pods may be on another node than the
+/// The other users of `claim`, the claim of `volume`, whose pods may be on another node than the
 /// workload's.
 pub(crate) fn apart<'a>(
     situation: &Analysis<'a>,
@@ -105,8 +103,8 @@ pub(crate) fn apart<'a>(
     if view.overlay().batch.is_none() || comes_and_goes(workload) {
         return apart;
     }
-    // If affinity keeps some of the workloads that are judged together in one place, the finding
-    // is reported on the one that it does not.
+    // If affinity keeps some of the workloads that are judged together in one place, the finding is
+    // reported on the one that it does not keep there.
     if holds_together(workload, || all.clone(), situation.facts) {
         apart.retain(|other| view.workload_turn(other) != Turn::Earlier || comes_and_goes(other));
         return apart;
@@ -127,7 +125,7 @@ pub(crate) fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a W
     users_of(situation, &situation.workload.metadata.namespace, claim)
 }
 
-/// The same of a claim in some namespace.
+/// As `all_others`, for a claim in `namespace`.
 fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let mut users = situation.facts.view.workloads_using(namespace, claim);
@@ -152,7 +150,7 @@ fn owns(owner: &Workload, owned: &Workload) -> bool {
 }
 
 /// Whether affinity keeps the workload in one place with one of `others`, which are only looked up
-/// if it has affinity: of many workloads on one claim, most have none.
+/// if it has affinity: most of many workloads on one claim have none.
 pub(crate) fn holds_together<'a>(
     workload: &Workload,
     others: impl FnOnce() -> Vec<&'a Workload>,
@@ -162,7 +160,7 @@ pub(crate) fn holds_together<'a>(
         && in_one_place(workload, &others(), facts).contains(&true)
 }
 
-/// Those of `others`, which use `volume` too, whose pods may be on another node.
+/// The workloads of `others`, which use `volume` too, whose pods may be on another node.
 pub(crate) fn apart_of<'a>(
     situation: &Analysis<'a>,
     mut others: Vec<&'a Workload>,
@@ -182,14 +180,14 @@ pub(crate) fn apart_of<'a>(
         Some(claim) => all_others(situation, claim),
         None => Vec::new(),
     });
-    // Those of the users whose pod for the claim the workload follows.
+    // The users whose pod for the claim the workload follows.
     let makers = LazyCell::new(|| -> Vec<&Workload> {
         let users = users.iter().copied();
         users.filter(|set| follows_pod_of(own, set)).collect()
     });
     others.retain(|other| {
-        // One of the two runs to an end, and does so where the other one is: with the pod that
-        // has the volume, or with all pods, which are in one place.
+        // One of the two runs to completion on the node of the other: with the pod that has the
+        // volume, or with all pods, which are in one place.
         let own_follows = own.ends()
             && (follows_pod_of(own, other)
                 || follows(situation, own, other)
@@ -226,21 +224,22 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
     }
 }
 
-/// Whether it is a pod that has its node.
+/// Whether it is a pod that already has its node.
 fn is_placed(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::Pod && workload.template.node_name.is_some()
 }
 
-/// Whether one of the `leaders` that a follower goes to uses the volume too. Beside a pod that has
-/// its node, which of those two has the volume is between them, and the follower goes where it is.
+/// Whether one of the `leaders` to which a follower goes uses the volume too. If another user is a
+/// pod that already has its node, the leader and that pod decide between them which has the volume,
+/// and the follower goes where the leader is.
 fn leads_a_user(situation: &Analysis<'_>, leaders: &[&Workload], users: &[&Workload]) -> bool {
     leaders.iter().any(|leader| {
         stays_together(situation, leader) && users.iter().any(|user| same(user, leader))
     })
 }
 
-/// Whether `follower` goes where `companion` is: it follows that one, or one that keeps it in one
-/// place with itself, or that it follows as well.
+/// Whether `follower` goes where `companion` is: it follows the companion, or a leader that is in
+/// one place with the companion or that the companion follows as well.
 fn is_beside(situation: &Analysis<'_>, follower: &Workload, companion: &Workload) -> bool {
     let leaders = || sole_leaders(follower, situation.facts);
     follows(situation, follower, companion) || are_led(situation, &leaders(), companion)
@@ -255,7 +254,7 @@ fn follows(situation: &Analysis<'_>, follower: &Workload, leader: &Workload) -> 
         && stays_together(situation, leader)
 }
 
-/// Whether `companion` is where one of the `leaders` is: in one place with it, or as it follows it.
+/// Whether `companion` is where one of the `leaders` is: in one place with it, or as its follower.
 fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload) -> bool {
     leaders.iter().any(|leader| {
         stays_together(situation, leader)
@@ -276,19 +275,19 @@ pub(crate) fn stays_together(situation: &Analysis<'_>, workload: &Workload) -> b
         }
 }
 
-/// How a Job or a bare pod comes to be on a node while a workload that lasts uses the volume.
+/// The way in which a Job or a bare pod gets to a node while a lasting workload uses the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
     /// It goes where the pod of that workload is.
     Beside,
     /// It goes to this node, which has the volume.
     ToTheVolume(Text),
-    /// It goes to this node, and where the volume is is not known.
+    /// It goes to this node; the node of the volume is not known.
     To(Text),
 }
 
-/// How one of the two visits the other, where it does: the visitor first. It starts at
-/// once where the volume is, and the other one is in nobody's way as long as it stays there.
+/// The visit of one of the two to the other, if there is one: the visitor first. A visitor on the
+/// node of the volume starts at once, and the host blocks nobody as long as it stays there.
 pub(crate) fn visit<'w>(
     situation: &Analysis<'w>,
     other: &'w Workload,
@@ -298,7 +297,7 @@ pub(crate) fn visit<'w>(
     let is_visitor = |it: &Workload| matches!(it.kind, WorkloadKind::Job | WorkloadKind::Pod);
     let is_owned_pod =
         |it: &Workload| it.kind == WorkloadKind::Pod && it.metadata.controller.is_some();
-    // A pod that is there may stay for good, as one of a controller that nobody knows does.
+    // An existing pod may stay for good, as one of an unknown controller does.
     let (visitor, host) = if is_visitor(own) && !other.ends() {
         (own, other)
     } else if is_visitor(other) && other.ends() && !is_owned_pod(other) && !own.ends() {
@@ -351,8 +350,8 @@ fn pod_of_claim<'a>(set: &Workload, claim: &'a str) -> Option<&'a str> {
         .strip_prefix('-')
 }
 
-/// Whether `follower` goes to the node of the pod for which the StatefulSet makes
-/// the volume's claim.
+/// Whether `follower` goes to the node of the pod for which the StatefulSet makes the volume's
+/// claim.
 fn follows_maker(
     follower: &Workload,
     set: &Workload,

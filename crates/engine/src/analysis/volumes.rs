@@ -1,4 +1,4 @@
-//! Which volumes a workload uses, and their attach constraints.
+//! The volumes that a workload uses, and their attach constraints.
 
 use super::Facts;
 use super::attach_constraint::{AttachConstraint, Basis, ByDriver, Grounds, Missing};
@@ -17,7 +17,7 @@ use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
 use crate::storage::{self, Attach, AttachSource, NodeLocal, Reach, SecondUse};
 
-/// A volume of a pod template, and what is known about it.
+/// A volume of a pod template, with the facts that are known about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsedVolume {
     /// Its place in the pod's `volumes`.
@@ -26,13 +26,13 @@ pub struct UsedVolume {
     pub name: Text,
     /// The claim's name, for volumes that come through a claim.
     pub claim: Option<Text>,
-    /// What keeps it on one node or in one pod.
+    /// The constraint that keeps it on one node or in one pod.
     pub attach_constraint: AttachConstraint,
     /// The access modes that count: the bound volume's, or the requested ones.
     pub modes: AccessModes,
     /// The driver, provisioner or in-tree type, as messages show it.
     pub driver: Text,
-    /// The nodes that can reach it, where that is limited.
+    /// The nodes that can reach it, if that is limited.
     pub reach: Option<NodeSelector>,
     /// Whether it lives on one node and keeps its pods there.
     pub stays_on_its_node: bool,
@@ -44,7 +44,7 @@ pub struct UsedVolume {
 }
 
 impl UsedVolume {
-    /// Whether there is any need to look at nodes because of it.
+    /// Whether nodes must be examined because of it.
     pub(crate) fn may_hold_a_node(&self) -> bool {
         !matches!(self.attach_constraint, AttachConstraint::Free)
             || self.one_pod_a_node
@@ -61,7 +61,8 @@ impl UsedVolume {
         self.stays_on_its_node || self.reach.as_ref().and_then(only_host).is_some()
     }
 
-    /// What makes it known that it is attached; `None` for volumes where that does not matter.
+    /// The grounds on which it is known to be attached; `None` for volumes for which that does not
+    /// matter.
     pub(crate) const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
             AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
@@ -69,15 +70,14 @@ impl UsedVolume {
         }
     }
 
-    /// What messages call it: the claim's name, or the volume's own.
+    /// The name that messages use: the claim's, or the volume's own.
     pub fn shown_name(&self) -> &Text {
         self.claim.as_ref().unwrap_or(&self.name)
     }
 }
 
-/// Every volume of the workload's pods, in the order of the template. A volume
-/// that a StatefulSet's own claim template makes is one for each pod and is
-/// not among them.
+/// Every volume of the workload's pods, in the order of the template. Volumes from a StatefulSet's
+/// own claim templates are not among them, because each pod has its own.
 pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
     workload
         .template
@@ -89,8 +89,8 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
         })
         .map(|volume| {
             let mut used = used(volume, &workload.metadata.namespace, facts);
-            // The kubelet does not wait for a volume that no container mounts. The scheduler
-            // counts it all the same.
+            // The kubelet does not wait for a volume that no container mounts. The scheduler counts
+            // it all the same.
             if !volume.mounted && used.attach_constraint != AttachConstraint::SinglePod {
                 used.attach_constraint = AttachConstraint::Free;
             }
@@ -111,7 +111,7 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     used(&volume, namespace, facts)
 }
 
-/// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
+/// The claim `name`, which a StatefulSet makes from `template` for one of its pods.
 pub(crate) fn of_template(
     name: &str,
     template: &Claim,
@@ -150,7 +150,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
                 Ok(claim) => return claimed(claim, blank, facts),
                 Err(absence) => absence,
             };
-            // A StatefulSet, or a bare pod with an ephemeral volume, has it made like its
+            // A StatefulSet, or a bare pod with an ephemeral volume, will have it made from its
             // template.
             let users = facts.view.workloads_using(namespace, name);
             match users.into_iter().find_map(|user| {
@@ -165,8 +165,8 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     }
 }
 
-/// A volume the pod template names itself. Kubernetes invents the access modes
-/// of those it hands to a CSI driver and guards no others.
+/// A volume that the pod template defines itself. Kubernetes invents access modes for the types
+/// that it hands to a CSI driver, and checks no others.
 fn inline(
     in_tree: &'static InTreeType,
     read_only: bool,
@@ -294,23 +294,23 @@ fn without_class(
     }
 }
 
-/// What the name of a class says about a volume.
+/// The conclusion from the name of a class.
 enum Likely {
     /// All meanings of the name agree.
     This(UsedVolume),
     /// One meaning says that the volume is attached, another that it is not. Assuming either risks
     /// a false alarm or a missed one.
     Either,
-    /// Nothing.
+    /// The name means nothing.
     Anything,
 }
 
-/// What the name of the claim's class says about it.
+/// The conclusion from the name of the claim's class.
 fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Likely {
     let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
         .iter()
         .map(|class| by_class(claim, Some(class), blank.clone(), facts))
-        // What the driver does depends on parameters, which the name of a class does not show.
+        // The driver's reaction depends on parameters, which the name of a class does not show.
         .map(|volume| match volume.attach_constraint {
             AttachConstraint::Driver(_) => UsedVolume {
                 attach_constraint: AttachConstraint::Free,
@@ -443,7 +443,7 @@ fn by_class(
     }
 }
 
-/// What is missing to know a volume that its class does not determine.
+/// The fact that is missing to know a volume that its class does not determine.
 fn unforeseen(class: &StorageClass) -> Missing {
     if class.provisioner == NO_PROVISIONER {
         Missing::FittingVolume
@@ -452,8 +452,10 @@ fn unforeseen(class: &StorageClass) -> Missing {
     }
 }
 
-/// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`. A volume without
-/// access modes, or with a shared one among them, may go to many nodes.
+/// The constraint on a volume with these modes. A volume without access modes, or with a shared one
+/// among them, may go to many nodes.
+///
+/// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`.
 fn attach_constraint(
     modes: AccessModes,
     attach: Attach,
@@ -473,7 +475,7 @@ fn attach_constraint(
     AttachConstraint::Exclusive { basis, grounds }
 }
 
-/// What is known of a volume that nothing attaches: what its driver does with a second use, as far
+/// The constraint on a volume that nothing attaches: the driver's reaction to a second use, as far
 /// as the catalog says. `class` is `None` if it is not known.
 fn unattached(
     claim: &Claim,

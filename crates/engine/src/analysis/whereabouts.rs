@@ -1,4 +1,4 @@
-//! To which nodes a volume is attached.
+//! The nodes to which a volume is attached.
 
 use super::{Facts, UsedVolume};
 use crate::model::Text;
@@ -6,7 +6,7 @@ use crate::model::in_tree::csi_driver_of;
 use crate::model::node::CSI;
 use crate::model::volume::{Volume, VolumeSource};
 
-/// The nodes to which a bound volume is attached, as far as that is known: none may be known.
+/// The nodes to which a bound volume is known to be attached; there may be none.
 pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>) -> Vec<Text> {
     let view = facts.view;
     let claim = volume.claim.as_deref();
@@ -31,8 +31,8 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
     nodes
 }
 
-/// What the attach-detach controller calls a volume of a CSI driver
-/// (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util/util.go`).
+/// The attach-detach controller's name for a volume of a CSI driver (`GetUniqueVolumeNameFromSpec`
+/// in `pkg/volume/util/util.go`).
 fn unique_name(volume: &Volume) -> Option<Text> {
     let driver = match &volume.spec.source {
         VolumeSource::Csi(driver) => driver.as_str(),

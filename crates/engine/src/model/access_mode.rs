@@ -68,8 +68,8 @@ impl fmt::Display for AccessMode {
 
 /// A set of access modes.
 ///
-/// Deserializes from a list of long or short names. Unknown names and `null`, which a chart
-/// leaves where it has no value, are ignored: the API server rejects them with its own message.
+/// Deserializes from a list of long or short names. Unknown names, and a `null` that a chart leaves
+/// for a missing value, are ignored: the API server rejects them with its own message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessModes(u8);
 
@@ -93,7 +93,7 @@ impl AccessModes {
         self.0 == 0
     }
 
-    /// How many modes are in the set, 0 to 4.
+    /// The number of modes in the set, 0 to 4.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }

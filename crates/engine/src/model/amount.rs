@@ -17,7 +17,7 @@ pub enum Amount {
     Invalid(Text),
 }
 
-/// Which way a percentage is rounded.
+/// The direction in which a percentage is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Up, as for `maxSurge`.

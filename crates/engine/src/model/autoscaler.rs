@@ -42,17 +42,17 @@ impl AutoscalerKind {
     }
 }
 
-/// A HorizontalPodAutoscaler, of either version, or what KEDA makes of a ScaledObject.
+/// A HorizontalPodAutoscaler, of either version, or the one that KEDA makes of a ScaledObject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Autoscaler {
-    /// Which kind it is.
+    /// The kind of autoscaler.
     #[serde(skip)]
     pub kind: AutoscalerKind,
     /// Name, namespace and the rest.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What it scales, and its limits.
+    /// The target and the limits.
     #[serde(deserialize_with = "nullable")]
     pub spec: AutoscalerSpec,
     /// Whether it has itself brought its workload down to 0, and will bring it up again
@@ -61,7 +61,7 @@ pub struct Autoscaler {
     pub scaled_to_zero: bool,
 }
 
-/// What an autoscaler scales, and its limits.
+/// The target and the limits of an autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
@@ -73,25 +73,25 @@ pub struct AutoscalerSpec {
     /// The maximum of replicas.
     #[serde(deserialize_with = "nullable")]
     pub max_replicas: i64,
-    /// How it scales.
+    /// The rules by which it scales.
     #[serde(deserialize_with = "nullable")]
     pub behavior: ScalingBehavior,
 }
 
-/// How an autoscaler scales.
+/// The rules by which an autoscaler scales.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingBehavior {
-    /// How it adds replicas.
+    /// The rules by which it adds replicas.
     #[serde(deserialize_with = "nullable")]
     pub scale_up: ScalingRules,
 }
 
-/// How an autoscaler adds replicas.
+/// The rules by which an autoscaler adds replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingRules {
-    /// `Disabled` if it never does.
+    /// `Disabled` if it never adds any.
     #[serde(deserialize_with = "nullable")]
     pub select_policy: Text,
 }
@@ -116,15 +116,15 @@ impl Autoscaler {
         }
     }
 
-    /// The fewest replicas above which it brings its workload down at once; `None` if it
-    /// never does.
+    /// The number of replicas above which it scales its workload down at once; `None` if it never
+    /// does.
     pub(crate) fn cap(&self) -> Option<i64> {
         let most = self.spec.max_replicas;
         (most >= 1 && self.paused_at(most).is_none()).then_some(most)
     }
 
-    /// The number of replicas at which KEDA leaves a workload that has `replicas`, where it
-    /// is paused.
+    /// The number of replicas at which KEDA leaves a workload that has `replicas`, if the
+    /// autoscaler is paused.
     fn paused_at(&self, replicas: i64) -> Option<i64> {
         let annotations = &self.metadata.annotations;
         let at = annotations.get(KEDA_PAUSED_REPLICAS);
@@ -134,18 +134,18 @@ impl Autoscaler {
         }
     }
 
-    /// Reads KEDA's ScaledObject. It makes a HorizontalPodAutoscaler, and itself takes a
-    /// workload to 0 and back (its documentation, "ScaledObject specification").
+    /// Reads KEDA's ScaledObject. KEDA makes a HorizontalPodAutoscaler of it, and scales the
+    /// workload to 0 and back by itself (its documentation, "ScaledObject specification").
     ///
     /// # Errors
     ///
-    /// When a field does not have the type that it has in the API.
+    /// A field does not have the type that it has in the API.
     pub(crate) fn read_scaled_object<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
         let object = Written::<ScaledObjectSpec, IgnoredAny>::deserialize(deserializer)?;
         let mut spec = object.spec;
-        // KEDA writes it into the HorizontalPodAutoscaler, and does not scale from 0 itself
+        // KEDA writes this into the HorizontalPodAutoscaler, and does not scale from 0 itself
         // (`controllers/keda/hpa.go`).
         let never_adds = object.metadata.is_set(KEDA_PAUSED_SCALE_OUT);
         let behavior = &mut spec.advanced.horizontal_pod_autoscaler_config.behavior;
@@ -172,8 +172,8 @@ impl Autoscaler {
         })
     }
 
-    /// KEDA's ScaledObject that it is, or that owns the autoscaler and reverts changes to it
-    /// (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
+    /// The name of KEDA's ScaledObject: the autoscaler itself, or the owner that reverts changes to
+    /// it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     pub fn scaled_object(&self) -> Option<&Text> {
         if self.kind == AutoscalerKind::ScaledObject {
             return Some(&self.metadata.name);
@@ -183,13 +183,13 @@ impl Autoscaler {
         is_keda.then_some(&owner.name)
     }
 
-    /// The fewest replicas it gives a workload that has any.
+    /// The fewest replicas that it gives a workload that has any.
     pub fn fewest(&self) -> i64 {
         self.spec.min_replicas.unwrap_or(1)
     }
 }
 
-/// The most replicas of a ScaledObject that does not say.
+/// The most replicas of a ScaledObject without `maxReplicaCount`.
 const MAX_REPLICA_COUNT: i64 = 100;
 
 #[derive(Default, Deserialize)]

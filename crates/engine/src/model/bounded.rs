@@ -35,7 +35,7 @@ impl ListRoom {
     }
 }
 
-/// A deserializer, and everything that is read by it, within the room.
+/// A deserializer or a visitor whose lists take their memory from the room.
 pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r ListRoom);
 
 /// Methods whose visitor may see a list, and those whose visitor sees a single value.
@@ -61,7 +61,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
         deserialize_string deserialize_identifier deserialize_ignored_any
     }
 
-    /// Reads an object alone: serde would read a struct from a list of its values too.
+    /// Reads only an object: serde would read a struct from a list of its values too.
     #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
@@ -221,12 +221,12 @@ mod tests {
 
     #[test]
     fn lists_take_as_much_room_as_there_is() {
-        // An entry that is passed over takes none.
+        // A skipped entry takes no room.
         let json =
             r#"{"list":[1,2],"x":["y","y"],"inner":{"list":[3]},"map":{"a":[4,5]},"truth":true}"#;
         for (entries, list, inner, map) in [(5, 2, 1, 2), (4, 2, 1, 1), (2, 2, 0, 0), (0, 0, 0, 0)]
         {
-            // Less than one entry more changes nothing.
+            // Room for a part of another entry changes nothing.
             for rest in [0, 7] {
                 let room = ListRoom::new(entries * 8 + rest);
                 let read = read(json, &room).unwrap();

@@ -39,7 +39,7 @@ pub struct ClaimSpec {
     /// The class in the field; see [`Claim::class`].
     #[serde(deserialize_with = "some_name", skip_serializing_if = "is_default")]
     pub storage_class_name: Option<Text>,
-    /// The volume that the claim is bound to, or requests by name; empty: none.
+    /// The volume that the claim is bound to or requests by name; empty if there is none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub volume_name: Text,
     /// Restricts the volumes that the claim can be bound to; an empty one allows all.
@@ -52,7 +52,7 @@ pub struct ClaimSpec {
         skip_serializing_if = "is_default"
     )]
     pub data_source: bool,
-    /// The same, in the newer of the two fields.
+    /// Whether the newer of the two fields for that is set.
     #[serde(
         deserialize_with = "present",
         serialize_with = "object_if",
@@ -90,27 +90,27 @@ pub struct ClaimStatus {
     /// The modes of the volume; empty while the claim is unbound.
     #[serde(skip_serializing_if = "is_default")]
     pub access_modes: AccessModes,
-    /// What the controller that binds says of it.
+    /// The phase that the binding controller reports.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub phase: ClaimPhase,
 }
 
-/// How far a claim is bound.
+/// The phase of a claim's binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimPhase {
     /// It has no volume yet.
     Pending,
     /// It was bound, and its volume is gone or another claim's.
     Lost,
-    /// It is bound, or nothing is said of it.
+    /// It is bound, or its phase is not known.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl Claim {
-    /// The requested class, from the older annotation or the field; empty requests none, `None`
-    /// the default one.
+    /// The requested class, from the older annotation or the field. An empty name requests no
+    /// class, `None` the default one.
     pub fn class(&self) -> Option<&str> {
         self.metadata
             .annotations

@@ -7,7 +7,6 @@ use super::Text;
 use super::de::nullable;
 use super::metadata::time;
 
-/// A condition.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Condition {

@@ -1,4 +1,4 @@
-//! What is read of a pod's containers.
+//! The fields that are read from a pod's containers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::node::ExtendedResources;
 use super::pod::{HostPort, PodVolume};
 use super::quantity::Quantity;
 
-/// What is read of a container.
+/// The fields that are read from a container.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Container {
@@ -33,9 +33,9 @@ struct Container {
 /// The ports of containers.
 #[derive(Default)]
 struct Ports {
-    /// Those that containers listen on, which are the node's where they use its network.
+    /// The ports that containers listen on; they are ports of the node if the pod uses its network.
     any: BTreeSet<HostPort>,
-    /// Those of the node.
+    /// The ports of the node.
     of_node: BTreeSet<HostPort>,
 }
 
@@ -96,12 +96,13 @@ fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> 
     Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Always"))
 }
 
-/// What is read of the security context of a pod or a container.
+/// The fields that are read from the security context of a pod or a container.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Security {
     se_linux_options: Option<SeLinuxOptions>,
-    /// Of a pod: `Recursive` where volumes are relabelled file by file instead of mounted with a label.
+    /// In a pod, `Recursive` if volumes are relabelled file by file instead of mounted with a
+    /// label.
     #[serde(deserialize_with = "nullable")]
     se_linux_change_policy: Text,
 }
@@ -116,34 +117,34 @@ struct SeLinuxOptions {
 }
 
 impl SeLinuxOptions {
-    /// What the label of files has of it: roles and types are those of processes (`InitLabels` in
-    /// `github.com/opencontainers/selinux`). Without a level it is the container runtime that
-    /// chooses one.
+    /// The part that labels of files take from it: roles and types are those of processes
+    /// (`InitLabels` in `github.com/opencontainers/selinux`). `None` without a level, because the
+    /// container runtime then chooses one.
     fn label(&self) -> Option<Text> {
         let Self { user, level } = self;
         (!level.is_empty()).then(|| format!("{user}:{level}").into())
     }
 }
 
-/// Whose SELinux label a container gives to the volumes it uses.
+/// The SELinux label that a container gives to the volumes it uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Label {
-    /// That of the pod.
+    /// The label of the pod.
     OfPod,
-    /// Its own, where it is known.
+    /// The container's own label, if it is known.
     Own(Option<Text>),
 }
 
-/// What a list of containers decides. Containers that say the same take nothing more.
+/// The settings of a list of containers. Equal ones are kept once.
 #[derive(Default)]
 pub(super) struct ContainerList {
     is_filled: bool,
     ports: Ports,
-    /// The ports of those init containers that keep running beside the others.
+    /// The ports of the init containers that keep running beside the others.
     ports_of_sidecars: Ports,
-    /// Of each resource, what all containers request together.
+    /// The amount of each resource that all containers request together.
     extended_resources: BTreeMap<Text, u128>,
-    /// Of each resource, the most that one container requests.
+    /// The largest amount of each resource that one container requests.
     most_of_one: BTreeMap<Text, u128>,
     uses: HashSet<(Text, Label)>,
 }
@@ -179,7 +180,7 @@ impl ContainerList {
         };
         let mounts = container.volume_mounts.into_iter();
         self.uses.extend(mounts.map(|it| (it.name, label.clone())));
-        // Devices are not mounted.
+        // Devices are not mounted, so they get no label.
         let devices = container.volume_devices.into_iter();
         self.uses
             .extend(devices.map(|it| (it.name, Label::Own(None))));
@@ -195,7 +196,7 @@ pub(super) fn host_ports(
     let mut ports = Ports::default();
     ports.add(&main.ports);
     ports.add(&init.ports_of_sidecars);
-    // With the node's own network, every port of a container is one of the node.
+    // If the pod uses the node's own network, every port of a container is one of the node.
     let taken = if host_network {
         ports.any
     } else {
@@ -204,7 +205,8 @@ pub(super) fn host_ports(
     taken.into_iter().collect()
 }
 
-/// What the pod requests: all its containers at once, or one that runs before them.
+/// The resources that the pod requests: the sum over its containers, or the largest request of an
+/// init container that runs before them.
 pub(super) fn extended_resources(
     main: &ContainerList,
     init: &ContainerList,
@@ -218,9 +220,9 @@ pub(super) fn extended_resources(
     asked.map(|(name, sum)| (name, Quantity(sum))).collect()
 }
 
-/// Marks each volume with whether, and under which SELinux label, containers use it. The first of
-/// the lists has the main ones.
-/// Without any container the template is a fragment, and nothing is known.
+/// Records for each volume whether containers use it, and under which SELinux label. The first of
+/// the lists has the main containers; if it is empty, the template is a fragment and nothing is
+/// known.
 pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &Security) {
     let [main, ..] = lists;
     if volumes.is_empty() || !main.is_filled {
@@ -279,7 +281,7 @@ mod tests {
             json!({"containers": [{}], "initContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
             json!({"containers": [{}], "ephemeralContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
             json!({"containers": [{}, {"volumeDevices": [{"name": "v0"}]}]}),
-            // A fragment: nothing is known of its containers.
+            // A fragment: nothing is known about its containers.
             json!({}),
             json!({"containers": []}),
         ];

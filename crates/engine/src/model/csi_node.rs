@@ -1,18 +1,18 @@
-//! CSINodes: which drivers a node has.
+//! CSINodes, which list the drivers of a node.
 
 use serde::{Deserialize, Serialize};
 
 use super::de::{Named, nullable};
 use super::metadata::Metadata;
 
-/// The CSINode of a node, which has its name.
+/// The CSINode of a node, which has the node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CsiNode {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What its kubelet says.
+    /// The drivers that its kubelet reports.
     #[serde(deserialize_with = "nullable")]
     pub spec: CsiNodeSpec,
 }
@@ -21,7 +21,7 @@ pub struct CsiNode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CsiNodeSpec {
-    /// Those that have registered with its kubelet.
+    /// The drivers that have registered with its kubelet.
     #[serde(deserialize_with = "nullable")]
     pub drivers: Box<[Named]>,
 }

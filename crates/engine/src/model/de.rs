@@ -79,7 +79,7 @@ pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error
     at_most::<D, { LONGEST_NAME + 1 }>(deserializer)
 }
 
-/// The same, where `null` differs from an empty name.
+/// Reads a name as `name` does; `None` for `null`, which differs from an empty name.
 pub(crate) fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
     let name = Option::<Borrowed<'_>>::deserialize(d)?;
     Ok(name.map(|Borrowed(name)| first(&name, LONGEST_NAME + 1)))
@@ -93,7 +93,7 @@ pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
     Ok(text.map_or_else(Text::default, |Borrowed(text)| first(&text, BYTES)))
 }
 
-/// What is read of an entry of a list of which only the name counts.
+/// A list entry whose name is the only field that is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Named {
@@ -117,7 +117,7 @@ pub(super) struct Written<Spec, Status> {
     pub(super) status: Status,
 }
 
-/// A text that is looked at and not kept.
+/// A text that is read but not kept.
 #[derive(Deserialize)]
 pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 

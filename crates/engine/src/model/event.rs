@@ -25,7 +25,7 @@ pub struct Event {
     /// `FailedAttachVolume` for example.
     #[serde(deserialize_with = "nullable")]
     pub reason: Text,
-    /// The sentence.
+    /// The text.
     #[serde(deserialize_with = "nullable")]
     pub message: String,
     #[serde(deserialize_with = "time")]
@@ -59,7 +59,7 @@ impl Event {
         self.kind == "Warning"
     }
 
-    /// When it last occurred. The field depends on the component that recorded it.
+    /// The time at which it last occurred. The field depends on the component that recorded it.
     pub fn said_at(&self) -> Option<Timestamp> {
         let times = [
             self.series.last_observed_time,

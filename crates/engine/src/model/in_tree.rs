@@ -1,51 +1,48 @@
-//! The in-tree volume types of Kubernetes, and how it treats each.
+//! The in-tree volume types of Kubernetes, and how Kubernetes treats each.
 //!
 //! Read in Kubernetes v1.36.2:
 //!
-//! * The types that `csi-translation-lib` translates are handled by their CSI drivers (`translate.go`, `plugins/*.go`; all seven
-//!   unconditionally, `IsMigrationEnabledForPlugin` in
-//!   `pkg/volume/csimigration/plugin_manager.go`). Of the others, `fc`, `iscsi`
-//!   and FlexVolumes have an attacher (`AttachableVolumePlugin` under
-//!   `pkg/volume`), and so had `rbd` (gone since 1.31) and
-//!   `photonPersistentDisk`; the rest never had one.
-//! * If a pod has such a volume inline, without a claim, the translation *invents*
-//!   access modes (`TranslateInTreeInlineVolumeToCSI`): ReadWriteOnce for
-//!   `awsElasticBlockStore`, `azureDisk`, `cinder` and `vsphereVolume`, whatever
-//!   their `readOnly` says; for `gcePersistentDisk` and `portworxVolume` only
-//!   if `readOnly` is not set, else ReadOnlyMany; ReadWriteMany for
-//!   `azureFile`. A type that is not translated has no PersistentVolume, and
-//!   without one `IsMultiAttachAllowed` (`pkg/volume/util/util.go`) says yes.
+//! * The types that `csi-translation-lib` translates are handled by their CSI drivers
+//!   (`translate.go`, `plugins/*.go`; all seven unconditionally, `IsMigrationEnabledForPlugin` in
+//!   `pkg/volume/csimigration/plugin_manager.go`). Of the others, `fc`, `iscsi` and FlexVolumes
+//!   have an attacher (`AttachableVolumePlugin` under `pkg/volume`); `rbd` (gone since 1.31) and
+//!   `photonPersistentDisk` had one; the rest never had one.
+//! * If a pod has such a volume inline, without a claim, the translation *invents* access modes
+//!   (`TranslateInTreeInlineVolumeToCSI`): ReadWriteOnce for `awsElasticBlockStore`, `azureDisk`,
+//!   `cinder` and `vsphereVolume`, whatever their `readOnly` says; for `gcePersistentDisk` and
+//!   `portworxVolume` only if `readOnly` is not set, else ReadOnlyMany; ReadWriteMany for
+//!   `azureFile`. A type that is not translated has no PersistentVolume, and without one
+//!   `IsMultiAttachAllowed` (`pkg/volume/util/util.go`) returns true.
 //! * The scheduler keeps two pods with the same disk off *one node*
-//!   (`volumerestrictions/volume_restrictions.go`, `isVolumeConflict`):
-//!   `awsElasticBlockStore` always; `gcePersistentDisk`, `iscsi` and `rbd`
-//!   unless both pods mount it read-only. It compares volumes that pods name
-//!   themselves, on that node only.
+//!   (`volumerestrictions/volume_restrictions.go`, `isVolumeConflict`): `awsElasticBlockStore`
+//!   always; `gcePersistentDisk`, `iscsi` and `rbd` unless both pods mount it read-only. It
+//!   compares only inline volumes, and only those of pods on that node.
 //!
-//! An inline EBS volume is thus more restricted than a ReadWriteOnce claim: the controller
-//! refuses a second pod on every other node and the scheduler refuses it on the same node, so
-//! pod affinity does not help.
+//! An inline EBS volume is thus more restricted than a ReadWriteOnce claim: the controller refuses
+//! a second pod on every other node and the scheduler refuses it on the same node, so pod affinity
+//! does not help.
 
 use super::access_mode::{AccessMode, AccessModes};
 
 /// An in-tree volume type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InTreeType {
-    /// Its field in `PersistentVolume.spec` and in a pod's
-    /// `volumes`, `awsElasticBlockStore` for example.
+    /// Its field in `PersistentVolume.spec` and in a pod's `volumes`, `awsElasticBlockStore` for
+    /// example.
     pub field: &'static str,
-    /// Its provisioner, `kubernetes.io/aws-ebs` for example, or `pv-source:` and
-    /// the field for a type that never had one: its name in the catalog.
+    /// Its provisioner, `kubernetes.io/aws-ebs` for example, or `pv-source:` and the field for a
+    /// type that never had one. The catalog uses this name.
     pub provisioner: &'static str,
-    /// Who decides whether its volumes are attached.
+    /// Whether its volumes are attached.
     pub attaching: Attaching,
     writable: Inline,
     read_only: Inline,
 }
 
-/// Who decides whether the attach-detach controller attaches a volume.
+/// Whether the attach-detach controller attaches a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attaching {
-    /// The CSIDriver with this name, to which the type is translated.
+    /// It does if it attaches for the CSIDriver with this name, to which the type is translated.
     AsDriver(&'static str),
     /// It always does.
     Always,
@@ -59,8 +56,8 @@ pub enum Attaching {
 /// The restrictions on an inline volume of a pod template, without a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inline {
-    /// The access modes that its translation has; empty if it is not translated, so that
-    /// nothing is refused.
+    /// The access modes of its translation; empty if it is not translated, so that nothing is
+    /// refused.
     pub access_modes: AccessModes,
     /// Whether the scheduler refuses a second pod with it on the same node.
     pub one_pod_a_node: bool,
@@ -157,9 +154,8 @@ impl InTreeType {
     ///
     /// They are the same for every type except `gcePersistentDisk`, whose translation keeps
     /// ReadOnlyMany only if it is the only mode and replaces anything else by ReadWriteOnce
-    /// (`csi-translation-lib`, `gce_pd.go`,
-    /// `backwardCompatibleAccessModes`): such a volume is exclusive even if its
-    /// PersistentVolume says ReadWriteMany.
+    /// (`csi-translation-lib`, `gce_pd.go`, `backwardCompatibleAccessModes`): such a volume is
+    /// exclusive even if its PersistentVolume says ReadWriteMany.
     pub(crate) fn effective_modes(&self, modes: AccessModes) -> AccessModes {
         let read_only_many = AccessModes::of(&[AccessMode::ReadOnlyMany]);
         if self.field != "gcePersistentDisk" || modes.is_empty() || modes == read_only_many {
@@ -170,8 +166,8 @@ impl InTreeType {
     }
 }
 
-/// The name under which Kubernetes looks for the CSIDriver object of a
-/// provisioner: the successor for an in-tree name that has one, else the name itself.
+/// The name under which Kubernetes looks for the CSIDriver object of a provisioner: the CSI driver
+/// that replaced an in-tree provisioner, if there is one, else the name itself.
 pub fn csi_driver_of(provisioner: &str) -> &str {
     // Other provisioners are names of CSI drivers.
     if !provisioner.starts_with("kubernetes.io/") {

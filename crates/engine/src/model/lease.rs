@@ -14,7 +14,7 @@ pub const NODE_LEASES: &str = "kube-node-lease";
 /// The kubelet renews it four times in that time.
 pub const DURATION_SECONDS: i64 = 40;
 
-/// A Lease: when it was renewed, and its duration.
+/// A Lease: the time of its last renewal, and its duration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Lease {
@@ -30,9 +30,9 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LeaseSpec {
-    /// When it was last renewed, by the kubelet's clock.
+    /// The time of the last renewal, by the kubelet's clock.
     pub renew_time: Option<Timestamp>,
-    /// For how many seconds it is valid after that.
+    /// The seconds for which it is valid after that.
     pub lease_duration_seconds: Option<i64>,
 }
 
@@ -43,7 +43,7 @@ impl Lease {
         Some(now.duration_since(self.spec.renew_time?))
     }
 
-    /// For how long it is valid after a renewal.
+    /// The time for which it is valid after a renewal.
     pub(crate) fn duration(&self) -> SignedDuration {
         let given = self.spec.lease_duration_seconds;
         SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))

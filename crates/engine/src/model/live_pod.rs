@@ -1,4 +1,4 @@
-//! Pods as they are in a cluster: what concerns their volumes, and their status.
+//! Pods as they are in a cluster: their volumes and their status.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -25,17 +25,17 @@ pub struct Pod {
     pub phase: Text,
     /// Whether it is ready.
     pub ready: bool,
-    /// Whether its volumes must be mounted: a container was started, or could not be for another
-    /// reason.
+    /// Whether its volumes must have been mounted: a container was started, or could not be started
+    /// for another reason.
     pub mounted: bool,
-    /// Why a container does not run although the volumes are mounted, `ImagePullBackOff` for
-    /// example.
+    /// The reason for which a container does not run although the volumes are mounted,
+    /// `ImagePullBackOff` for example.
     pub held_up: Option<Text>,
-    /// Why the scheduler found no node for it.
+    /// The scheduler's message if it found no node for the pod.
     pub unschedulable: Option<String>,
     /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
     pub stays_out_of_service: bool,
-    /// When the scheduler last reported whether it found one.
+    /// The time at which the scheduler last reported whether it found a node.
     pub scheduled_at: Option<Timestamp>,
 }
 
@@ -82,7 +82,7 @@ impl Pod {
             .or_else(|| labels.get("controller-revision-hash"))
     }
 
-    /// When it started to wait, as far as that is known.
+    /// The time at which it started to wait, if it is known.
     pub fn waits_since(&self) -> Option<Timestamp> {
         match self.node {
             Some(_) => self.scheduled_at.or_else(|| self.meta.created()),
@@ -172,7 +172,7 @@ struct ContainerWaiting {
 }
 
 impl Container {
-    /// Why it waits, if not because it is still being created.
+    /// The reason for which it waits, unless it is still being created.
     fn another_reason(&self) -> Option<&Text> {
         let reason = &self.state.waiting.as_ref()?.reason;
         let is_other = !matches!(

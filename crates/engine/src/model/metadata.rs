@@ -74,8 +74,8 @@ pub struct Metadata {
     /// The uid; unknown if the object does not exist yet.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub uid: Uid,
-    /// When the object was created, as RFC 3339 in UTC with whole seconds, as the API server
-    /// writes it, so that texts compare like times; empty if unknown.
+    /// The creation time as RFC 3339 in UTC with whole seconds, as the API server writes it, so
+    /// that texts compare like times; empty if unknown.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub creation_timestamp: Text,
     /// All labels.
@@ -87,7 +87,7 @@ pub struct Metadata {
         skip_serializing_if = "is_default"
     )]
     pub annotations: Labels,
-    /// The controller, if there is one. Boxed, as few objects in a snapshot have one.
+    /// The controller, if there is one. Boxed, because few objects in a snapshot have one.
     #[serde(
         rename = "ownerReferences",
         deserialize_with = "controlling",
@@ -103,8 +103,8 @@ pub struct Metadata {
         skip_serializing
     )]
     pub drained_first: bool,
-    /// When the object was deleted or, for a pod, when its grace period is over; `None` unless it
-    /// is being deleted.
+    /// The time of the deletion or, for a pod, the end of its grace period; `None` unless the
+    /// object is being deleted.
     #[serde(
         rename = "deletionTimestamp",
         deserialize_with = "time",
@@ -119,13 +119,13 @@ impl Metadata {
         self.deleted.is_some()
     }
 
-    /// When the object was created, if that is known.
+    /// The creation time, if it is known.
     pub fn created(&self) -> Option<Timestamp> {
         self.creation_timestamp.parse().ok()
     }
 
-    /// Whether an annotation of KEDA's is set: a value that is no boolean, as Go reads one, counts
-    /// as true (`getBoolAnnotation` in KEDA's `apis/keda/v1alpha1/scaledobject_types.go`).
+    /// Whether an annotation of KEDA's is set. A value that Go does not read as a boolean counts as
+    /// true (`getBoolAnnotation` in KEDA's `apis/keda/v1alpha1/scaledobject_types.go`).
     pub(super) fn is_set(&self, annotation: &str) -> bool {
         let value = self.annotations.get(annotation);
         value.is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
@@ -192,8 +192,7 @@ fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     Ok(drains)
 }
 
-/// Reads a time. A text that is none says nothing: the API server, which would refuse it, never
-/// sends one.
+/// Reads a time; `None` for an invalid text, which the API server refuses and so never sends.
 pub(crate) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
@@ -201,8 +200,8 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(
     Ok(text.and_then(|Borrowed(text)| rfc_3339(&text)))
 }
 
-/// The time, if it is one as Go reads it (`time.RFC3339`): `2026-01-01T00:00:00Z`, with a
-/// fraction of a second or another offset where it has one.
+/// The time, if Go reads the text as one (`time.RFC3339`): `2026-01-01T00:00:00Z`, possibly with a
+/// fraction of a second or another offset.
 fn rfc_3339(text: &str) -> Option<Timestamp> {
     let shape = |(at, byte): (usize, u8)| match at {
         4 | 7 => byte == b'-',

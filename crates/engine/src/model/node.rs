@@ -63,12 +63,11 @@ pub struct NodeStatus {
     pub volumes_attached: Box<[Text]>,
 }
 
-/// The taint that declares a machine to be off: the volumes of its pods are then detached at
-/// once, whether or not they are mounted (`TaintNodeOutOfService` in
-/// `k8s.io/api/core/v1`).
+/// The taint that declares a machine to be off: the volumes of its pods are then detached at once,
+/// whether or not they are mounted (`TaintNodeOutOfService` in `k8s.io/api/core/v1`).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// What the names of CSI volumes in a Node's status begin with (`GetUniqueVolumeName` in
+/// The prefix of the names of CSI volumes in a Node's status (`GetUniqueVolumeName` in
 /// `pkg/volume/util`).
 pub(crate) const CSI: &str = "kubernetes.io/csi/";
 
@@ -102,13 +101,13 @@ const TEMPORARY_TAINTS: [&str; 17] = [
     "cloud.google.com/impending-node-termination",
 ];
 
-/// The prefix of the taints with which the handler of that name drains a node that its cloud
+/// The prefix of the taints with which aws-node-termination-handler drains a node that its cloud
 /// takes away.
 const TERMINATION: &str = "aws-node-termination-handler/";
 
-/// The prefixes of taints that nodes have while they start, or that keep pods off for the time
-/// being, by which the Cluster Autoscaler knows them (its FAQ, "How does Cluster Autoscaler treat
-/// nodes with taints").
+/// The prefixes by which the Cluster Autoscaler recognizes taints that nodes have while they start,
+/// or that keep pods off for a time (its FAQ, "How does Cluster Autoscaler treat nodes with
+/// taints").
 const OF_THE_AUTOSCALER: [&str; 3] = [
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
@@ -137,7 +136,7 @@ fn is_temporary(taint: &str) -> bool {
 pub struct ExtendedResources(pub Box<[(Text, Quantity)]>);
 
 impl ExtendedResources {
-    /// How much there is of the resource `name`.
+    /// The amount of the resource `name`.
     pub(crate) fn amount(&self, name: &str) -> Quantity {
         let mut resources = self.0.iter();
         let found = resources.find(|(known, _)| known == name);
@@ -174,7 +173,7 @@ impl<'de> Deserialize<'de> for ExtendedResources {
                 }
                 let mut known: Vec<&Text> = names.iter().map(|(name, _)| name).collect();
                 known.sort_unstable();
-                // As in the readers that serde derives.
+                // The readers that serde derives refuse duplicate fields too.
                 let twice = known.windows(2).find(|pair| pair[0] == pair[1]);
                 if let Some([name, _]) = twice {
                     return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
@@ -305,7 +304,7 @@ impl From<WrittenSpec> for NodeSpec {
             matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !is_temporary(&taint.key)
         };
         Self {
-            // Whatever its effect: Kubernetes checks only the key.
+            // The effect does not matter: Kubernetes checks only the key.
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
             taints: taints.into_iter().filter(lasts).collect(),
         }
@@ -329,7 +328,7 @@ fn attached<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Text]>, D
     Ok(volumes.into_iter().map(|volume| volume.name).collect())
 }
 
-/// A selector over nodes: it matches where one of its terms does.
+/// A selector over nodes: it matches a node if one of its terms does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {

@@ -25,7 +25,7 @@ pub struct Namespace {
     pub metadata: Metadata,
 }
 
-/// What the API says of a kind.
+/// The names of a kind in the API, and whether its objects are in namespaces.
 pub(super) struct KindRow {
     pub(super) api_version: &'static str,
     pub(super) name: &'static str,
@@ -96,7 +96,7 @@ macro_rules! kinds {
             }
         }
 
-        /// An object, reduced to what decides.
+        /// An object, reduced to the fields that decide verdicts.
         // Values are made once and moved into an `Arc`; boxing the large ones would
         // cost an allocation on the path of every review.
         #[allow(clippy::large_enum_variant)]
@@ -224,7 +224,8 @@ impl ObjectKind {
         self.row().plural
     }
 
-    /// Whether every cluster serves it. Others are served where their controller is installed.
+    /// Whether every cluster serves it. Other kinds are served only if their controller is
+    /// installed.
     pub const fn is_built_in(self) -> bool {
         match self {
             Self::Workload(kind) => kind.is_built_in(),

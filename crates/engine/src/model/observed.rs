@@ -56,7 +56,7 @@ impl Observed {
         pod.unschedulable.as_deref().or_else(event)
     }
 
-    /// Why a resource could not be read, if it could not.
+    /// The resource and the reason, if it could not be read.
     pub fn unread(&self, resource: &str) -> Option<&Unread> {
         self.unread.iter().find(|it| it.resource == resource)
     }

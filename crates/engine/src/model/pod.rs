@@ -1,4 +1,4 @@
-//! Pod templates: what decides on which nodes pods can run and which volumes they use.
+//! Pod templates: the fields that decide on which nodes pods can run and which volumes they use.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,8 +19,8 @@ use super::selector::LabelSelector;
 /// The label with a node's host name.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A pod template, reduced to what decides on which nodes its pods can run and which volumes
-/// they use.
+/// A pod template, reduced to the fields that decide on which nodes its pods can run and which
+/// volumes they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTemplate {
     /// The labels of the pods.
@@ -45,7 +45,7 @@ pub struct PodTemplate {
     pub ephemeral: Box<[EphemeralClaim]>,
     /// The resources that each pod requests and only some nodes have, a GPU for example, sorted.
     pub extended_resources: Box<[(Text, Quantity)]>,
-    /// The RuntimeClass, which can select nodes and tolerate taints; empty: none.
+    /// The RuntimeClass, which can select nodes and tolerate taints; empty if there is none.
     pub runtime_class: Text,
     /// The ports of their node that the pods use, so that no two of them can share a node.
     pub host_ports: Box<[HostPort]>,
@@ -54,7 +54,7 @@ pub struct PodTemplate {
 }
 
 impl PodTemplate {
-    /// The names of the claims that the pods use, but for those of generic ephemeral volumes.
+    /// The names of the claims that the pods use, except those of generic ephemeral volumes.
     pub fn claims(&self) -> impl Iterator<Item = &Text> {
         self.volumes
             .iter()
@@ -70,9 +70,9 @@ impl PodTemplate {
 pub struct HostPort {
     /// Its number.
     pub number: i64,
-    /// Its protocol; empty: TCP.
+    /// Its protocol; empty for TCP.
     pub protocol: Text,
-    /// The address of the node; empty: all of them.
+    /// The address of the node; empty for all its addresses.
     pub ip: Text,
 }
 
@@ -134,7 +134,7 @@ impl PodAffinityTerm {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologySpread {
-    /// By how many pods a domain may exceed the emptiest domain.
+    /// The number of pods by which a domain may exceed the emptiest domain.
     #[serde(default = "one")]
     pub max_skew: i64,
     /// The node label whose values are the topology domains.
@@ -147,19 +147,19 @@ pub struct TopologySpread {
         deserialize_with = "do_not_schedule"
     )]
     pub hard: bool,
-    /// With fewer domains than this, the emptiest counts as empty.
+    /// The minimum number of domains. If there are fewer, the emptiest one counts as empty.
     pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
     pub label_selector: Option<LabelSelector>,
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]
     pub match_label_keys: Box<[Text]>,
-    /// Whether nodes count that the pod's selector and affinity exclude: `true` for `Ignore`; the
-    /// default is `Honor`.
+    /// Whether nodes that the pod's selector and affinity exclude are counted: `true` for `Ignore`;
+    /// the default is `Honor`.
     #[serde(default, rename = "nodeAffinityPolicy", deserialize_with = "ignored")]
     pub ignores_affinity: bool,
-    /// Whether nodes count whose taints the pod does not tolerate: `true` for `Ignore`, which is
-    /// the default.
+    /// Whether nodes with taints that the pod does not tolerate are counted: `true` for `Ignore`,
+    /// which is the default.
     #[serde(
         default = "yes",
         rename = "nodeTaintsPolicy",
@@ -200,8 +200,8 @@ pub struct PodVolume {
     /// Whether a container mounts or maps it. The kubelet neither waits for nor mounts other
     /// volumes (`desired_state_of_world_populator.go`).
     pub mounted: bool,
-    /// The SELinux label that it is mounted with, where the driver can do that: `None` if it is
-    /// unknown or containers differ, empty where its files are relabelled one by one
+    /// The SELinux label with which it is mounted, if the driver supports that: `None` if it is
+    /// unknown or containers differ, empty if its files are relabelled one by one
     /// (`seLinuxChangePolicy: Recursive`). See `GetMountSELinuxLabel` in Kubernetes'
     /// `pkg/volume/util/selinux.go`.
     pub selinux_label: Option<Text>,
@@ -284,11 +284,11 @@ pub(super) struct PodSpec {
     security_context: Security,
 }
 
-/// Tolerations that are kept. Nobody needs as many.
+/// The most tolerations that are kept. Nobody needs as many.
 const MAX_TOLERATIONS: usize = 1024;
 
-/// Reads tolerations, the first of those that are equal. A pod with more than
-/// [`MAX_TOLERATIONS`] counts as one that tolerates every taint.
+/// Reads tolerations, without repetitions. A pod with more than [`MAX_TOLERATIONS`] counts as one
+/// that tolerates every taint.
 fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
     let mut known = HashSet::new();
     let mut distinct = Vec::new();
@@ -418,7 +418,7 @@ struct ClaimSource {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct EphemeralSource {
-    /// Boxed, as few volumes have one, and each entry counts with its size.
+    /// Boxed, because few volumes have one and every entry takes its size from the room for lists.
     volume_claim_template: Option<Box<Claim>>,
 }
 

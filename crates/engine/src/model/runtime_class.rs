@@ -1,4 +1,4 @@
-//! Runtime classes: how the containers of a pod are run, and on which nodes.
+//! Runtime classes, which decide how and on which nodes the containers of a pod run.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::metadata::Metadata;
 use super::node::Toleration;
 use super::ser::is_default;
 
-/// A RuntimeClass, reduced to what it adds to the pods that name it
+/// A RuntimeClass, reduced to the fields that it adds to the pods that name it
 /// (`plugin/pkg/admission/runtimeclass`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -16,12 +16,12 @@ pub struct RuntimeClass {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What its pods get.
+    /// The constraints that it adds to its pods.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub scheduling: RuntimeScheduling,
 }
 
-/// What a RuntimeClass adds to its pods.
+/// The node labels and tolerations that a RuntimeClass adds to its pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RuntimeScheduling {

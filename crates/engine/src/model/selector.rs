@@ -80,8 +80,8 @@ impl Requirement {
     }
 }
 
-/// A label selector. An empty one matches everything; where an absent one matches nothing, it is
-/// an `Option`.
+/// A label selector. An empty one matches everything. Fields in which an absent selector matches
+/// nothing have an `Option`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
@@ -103,7 +103,7 @@ impl LabelSelector {
                 .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
     }
 
-    /// Whether it matches only what has this value of the label.
+    /// Whether it matches only objects that have this value of the label.
     pub(crate) fn demands(&self, key: &str, value: &str) -> bool {
         let is_that_one = |requirement: &Requirement| {
             requirement.operator == Operator::In

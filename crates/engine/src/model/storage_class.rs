@@ -10,8 +10,8 @@ use super::node::{NodeSelector, NodeSelectorTerm};
 use super::selector::{Operator, Requirement};
 use super::ser::is_default;
 
-/// The provisioner of classes whose volumes are all created manually (Kubernetes
-/// documentation, "Storage Classes", "Local").
+/// The provisioner of classes whose volumes are all created manually (Kubernetes documentation,
+/// "Storage Classes", "Local").
 pub(crate) const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The parameter in which classes on Huawei Cloud name the CSI driver, as all of them have the
@@ -32,7 +32,7 @@ pub struct StorageClass {
     /// The provisioner's parameters.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub parameters: Labels,
-    /// When claims are bound: `WaitForFirstConsumer`, or immediately.
+    /// The time at which claims are bound: `WaitForFirstConsumer`, or immediately.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub volume_binding_mode: Text,
     /// The topologies that volumes are limited to.
@@ -79,7 +79,7 @@ impl StorageClass {
         yes(DEFAULT_CLASS) || yes(DEFAULT_CLASS_BETA)
     }
 
-    /// The nodes that the volumes are limited to; `None`: all.
+    /// The nodes that the volumes are limited to; `None` for all.
     pub(crate) fn allowed_nodes(&self) -> Option<NodeSelector> {
         let terms: Box<[NodeSelectorTerm]> = self
             .allowed_topologies
@@ -131,7 +131,7 @@ pub struct CsiDriverSpec {
         skip_serializing_if = "is_default"
     )]
     pub selinux_mount: bool,
-    /// Whether the scheduler keeps pods with its volumes from nodes that lack it
+    /// Whether the scheduler keeps pods with its volumes off nodes that lack the driver
     /// (`VolumeLimitScaling`).
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub prevent_pod_scheduling_if_missing: bool,

@@ -1,16 +1,16 @@
-//! Update strategies, and how many pods a rolling update may add or remove.
+//! Update strategies, and the number of pods that a rolling update may add or remove.
 
 use super::Text;
 use super::amount::{Amount, Rounding};
 
-/// How a workload replaces its pods.
+/// The way in which a workload replaces its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// New pods are started while old ones still run.
     RollingUpdate {
-        /// Pods above the desired number; `None`: the default, 25 %.
+        /// Pods above the desired number; `None` for the default, 25 %.
         max_surge: Option<Amount>,
-        /// Pods below the desired number; `None`: the default, 25 %.
+        /// Pods below the desired number; `None` for the default, 25 %.
         max_unavailable: Option<Amount>,
     },
     /// Old pods are stopped before new ones are started.
@@ -25,7 +25,7 @@ pub enum Strategy {
     Other(Text),
 }
 
-/// Why a Rollout keeps all old pods while the new ones start.
+/// The reason for which a Rollout keeps all old pods while the new ones start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideBySide {
     /// `blueGreen`: traffic moves once all new pods are ready.
@@ -35,7 +35,7 @@ pub enum SideBySide {
     TrafficRouting,
 }
 
-/// How many pods a rollout may have above and below the desired number.
+/// The number of pods that a rollout may have above and below the desired number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Pods above.
@@ -45,8 +45,8 @@ pub struct Room {
 }
 
 impl Strategy {
-    /// How many pods a rolling update of `replicas` pods may add and remove; `None` if there is no
-    /// rolling update, or one that the API server rejects.
+    /// The number of pods that a rolling update of `replicas` pods may add and remove; `None` if
+    /// there is no rolling update, or one that the API server rejects.
     ///
     /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
     /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.

@@ -1,4 +1,4 @@
-//! How workloads are rolled out, as the API of each kind writes it.
+//! The update strategy of workloads, in the notation of each kind's API.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use super::de::{nullable, present};
 use super::strategy::{SideBySide, Strategy};
 use super::workload::WorkloadKind;
 
-/// What is read of a workload's strategy.
+/// The settings that are read from a workload's strategy.
 #[derive(Default)]
 pub(super) struct Rollouts {
     pub(super) strategy: Strategy,
@@ -35,17 +35,17 @@ impl From<Strategy> for Rollouts {
 pub(super) struct WrittenStrategy {
     #[serde(deserialize_with = "nullable")]
     r#type: Text,
-    /// Of the built-in kinds.
+    /// The amounts of the built-in kinds.
     rolling_update: Option<RollingUpdate>,
-    /// Of a Rollout.
+    /// The settings of a Rollout.
     blue_green: Option<OfRollout>,
     canary: Option<OfRollout>,
-    /// Of a DeploymentConfig.
+    /// The settings of a DeploymentConfig.
     #[serde(deserialize_with = "nullable")]
     rolling_params: Params,
     #[serde(deserialize_with = "nullable")]
     recreate_params: Params,
-    /// Of a CloneSet.
+    /// The amounts of a CloneSet.
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
 }
@@ -81,8 +81,8 @@ struct OfRollout {
     anti_affinity: AntiAffinity,
 }
 
-/// The parameters of a DeploymentConfig's strategy, with the hooks while pods run. `mid` is when
-/// none does.
+/// The parameters of a DeploymentConfig's strategy, with the hooks that run beside pods. The `mid`
+/// hook does not: no pods run at that time.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Params {
@@ -109,7 +109,7 @@ struct HookPod {
 }
 
 impl WrittenStrategy {
-    /// What it says of a workload of `kind`.
+    /// The update settings of a workload of `kind`.
     pub(super) fn rollouts(self, kind: WorkloadKind) -> Rollouts {
         match kind {
             WorkloadKind::Rollout => self.of_rollout(),
@@ -124,7 +124,7 @@ impl WrittenStrategy {
         }
     }
 
-    /// Below which ordinal a StatefulSet's pods are not updated.
+    /// The ordinal below which a StatefulSet's pods are not updated.
     fn partition(&self) -> i64 {
         if self.r#type == "OnDelete" {
             return i64::MAX;
@@ -164,8 +164,8 @@ impl WrittenStrategy {
         }
     }
 
-    /// Without an amount, 25 % counts, as in a Deployment (`DefaultMaxSurge` and
-    /// `DefaultMaxUnavailable` in Argo Rollouts' `utils/defaults`).
+    /// A missing amount is 25 %, as in a Deployment (`DefaultMaxSurge` and `DefaultMaxUnavailable`
+    /// in Argo Rollouts' `utils/defaults`).
     fn of_rollout(self) -> Rollouts {
         let canary = self.canary.as_ref().map(|it| &it.anti_affinity);
         let blue_green = self.blue_green.as_ref().map(|it| &it.anti_affinity);
@@ -180,7 +180,7 @@ impl WrittenStrategy {
                 max_surge: canary.max_surge,
                 max_unavailable: canary.max_unavailable,
             },
-            // The controller leaves such a Rollout alone (`InvalidSpec`).
+            // The controller does not act on such a Rollout (`InvalidSpec`).
             None => Strategy::Other(Text::default()),
         };
         Rollouts {
@@ -221,9 +221,8 @@ impl WrittenStrategy {
     }
 }
 
-/// The strategy with OpenShift's defaults: 25 % where neither amount is given or the given
-/// one is 0, and 0 where the other one is given
-/// (`SetDefaults_RollingDeploymentStrategyParams` in its API server).
+/// The strategy with OpenShift's defaults: a missing amount is 25 % if the other one is missing too
+/// or is 0, and 0 otherwise (`SetDefaults_RollingDeploymentStrategyParams` in its API server).
 fn rolling(max_surge: Option<Amount>, max_unavailable: Option<Amount>) -> Strategy {
     let is_zero = |amount: &Amount| matches!(amount, Amount::Count(0) | Amount::Percent(0));
     let beside = |other: &Option<Amount>| match other {

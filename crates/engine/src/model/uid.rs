@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::Text;
 
-/// An object's uid: a UUID as the API server generates them, or the digest of any other text, as
-/// only equality counts. No text is unknown, which is the default.
+/// An object's uid: a UUID as the API server generates them, or the digest of any other text,
+/// because only equality counts. An empty text is an unknown uid, which is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Text")]
 pub struct Uid(u128);

@@ -16,7 +16,7 @@ use super::node::NodeSelector;
 use super::ser::is_default;
 use super::uid::Uid;
 
-/// A persistent volume, reduced to what decides who may use it and where.
+/// A persistent volume, reduced to the fields that decide who may use it and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Volume {
@@ -61,8 +61,8 @@ impl Volume {
         }
     }
 
-    /// Whether it is the same volume as `other` to the attach-detach controller, which goes by
-    /// the driver and what that calls it (`GetUniqueVolumeNameFromSpec` in
+    /// Whether it is the same volume as `other` to the attach-detach controller, which identifies a
+    /// volume by the driver and the driver's name for it (`GetUniqueVolumeNameFromSpec` in
     /// `pkg/volume/util/util.go`).
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.csi_driver().is_some()
@@ -86,15 +86,16 @@ impl Volume {
         is_same && named.namespace == claim.namespace && named.name == claim.name
     }
 
-    /// Its class; empty: none. The older annotation takes precedence (`GetPersistentVolumeClass` in the Kubernetes source).
+    /// Its class; empty if it has none. The older annotation takes precedence
+    /// (`GetPersistentVolumeClass` in the Kubernetes source).
     pub fn class(&self) -> &str {
         let annotated = self.metadata.annotations.get(CLASS_BETA);
         annotated.unwrap_or(&self.spec.storage_class_name)
     }
 }
 
-/// The properties of a persistent volume. Serialized by hand, as its source is a field among the
-/// others.
+/// The properties of a persistent volume. Serialized by hand, because its source is one of several
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenSpec")]
 pub struct VolumeSpec {
@@ -104,13 +105,13 @@ pub struct VolumeSpec {
     pub volume_mode: VolumeMode,
     /// Its size.
     pub capacity: Capacity,
-    /// Its class; empty: none.
+    /// Its class; empty if it has none.
     pub storage_class_name: Text,
     /// Its source.
     pub source: VolumeSource,
     /// The CSI driver's name for it; empty if no CSI driver serves it.
     pub handle: Text,
-    /// The nodes that can attach it; `None`: all.
+    /// The nodes that can attach it; `None` if all can.
     pub node_affinity: Option<NodeSelector>,
     /// The claim that it is bound to, or reserved for.
     pub claim_ref: Option<ClaimRef>,
@@ -157,7 +158,7 @@ impl Serialize for VolumeSpec {
         }
         match &self.source {
             VolumeSource::Csi(driver) => {
-                // Without the handle: some drivers put addresses and accounts into it.
+                // The handle is left out: some drivers put addresses and accounts into it.
                 map.serialize_entry("csi", &of("driver", driver))?;
             }
             VolumeSource::InTree(in_tree) => {
@@ -175,8 +176,8 @@ impl Serialize for VolumeSpec {
     }
 }
 
-/// Declares a spec as it is written: the fields that are read and, of each source, whether it
-/// is there.
+/// Declares a spec as it is written: the fields that are read, and a flag for each source that is
+/// present.
 macro_rules! written_spec {
     ($($source:ident)*) => {
         #[allow(non_snake_case, reason = "each source is named like its field")]
@@ -197,7 +198,7 @@ macro_rules! written_spec {
         }
 
         impl WrittenSpec {
-            /// The source's field, where the source is an in-tree type.
+            /// The source's field, if the source is an in-tree type.
             const fn in_tree(&self) -> Option<&'static str> {
                 $(if self.$source.is_some() {
                     return Some(stringify!($source));

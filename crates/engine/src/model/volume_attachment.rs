@@ -26,8 +26,9 @@ pub struct VolumeAttachment {
 }
 
 impl VolumeAttachment {
-    /// Whether the volume is attached and not about to be detached. One that is about to be is no
-    /// longer mounted, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
+    /// Whether the volume is attached and not about to be detached. A volume that is about to be
+    /// detached is no longer mounted, whatever its status says (`Attach` in
+    /// `pkg/volume/csi/csi_attacher.go`).
     pub const fn is_settled(&self) -> bool {
         self.attached && !self.metadata.is_being_deleted()
     }

@@ -24,7 +24,7 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: [Self; [$($plural),+].len()] = [$(Self::$kind),+];
 
-            /// What the API says of the kind.
+            /// The names of the kind in the API, and whether its objects are in namespaces.
             pub(super) const fn row(self) -> KindRow {
                 match self {
                     $(Self::$kind => {
@@ -84,7 +84,8 @@ impl WorkloadKind {
         self.row().group()
     }
 
-    /// Whether every cluster serves it. Others are served where their controller is installed.
+    /// Whether every cluster serves it. Other kinds are served only if their controller is
+    /// installed.
     pub const fn is_built_in(self) -> bool {
         !matches!(
             self,
@@ -102,8 +103,8 @@ impl WorkloadKind {
         }
     }
 
-    /// Whether it has the subresource `scale`, with which `kubectl scale` changes how many
-    /// pods it has (`pkg/registry/apps/rest/storage_apps.go` and
+    /// Whether it has the subresource `scale`, with which `kubectl scale` changes its number of
+    /// pods (`pkg/registry/apps/rest/storage_apps.go` and
     /// `pkg/registry/core/rest/storage_core.go`).
     pub const fn scales(self) -> bool {
         matches!(
@@ -149,22 +150,21 @@ impl fmt::Display for WorkloadKind {
     }
 }
 
-/// The fields of an object that creates pods that verdicts depend on.
+/// The fields on which verdicts depend, of an object that creates pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Which kind it is.
+    /// The kind.
     pub kind: WorkloadKind,
     /// Name, namespace, labels and the rest.
     pub metadata: Metadata,
-    /// The pods wanted at the same time, defaults filled in. A Job counts the
-    /// smaller of parallelism and completions, a CronJob its Job, a ScaledJob all
-    /// Jobs that may run at once. 0 and less means no pods. A DaemonSet has 1 here:
-    /// its nodes decide.
+    /// The pods wanted at the same time, defaults filled in. A Job counts the smaller of
+    /// parallelism and completions, a CronJob its Job, a ScaledJob all Jobs that may run at once. 0
+    /// and less means no pods. A DaemonSet has 1 here, because its nodes decide.
     pub replicas: i64,
-    /// How pods are replaced; the default for kinds that do not replace them.
+    /// The way pods are replaced; the default for kinds that do not replace them.
     pub strategy: Strategy,
-    /// A StatefulSet's `partition`: its pods with a smaller ordinal are not updated. None is where
-    /// the strategy is `OnDelete`.
+    /// A StatefulSet's `partition`: its pods with a smaller ordinal are not updated. With the
+    /// strategy `OnDelete` it is the maximum: no pod is updated.
     pub partition: i64,
     /// Whether some of a StatefulSet's pods are of another revision than its template is now;
     /// `None` if unknown.
@@ -177,7 +177,7 @@ pub struct Workload {
     pub hook_volumes: Box<[Text]>,
     /// The pods.
     pub template: PodTemplate,
-    /// The object that has the pod template, where a Rollout names one (`workloadRef`).
+    /// The object that has the pod template, if a Rollout names one (`workloadRef`).
     pub template_source: Option<Box<ScaleTarget>>,
     /// A StatefulSet's own claim templates: each pod gets a claim like each of them.
     pub claim_templates: Box<[Claim]>,
@@ -192,7 +192,7 @@ pub struct Workload {
     pub indexed: bool,
     /// Whether it has finished, so that it uses no volumes any more.
     pub finished: bool,
-    /// Whether a pod of it is known to be ready, so that there is a node for it.
+    /// Whether one of its pods is known to be ready, so that there is a node for it.
     pub ready: bool,
 }
 
@@ -204,7 +204,7 @@ impl Workload {
             .find_map(|(name, template)| (name == claim).then_some(template))
     }
 
-    /// Every such claim with its name.
+    /// The claims of a bare pod's generic ephemeral volumes, with their names.
     pub fn ephemeral_claims(&self) -> impl Iterator<Item = (String, &Claim)> {
         let is_pod = self.kind == WorkloadKind::Pod;
         let own = self.template.ephemeral.iter().filter(move |_| is_pod);
@@ -214,7 +214,7 @@ impl Workload {
         })
     }
 
-    /// `Deployment web`, or the controller of a pod or ReplicaSet, which is what people know:
+    /// `Deployment web`, or the controller of a pod or ReplicaSet, which users know better:
     /// `TaskRun build`.
     pub(crate) fn shown(&self) -> String {
         let is_made = matches!(
@@ -266,10 +266,10 @@ impl Workload {
         }
     }
 
-    /// The owner that is judged in its place, and its kind: the owner of a Deployment's
-    /// ReplicaSet, a CronJob's Job or a workload's pod. The owners of other pods are not judged.
-    /// Neither is one of another version: the garbage collector leaves its dependents, whether
-    /// it exists or not.
+    /// The owner that is judged in its place, and its kind: the owner of a Deployment's ReplicaSet,
+    /// a CronJob's Job or a workload's pod. The owners of other pods are not judged. An owner of
+    /// another API version is not judged either: the garbage collector keeps its dependents,
+    /// whether it exists or not.
     pub(crate) fn judged_owner(&self) -> Option<(WorkloadKind, &Controller)> {
         let controller = self.metadata.controller.as_deref()?;
         let owner = WorkloadKind::from_name(&controller.kind)

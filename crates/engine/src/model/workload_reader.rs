@@ -18,7 +18,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// When a field does not have the type that it has in the API.
+    /// A field does not have the type that it has in the API.
     pub(crate) fn read<'de, D: Deserializer<'de>>(
         kind: WorkloadKind,
         deserializer: D,
@@ -73,7 +73,7 @@ struct Spec {
 }
 
 impl Spec {
-    /// The workload, without what its status says.
+    /// The workload, without the fields that its status decides.
     fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
         // A controller other than the Job's own creates its pods, perhaps elsewhere.
         let is_foreign = kind == WorkloadKind::Job
@@ -108,7 +108,7 @@ impl Spec {
             WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
         );
         let claim_templates = match kind {
-            // Their claims have names that nobody can foresee.
+            // Their claims have random names.
             WorkloadKind::CloneSet => Box::default(),
             _ => self.volume_claim_templates,
         };
@@ -166,12 +166,12 @@ struct JobSpec {
     template: PodTemplate,
 }
 
-/// How many Jobs a ScaledJob starts at most where it does not say (`maxReplicaCount` in KEDA's
-/// documentation, "ScaledJob specification").
+/// The most Jobs that a ScaledJob without `maxReplicaCount` starts (KEDA's documentation,
+/// "ScaledJob specification").
 const MAX_SCALED_JOBS: i64 = 100;
 
 impl JobSpec {
-    /// How many pods a workload of `kind` wants that makes such Jobs or says how many `replicas`.
+    /// The number of pods that a workload of `kind` with such Jobs or with `replicas` wants.
     fn pods_of(&self, kind: WorkloadKind, replicas: Option<i64>, max_jobs: Option<i64>) -> i64 {
         match kind {
             WorkloadKind::Job | WorkloadKind::CronJob => self.pods(),
@@ -180,7 +180,7 @@ impl JobSpec {
                 jobs.saturating_mul(self.pods())
             }
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
-            // Its API has no default, so that nothing means none.
+            // Its API has no default, so a missing number means no pods.
             WorkloadKind::DeploymentConfig => replicas.unwrap_or(0),
             WorkloadKind::Deployment
             | WorkloadKind::ReplicaSet
@@ -191,7 +191,7 @@ impl JobSpec {
         }
     }
 
-    /// How many of its pods run at the same time.
+    /// The number of its pods that run at the same time.
     fn pods(&self) -> i64 {
         let parallelism = self.parallelism.unwrap_or(1);
         let completions = self.completions.unwrap_or(parallelism);
@@ -208,7 +208,7 @@ struct Status {
     current_revision: Text,
     #[serde(deserialize_with = "nullable")]
     update_revision: Text,
-    /// When a Job was complete.
+    /// Whether a Job has a completion time.
     #[serde(deserialize_with = "present")]
     completion_time: bool,
     #[serde(rename = "conditions", deserialize_with = "has_ended")]

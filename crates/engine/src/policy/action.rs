@@ -1,4 +1,4 @@
-//! The words a policy is written in.
+//! The words in which a policy is written.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::model::words::words;
 use crate::rules::Outcome;
 
 words! {
-    /// What to do about a finding, the strictest first.
+    /// The action on a finding, the strictest first.
     Action {
         /// Refuse the object.
         Deny = "deny",
@@ -20,8 +20,8 @@ words! {
 }
 
 impl Action {
-    /// What to do instead where this is [`Action::Fix`] and no remedy helps:
-    /// refuse what cannot work, warn about what heals or is not certain.
+    /// The action if no remedy helps. [`Action::Fix`] then becomes a denial, or a warning if the
+    /// hazard heals or is not certain.
     pub(crate) const fn without_remedy(self, outcome: Outcome) -> Self {
         match (self, outcome) {
             (Self::Fix, Outcome::Delay | Outcome::Unknown) => Self::Warn,
@@ -32,7 +32,7 @@ impl Action {
 }
 
 words! {
-    /// Which remedy is used where the action is [`Action::Fix`].
+    /// The remedy that is used if the action is [`Action::Fix`].
     #[derive(Default)]
     RemedyChoice {
         /// The one that fits the workload.
@@ -49,7 +49,7 @@ words! {
     }
 }
 
-/// Who may depart from the policy file, the most lenient first.
+/// The sources that may override the policy file, the most lenient first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Overrides {
@@ -57,25 +57,23 @@ pub(crate) enum Overrides {
     Allow,
     /// Labels or annotations on the Namespace only.
     Namespaces,
-    /// Nobody: the policy file has the last word.
+    /// None: only the policy file decides.
     Forbid,
 }
 
-/// How objects are treated that a controller owns.
+/// The treatment of objects that a controller owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Controlled {
-    /// Findings are warned about at most, for the controller would write the
-    /// object again.
+    /// Findings are warned about at most, because the controller would write the object again.
     Warn,
-    /// As any other object.
+    /// They are judged as any other object.
     Judge,
 }
 
-/// Whether something is denied or only warned of, the stricter first: an update that is not to blame
-/// for what is wrong and yet starts a rollout that will meet it, or an object that is larger than
-/// any honest one and too much to judge. VolumeFacts have it as a word that begins with a capital
-/// letter.
+/// Whether something is denied or only warned about, the stricter first: an update that did not
+/// cause the fault but starts a rollout that will meet it, or an object that is larger than any
+/// real one and too complex to judge. In VolumeFacts it is a word with a capital first letter.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize,
 )]

@@ -1,4 +1,4 @@
-//! From a finding on an object to what is done about it.
+//! Decides the action on a finding.
 
 use jiff::Timestamp;
 
@@ -14,9 +14,9 @@ use crate::rules::Outcome;
 pub struct Target<'a> {
     /// The namespace; empty for an object that has none.
     pub namespace: &'a str,
-    /// The Namespace's labels; `None` where the Namespace is not known.
+    /// The Namespace's labels; `None` if the Namespace is not known.
     pub namespace_labels: Option<&'a Labels>,
-    /// The Namespace's annotations; `None` where the Namespace is not known.
+    /// The Namespace's annotations; `None` if the Namespace is not known.
     pub namespace_annotations: Option<&'a Labels>,
     /// The kind, `Deployment` for example.
     pub kind: &'a str,
@@ -26,36 +26,35 @@ pub struct Target<'a> {
     pub annotations: &'a Labels,
     /// Whether an owner reference of the object is its controller.
     pub controlled: bool,
-    /// What time it is, for overrides that end; `None` where nobody can say, as for files.
+    /// The time, for overrides that end; `None` if it is unknown, as for files.
     pub now: Option<Timestamp>,
 }
 
-/// What is done about one finding.
+/// The decision about one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Directive<'a> {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// What is done instead where `action` is [`Action::Fix`] and no remedy
-    /// helps; else the same as `action`.
+    /// The action if `action` is [`Action::Fix`] and no remedy helps; else the same as `action`.
     pub without_remedy: Action,
     /// The remedy to use.
     pub remedy: RemedyChoice,
-    /// Who silenced this finding; then `action` is [`Action::Ignore`].
+    /// The suppression of this finding; `action` is then [`Action::Ignore`].
     pub suppressed: Option<Suppression<'a>>,
-    /// Who lowered `action` below the policy file, by an annotation or a label.
+    /// The annotation or label that lowered `action` below the policy file.
     pub lowered: Option<Suppression<'a>>,
 }
 
-/// What silences a finding, or lowers its action below the policy file.
+/// The setting that silences a finding, or lowers its action below the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Suppression<'a> {
-    /// Where that is written.
+    /// The place of the setting.
     pub by: SuppressedBy,
-    /// The reason as written there; empty only where a Namespace lowers the action.
+    /// The reason as written there; empty only if a Namespace lowers the action.
     pub reason: &'a str,
 }
 
-/// Where a finding is silenced, or its action lowered below the policy file.
+/// The place of a setting that silences a finding, or lowers its action below the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuppressedBy {
     /// An exemption of the policy file.
@@ -110,7 +109,7 @@ impl Policy {
         }
     }
 
-    /// What the section says, or else the defaults.
+    /// The value in the section, or else in the defaults.
     fn setting<T>(
         &self,
         section: Option<&Section>,
@@ -119,8 +118,8 @@ impl Policy {
         section.and_then(&get).or_else(|| get(&self.defaults))
     }
 
-    /// The section of the first namespace entry that matches, and those before it that may apply:
-    /// labels that are not known decide.
+    /// The section of the first namespace entry that matches, and the sections before it that may
+    /// match, depending on labels that are not known.
     fn sections(&self, target: &Target<'_>) -> (Option<&Section>, Vec<&Section>) {
         let mut possible = Vec::new();
         let sure = self.namespaces.iter().find(|entry| {
@@ -140,22 +139,22 @@ pub struct Resolved<'a> {
     policy: &'a Policy,
     target: Target<'a>,
     entry: Option<&'a Section>,
-    /// What may hold in its place: of all these the strictest does.
+    /// The sections that may apply in its place: the strictest of all is used.
     possible: Vec<&'a Section>,
     object: Honoured<'a>,
     namespace: Honoured<'a>,
-    /// Whether annotations of the object are heard.
+    /// Whether annotations of the object may override the policy.
     pub(crate) object_may_override: bool,
     passed_over: Vec<PassedOver<'a>>,
 }
 
 impl<'a> Resolved<'a> {
-    /// What is not honoured. Show it with the findings.
+    /// The overrides that are not honoured. Show them with the findings.
     pub fn passed_over(&self) -> &[PassedOver<'a>] {
         &self.passed_over
     }
 
-    /// What is done about a finding of the rule with this code.
+    /// Decides about a finding of the rule with this code.
     pub(crate) fn decide(
         &self,
         rule: &str,
@@ -167,7 +166,7 @@ impl<'a> Resolved<'a> {
         })
     }
 
-    /// The same of an object that is too much to judge, as it is larger than any honest one.
+    /// Decides about an object that is too complex to judge because it is larger than any real one.
     pub(crate) fn decide_oversized(
         &self,
         rule: &str,
@@ -182,7 +181,7 @@ impl<'a> Resolved<'a> {
         })
     }
 
-    /// What is done where the policy file has `in_file`.
+    /// Decides about a finding for which the policy file has the action `in_file`.
     fn decide_as(
         &self,
         rule: &str,
@@ -194,7 +193,7 @@ impl<'a> Resolved<'a> {
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
-                // What is unknown is never certain, and its outcome alone decides.
+                // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
                     Outcome::Unknown => Action::Deny,
                     _ => self.at_most(section, certainty),
@@ -250,32 +249,31 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// What the object or else its Namespace asks for, and which of them.
+    /// The action that the object or else its Namespace asks for, with its source.
     fn asked(&self, outcome: Outcome) -> Option<(Action, Suppression<'a>)> {
         let of = |honoured: &Honoured<'a>, by| Some((honoured.action?, honoured.suppression(by)));
         of(&self.object, SuppressedBy::Object)
             .or_else(|| of(&self.namespace, SuppressedBy::Namespace))
-            // One word for all findings is not meant to refuse what merely
-            // could not be looked up; only the file can ask for that.
+            // One word for all findings is not meant to refuse an object only because a look-up
+            // failed; only the file can ask for that.
             .filter(|(action, _)| outcome != Outcome::Unknown || *action == Action::Warn)
     }
 
-    /// What the file says.
+    /// The action in the file.
     fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
         self.policy
             .setting(section, |it| it.action(rule, outcome))
             .unwrap_or(built_in(outcome))
     }
 
-    /// What may be done about findings of that certainty.
+    /// The strictest action that is allowed for findings of that certainty.
     fn at_most(&self, section: Option<&Section>, certainty: Certainty) -> Action {
         self.policy
             .setting(section, |it| it.certainty.get(&certainty).copied())
             .unwrap_or(at_most(certainty))
     }
 
-    /// How an update is treated that starts a rollout and is not to blame for
-    /// what is wrong.
+    /// The treatment of an update that starts a rollout and did not cause the fault.
     pub fn existing(&self) -> Strictness {
         let existing_in = |section: Option<&Section>| {
             self.policy
@@ -285,14 +283,15 @@ impl<'a> Resolved<'a> {
         self.strictest(existing_in)
     }
 
-    /// The strictest, which is the least, of what the sections say that may hold.
+    /// The strictest, which is the least, of the values in the sections that may apply.
     fn strictest<T: Ord>(&self, said_in: impl Fn(Option<&Section>) -> T) -> T {
         (self.possible.iter())
             .map(|section| said_in(Some(section)))
             .fold(said_in(self.entry), Ord::min)
     }
 
-    /// A controller would undo a fix and retry a refused object forever.
+    /// Lowers a denial or a fix to a warning for an object with a controller, which would undo a
+    /// fix and retry a refused object forever.
     fn softened(&self, section: Option<&Section>, action: Action) -> Action {
         let controlled = self.policy.setting(section, |it| it.controlled);
         match action {

@@ -1,4 +1,4 @@
-//! What can be wrong with a policy file, and where.
+//! The errors in a policy file, with their places.
 
 use serde_saphyr::Error as YamlError;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
@@ -15,7 +15,7 @@ pub struct PolicyError {
     pub line: u64,
     /// The column in characters, counted from 1.
     pub column: u64,
-    /// What is wrong there, and the way out.
+    /// The problem there, and its solution.
     pub problem: String,
 }
 
@@ -34,7 +34,7 @@ impl PolicyError {
         Self::new(file, place, problem(error))
     }
 
-    /// Of a file that is text as far as `good`.
+    /// The error in a file that is text as far as `good`.
     pub(super) fn not_text(file: &str, good: &str) -> Self {
         let last = good.rsplit('\n').next().unwrap_or_default();
         let line = good.split('\n').count() as u64;
@@ -43,7 +43,7 @@ impl PolicyError {
         Self::new(file, (line, column), problem)
     }
 
-    /// Of a value that has the right shape but makes no sense.
+    /// The error in a value that has the right shape but makes no sense.
     pub(super) fn senseless(file: &str, place: Location, problem: impl Into<String>) -> Self {
         Self::new(file, position(place), problem.into())
     }
@@ -65,7 +65,7 @@ fn problem(error: &YamlError) -> String {
             "the key \"{field}\" is not known here; {}",
             advice(field, expected)
         ),
-        // The reader shows a value that is not there as "~".
+        // The reader shows a missing value as "~".
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
         } if variant == "~" => {
@@ -108,7 +108,7 @@ fn problem(error: &YamlError) -> String {
     }
 }
 
-/// Leaves the place out of the YAML reader's messages: the line begins with it.
+/// Leaves the place out of the YAML reader's messages, because the line begins with it.
 struct Bare;
 
 impl Localizer for Bare {
@@ -131,8 +131,8 @@ fn advice(written: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known word that `written` was most likely meant to be. 0.7 lets a slip
-/// or two through in a short word and keeps unrelated words apart.
+/// The known word that `written` was most likely meant to be. A likeness of 0.7 allows a slip or
+/// two in a short word and excludes unrelated words.
 pub(super) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = written.to_lowercase();
     known

@@ -1,7 +1,7 @@
-//! The policy file: its schema, and from there to a [`Policy`].
+//! The policy file: its schema, and the conversion to a [`Policy`].
 //!
-//! Each type here stands for one part of the YAML and refuses what it does not
-//! know where it is read, so that every error has its place.
+//! Each type here is one part of the YAML and refuses unknown words when it is read, so that every
+//! error has its place.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ use super::action::{Action, Controlled, Overrides, RemedyChoice, Strictness};
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, Section};
 
-/// The kinds besides workloads that findings are reported on.
+/// The kinds besides workloads about which findings are reported.
 const OTHER_KINDS: [&str; 5] = [
     "HorizontalPodAutoscaler",
     "Node",
@@ -31,7 +31,7 @@ const OTHER_KINDS: [&str; 5] = [
     "VolumeAttachment",
 ];
 
-/// The kinds that findings are reported on.
+/// The kinds about which findings are reported.
 static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut kinds: Vec<_> = WorkloadKind::ALL
         .into_iter()
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-/// A kind that findings are reported on.
+/// A kind about which findings are reported.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kind(pub(super) &'static str);
 
@@ -162,7 +162,7 @@ impl<'de> Deserialize<'de> for AccountGlob {
     }
 }
 
-/// A reason that says something.
+/// A reason that is not empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reason(pub(super) Text);
 

@@ -1,20 +1,20 @@
-//! The annotation and label keys by which objects and Namespaces speak to the policy.
+//! The annotation and label keys with which objects and Namespaces override the policy.
 
-/// What to do about findings: `deny`, `fix`, `warn` or `ignore`.
+/// The action on findings: `deny`, `fix`, `warn` or `ignore`.
 pub const ACTION: &str = "multi-attach-guard.dev/action";
-/// Which remedy a fix uses.
+/// The remedy that a fix uses.
 pub const REMEDY: &str = "multi-attach-guard.dev/remedy";
-/// Why the other keys are there, in a person's words.
+/// The reason for the other keys, written by a person.
 pub const REASON: &str = "multi-attach-guard.dev/reason";
 /// The rules that are not to be reported, separated by commas.
 pub const IGNORE: &str = "multi-attach-guard.dev/ignore";
-/// Until when the other keys count: a date or a time, as RFC 3339 has them.
+/// The date or the time, as in RFC 3339, until which the other keys count.
 pub const UNTIL: &str = "multi-attach-guard.dev/until";
-/// All of them.
+/// All keys.
 pub const ALL: [&str; 5] = [ACTION, REMEDY, REASON, IGNORE, UNTIL];
-/// What stands for a reason in a printed command that lets a rollout pass.
+/// The placeholder for a reason in a printed command that lets a rollout pass.
 pub(crate) const WHY_NOW: &str = "why it cannot wait";
-/// What stands for a reason in a printed command that fences a node.
+/// The placeholder for a reason in a printed command that fences a node.
 pub(crate) const HOW_KNOWN: &str = "how you know";
-/// The reasons of printed commands, which are none: who pastes one has to say why.
+/// The placeholders in printed commands. They do not count as reasons: the user must replace them.
 pub(crate) const PLACEHOLDERS: [&str; 2] = [WHY_NOW, HOW_KNOWN];

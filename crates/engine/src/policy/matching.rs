@@ -12,8 +12,8 @@ use super::Target;
 pub(super) struct Glob(WildMatch);
 
 impl Glob {
-    /// `None` where no name of a Kubernetes object can match: names are lower
-    /// case letters, digits, `-` and `.` (RFC 1123).
+    /// The pattern; `None` if it can match no name of a Kubernetes object: names are lower case
+    /// letters, digits, `-` and `.` (RFC 1123).
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let possible = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?');
         (!pattern.is_empty() && pattern.chars().all(possible))
@@ -41,8 +41,8 @@ impl Glob {
 pub(super) struct AccountGlob(WildMatch);
 
 impl AccountGlob {
-    /// `None` where it would match nobody or everybody: names of accounts may hold any
-    /// character, but there is always one.
+    /// The pattern; `None` if it would match no account or every account: names of accounts may
+    /// contain any character, but have at least one.
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let says_something = pattern.chars().any(|c| !matches!(c, '*' | '?'));
         says_something.then(|| Self(WildMatch::new(pattern)))
@@ -53,8 +53,8 @@ impl AccountGlob {
     }
 }
 
-/// Which namespaces an entry is for: one of the names (where there are any)
-/// and every requirement on the labels.
+/// The condition on a namespace: one of the names (if there are any) and every requirement on the
+/// labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NamespaceMatch {
     pub(super) names: Vec<Glob>,
@@ -62,8 +62,7 @@ pub(super) struct NamespaceMatch {
 }
 
 impl NamespaceMatch {
-    /// Whether the scope's namespace matches; `None` where that hangs on
-    /// labels that are not known.
+    /// Whether the target's namespace matches; `None` if that depends on unknown labels.
     pub(super) fn matches(&self, target: &Target<'_>) -> Option<bool> {
         if target.namespace.is_empty() {
             return Some(false);

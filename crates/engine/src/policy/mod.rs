@@ -1,9 +1,8 @@
-//! What to do about what is found.
+//! The policy, which decides the action on each finding.
 //!
-//! A policy comes from one YAML file, is checked in full when it is read, and
-//! is asked in two steps: [`Policy::resolve`] once for an object, then
-//! `Resolved::decide` for each finding on it. `docs/policy.md` is its
-//! reference.
+//! A policy comes from one YAML file, is checked in full when it is read, and is asked in two
+//! steps: [`Policy::resolve`] once for an object, then `Resolved::decide` for each finding on it.
+//! `docs/policy.md` is its reference.
 
 mod action;
 mod decide;
@@ -31,7 +30,7 @@ use crate::storage::ProvisionerOverride;
 use file::{Kind, Reason, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
 
-/// What to do about findings, for a whole cluster.
+/// The actions on findings, for a whole cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     defaults: Section,
@@ -39,29 +38,28 @@ pub struct Policy {
     namespaces: Vec<NamespaceEntry>,
     exemptions: Vec<Exemption>,
     provisioners: Vec<ProvisionerOverride>,
-    /// Who may take volumes from nodes unasked.
+    /// The accounts that may take volumes from nodes that are alive.
     fencing_accounts: Vec<AccountGlob>,
 }
 
 impl Policy {
     /// Reads a policy. `file` is the name used in errors.
     ///
-    /// What the text leaves out is as in [`Policy::default`]; an empty text is
-    /// the built-in policy.
+    /// Settings that the text leaves out are as in [`Policy::default`]; an empty text is the
+    /// built-in policy.
     ///
     /// # Errors
     ///
-    /// The first thing in the text that the policy does not know or cannot
-    /// use, with its place.
+    /// The first word in the text that the policy does not know or cannot use, with its place.
     pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
         file::parse(text, file)
     }
 
-    /// As [`Self::parse`], of a file's bytes.
+    /// Reads a policy from a file's bytes, as [`Self::parse`] does.
     ///
     /// # Errors
     ///
-    /// As [`Self::parse`], and where the bytes stop being UTF-8.
+    /// As [`Self::parse`], and the place of the first bytes that are not UTF-8.
     pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, PolicyError> {
         let text = str::from_utf8(bytes).map_err(|error| {
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
@@ -70,7 +68,7 @@ impl Policy {
         Self::parse(text, file)
     }
 
-    /// How many nodes are assumed.
+    /// The assumption about the number of nodes.
     pub fn nodes(&self) -> Nodes {
         self.nodes
     }
@@ -81,8 +79,8 @@ impl Policy {
         accounts.any(|known| known.matches(account))
     }
 
-    /// The exemptions in file order: the line where each begins, counted from 1, and the
-    /// reason for it.
+    /// The exemptions in file order: the line where each begins, counted from 1, and the reason for
+    /// it.
     pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
         let exemptions = self.exemptions.iter();
         exemptions.map(|exemption| (exemption.line, exemption.reason.0.as_str()))
@@ -102,15 +100,15 @@ impl Policy {
         names
     }
 
-    /// Provisioners the policy adds to the catalog or corrects in it, in file
-    /// order, each name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
+    /// The provisioners that the policy adds to the catalog or corrects in it, in file order, each
+    /// name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
     pub(crate) fn provisioners(&self) -> &[ProvisionerOverride] {
         &self.provisioners
     }
 }
 
-/// The built-in policy: deny what can never work, warn about what heals, is only
-/// assumed or could not be verified, repair a leftover `rollingUpdate` block.
+/// The built-in policy: it denies objects that can never work, warns about hazards that heal, are
+/// only assumed or could not be verified, and repairs a leftover `rollingUpdate` block.
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -142,7 +140,7 @@ impl Default for Policy {
     }
 }
 
-/// Whether the built-in policy denies what comes to that, as sure as that.
+/// Whether the built-in policy denies a finding with this outcome and certainty.
 pub fn is_denied_by_default(outcome: Outcome, certainty: Certainty) -> bool {
     built_in(outcome) == Action::Deny && at_most(certainty) == Action::Deny
 }
@@ -154,7 +152,7 @@ const fn built_in(outcome: Outcome) -> Action {
     }
 }
 
-/// What may be done at most about a finding of that certainty.
+/// The strictest action for a finding of that certainty.
 const fn at_most(certainty: Certainty) -> Action {
     match certainty {
         Certainty::Verified | Certainty::Likely => Action::Deny,
@@ -162,7 +160,7 @@ const fn at_most(certainty: Certainty) -> Action {
     }
 }
 
-/// What one section of the file says; `None` and missing keys leave it to the wider one.
+/// The settings of one section of the file; for `None` and missing keys, the wider section decides.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Section {
@@ -187,7 +185,7 @@ impl Section {
             .copied()
     }
 
-    /// This section where `narrower` is silent, else `narrower`.
+    /// The settings of `narrower`, and those of this section that `narrower` lacks.
     fn overlaid(mut self, narrower: Self) -> Self {
         self.outcomes.extend(narrower.outcomes);
         self.rules.extend(narrower.rules);
@@ -205,14 +203,14 @@ impl Section {
     }
 }
 
-/// What holds in the namespaces that match.
+/// The settings in the namespaces that match.
 #[derive(Clone, Debug, PartialEq)]
 struct NamespaceEntry {
     namespaces: NamespaceMatch,
     section: Section,
 }
 
-/// Objects and rules the policy leaves alone. An empty list matches everything.
+/// Objects and rules that the policy exempts. An empty list matches everything.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exemption {

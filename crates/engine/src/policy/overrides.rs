@@ -1,4 +1,4 @@
-//! What objects and Namespaces say for themselves.
+//! The overrides that objects and Namespaces carry.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::model::labels::Labels;
 use crate::model::words::listed;
 use crate::rules::codes;
 
-/// At most so many names in an `ignore` list that are no rules are reported.
+/// The most unknown rules of an `ignore` list that are reported.
 const MOST_UNKNOWN: usize = 16;
 
-/// Characters of a value that are shown.
+/// The most characters of a value that are shown.
 const MOST_SHOWN: usize = 24;
 
-/// Characters of a date.
+/// The number of characters in a date.
 const DATE: usize = "2026-12-31".len();
 
-/// Where an override stands.
+/// The place of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverrideSource<'a> {
     /// An annotation of the object itself.
@@ -32,14 +32,15 @@ pub enum OverrideSource<'a> {
     Namespace(&'a str),
 }
 
-/// An override that is not honoured, and why: a sentence to warn with.
+/// An override that is not honoured, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassedOver<'a> {
-    /// Where the override stands.
+    /// The place of the override.
     pub source: OverrideSource<'a>,
-    /// Why it is not honoured: a sentence.
+    /// The reason for which it is not honoured: a sentence.
     pub(super) why: String,
-    /// Whether nothing is left of the overrides of its source.
+    /// Whether keys of the source do not count because they are forbidden, have ended or lack a
+    /// reason.
     pub ends_override: bool,
 }
 
@@ -58,7 +59,7 @@ impl fmt::Display for PassedOver<'_> {
     }
 }
 
-/// The one of the words that `value` is; if it is none of them, `unknown` gets the reason.
+/// The word that `value` is; if it is none of `words`, `unknown` gets a message.
 fn known_word<T: Copy + AsRef<str>, const N: usize>(
     key: &str,
     value: Option<&str>,
@@ -78,7 +79,7 @@ fn known_word<T: Copy + AsRef<str>, const N: usize>(
     known.copied()
 }
 
-/// Why an entry of the `ignore` list that is no rule is not honoured.
+/// The message about an entry of the `ignore` list that is no rule.
 fn unknown_rule(rule: &str) -> String {
     let end = match nearest(rule, &codes::ALL) {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
@@ -99,7 +100,7 @@ fn short(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Why an override that holds until then does not count at `now`; `None` where it does.
+/// The reason for which an override until then does not count at `now`; `None` if it counts.
 fn ended(until: &str, now: Option<Timestamp>) -> Option<String> {
     let (key, shown) = (keys::UNTIL, short(until));
     let Some(end) = end(until) else {
@@ -111,12 +112,12 @@ fn ended(until: &str, now: Option<Timestamp>) -> Option<String> {
     is_over.then(|| format!("multi-attach-guard.dev keys are ignored: {key} was {shown}."))
 }
 
-/// When an override ends: at a time, or with a day, in UTC.
+/// The end of an override: a time, or the end of a day in UTC.
 fn end(until: &str) -> Option<Timestamp> {
     if let Ok(time) = until.parse() {
         return Some(time);
     }
-    // A date and a time of no zone would be read as a date.
+    // A time without a zone would be read as a date.
     let date: Date = until.parse().ok().filter(|_| until.len() == DATE)?;
     let next = date.checked_add(1.day()).ok()?;
     let midnight = next.to_zoned(TimeZone::UTC).ok()?;
@@ -130,12 +131,12 @@ pub(super) struct Honoured<'a> {
     pub(super) remedy: Option<RemedyChoice>,
     /// The `ignore` list as written.
     ignore: &'a str,
-    /// Empty where none is given and none is needed.
+    /// The reason; empty if none is given and none is needed.
     reason: &'a str,
 }
 
 impl<'a> Honoured<'a> {
-    /// What silences or lowers a finding, with the reason given here.
+    /// The setting that silences or lowers a finding, with the reason given here.
     pub(super) const fn suppression(&self, by: SuppressedBy) -> Suppression<'a> {
         let reason = self.reason;
         Suppression { by, reason }
@@ -185,7 +186,7 @@ impl<'a> Honoured<'a> {
         Self::explained(source, values, reason, passed_over)
     }
 
-    /// The values that are known and, where they need one, have a reason.
+    /// The values that are known and have a reason if they need one.
     fn explained(
         source: OverrideSource<'a>,
         [action, remedy, ignore]: [Option<&'a str>; 3],
@@ -210,8 +211,8 @@ impl<'a> Honoured<'a> {
         };
         let mut unknown = Vec::new();
 
-        // A Namespace is set up by whoever runs the cluster, often with labels,
-        // which cannot hold a sentence: there only silence has to be explained.
+        // The administrators of the cluster set up a Namespace, often with labels, which cannot
+        // contain a sentence: there, only silence needs a reason.
         let action = known_word(keys::ACTION, action, Action::ALL, &mut unknown)
             .filter(|it| with_reason(on_object || *it == Action::Ignore, keys::ACTION));
         let remedy = known_word(keys::REMEDY, remedy, RemedyChoice::ALL, &mut unknown)
@@ -242,7 +243,7 @@ pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
 }
 
-/// Whether there is anything to read in `reason`: a letter or digit that can be seen.
+/// Whether `reason` has anything to read: a visible letter or digit.
 fn is_said(reason: &str) -> bool {
     // Unicode counts the fillers of Hangul among the letters.
     let is_filler = |c| matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');

@@ -1,30 +1,30 @@
-//! How an object is applied, as far as it says so itself.
+//! The way in which an object is applied, as far as its own fields show it.
 //!
-//! Server-side apply of `type: Recreate` over a Deployment that lives with the defaults is
-//! refused: the API server filled in a `rollingUpdate` block, which no manifest can take
-//! away, as nobody but the server owns it. Zero surge passes, and so does one merge patch
-//! that nulls the block, after which Recreate passes as well.
+//! The API server refuses server-side apply of `type: Recreate` over a live Deployment with the
+//! defaults: it filled in a `rollingUpdate` block, which no manifest can take away, because only
+//! the server owns it. Zero surge passes. A merge patch that sets the block to null passes too, and
+//! Recreate passes after it.
 
 use serde_json::Value;
 
-/// How an object is applied.
+/// The way in which an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// Nothing says that it lives, or who applies it.
+    /// Nothing shows that it is live, or who applies it.
     Unsaid,
-    /// By `kubectl apply` and its like, which take the block away.
+    /// By `kubectl apply` and similar clients, which take the block away.
     ClientSide,
     /// On the server's side.
     ServerSide,
-    /// It lives, and nothing says how it is applied.
+    /// It is live, and nothing shows how it is applied.
     Unknown,
 }
 
 const LAST_APPLIED: &str =
     "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// Its kustomize-controller always applies on the server's side. What its helm-controller
-/// does depends on the release of Helm in it.
+/// The label of Flux's kustomize-controller, which always applies on the server's side. For its
+/// helm-controller, the release of Helm in it decides.
 const FLUX: &str = "/metadata/labels/kustomize.toolkit.fluxcd.io~1name";
 
 /// Argo CD applies on the client's side unless the object, or its Application, says this.
@@ -32,7 +32,7 @@ const ARGO_OPTIONS: &str = "/metadata/annotations/argocd.argoproj.io~1sync-optio
 const ARGO_SERVER_SIDE: &str = "ServerSideApply=true";
 
 impl Applied {
-    /// What `document` says; `lives` where more than the document does.
+    /// Reads the way from `document`; `lives` says that the object is known to be live.
     pub(crate) fn of(document: Option<&Value>, lives: bool) -> Self {
         let Some(document) = document else {
             return if lives { Self::Unknown } else { Self::Unsaid };
@@ -60,20 +60,20 @@ impl Applied {
     }
 }
 
-/// Whether whoever applies the object states a strategy, so that a patch of it is taken back.
+/// Whether the applied manifest states a strategy, so that applying it again reverts a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stated {
     /// It does.
     Yes,
     /// The API server filled it in.
     No,
-    /// Nothing says.
+    /// Nothing shows it.
     Unknown,
 }
 
 impl Stated {
-    /// What `document` says: what was applied last, or the fields that were applied on the
-    /// server's side. Of other writers' fields the API server's defaults are no different.
+    /// Reads it from the configuration that was applied last, or from the fields that were applied
+    /// on the server's side. The fields of other writers look like the API server's defaults.
     pub(crate) fn of(document: Option<&Value>) -> Self {
         let Some(document) = document else {
             return Self::Unknown;
@@ -94,15 +94,15 @@ impl Stated {
     }
 }
 
-/// What the managed fields say of those who apply on the server's side.
+/// The managed fields that were applied on the server's side.
 fn applied_entries(document: &Value) -> impl Iterator<Item = &Value> {
     let entries = document.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
     entries.filter(|entry| entry.get("operation").and_then(Value::as_str) == Some("Apply"))
 }
 
-/// Whether anything is set there: numbers of a rolling update come back as well as its type does,
-/// and the API server refuses them beside Recreate.
+/// Whether anything is set there: the manifest reverts a patch of the numbers of a rolling update
+/// as well as of its type, and the API server refuses them beside Recreate.
 fn has_fields(document: &Value, pointer: &str) -> bool {
     let fields = document.pointer(pointer).and_then(Value::as_object);
     fields.is_some_and(|fields| !fields.is_empty())

@@ -44,7 +44,8 @@ const PATH: [&str; 6] = [
     "requiredDuringSchedulingIgnoredDuringExecution",
 ];
 
-/// How many devices a node has left is not known: the pods that are together may need more.
+/// Whether the pods can be on one node. If they request devices, that is not known: the node may
+/// have too few left.
 fn works(analysis: &Analysis<'_>) -> bool {
     contradiction(analysis).is_none() && analysis.workload.template.extended_resources.is_empty()
 }
@@ -68,15 +69,15 @@ fn patch(subject: &Subject<'_>) -> Option<Patch> {
     };
     let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
     let mut patch = edit::append(raw, &PATH, term);
-    // A new pod may go to the node of any old one, also of one that waits for the volume.
+    // A new pod may go to the node of any old one, even of one that waits for the volume.
     if subject.pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
         patch.0.extend(recreate::patch(subject)?.0);
     }
     Some(patch)
 }
 
-/// A Job's own selector is made after admission, but its pods always carry the
-/// Job's name as a label.
+/// A selector for a Job's pods. The Job's own selector is made after admission, but its pods always
+/// carry the Job's name as a label.
 fn job_selector(workload: &Workload) -> Option<Value> {
     let name = &workload.metadata.name;
     (!name.is_empty())

@@ -3,9 +3,9 @@
 use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
 use serde_json::{Map, Value};
 
-/// The patch that makes the field at `path` equal `value`. Parents that are
-/// missing or null are made first; a field that is there is replaced, one that
-/// is not is added. No operation where the field has that value already.
+/// The patch that makes the field at `path` equal `value`. Missing or null parents are added first;
+/// an existing field is replaced, a missing one is added. There is no operation if the field has
+/// that value already.
 pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     let Some((last, parents)) = path.split_last() else {
         return Patch(Vec::new());
@@ -35,8 +35,8 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     Patch(operations)
 }
 
-/// The patch that puts `item` at the end of the list at `path`, which is made
-/// where it is missing or null. No operation where the list has the item already.
+/// The patch that puts `item` at the end of the list at `path`, which is added if it is missing or
+/// null. There is no operation if the list has the item already.
 pub(crate) fn append(object: &Value, path: &[&str], item: Value) -> Patch {
     let list = path
         .iter()

@@ -1,9 +1,7 @@
-//! The remedies: what can be changed in an object so that a hazard is gone or
-//! milder, one file a remedy.
+//! The remedies: changes of an object after which a hazard is gone or milder, one in each file.
 //!
-//! A remedy only writes a patch; whether it helps is seen by judging the
-//! patched object. Patches are computed on the JSON that was received, so that
-//! fields unknown here survive.
+//! A remedy only writes a patch; the patched object is judged again to see whether it helps.
+//! Patches are computed on the JSON that was received, so that fields unknown here survive.
 
 pub mod applied;
 mod colocate;
@@ -21,34 +19,34 @@ use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
 use applied::Applied;
 
-/// A remedy: its public name, what it costs and the patch it writes.
+/// A remedy: its public name, its cost and the patch it writes.
 #[derive(Debug)]
 pub struct Remedy {
     /// The public name, which never changes.
     pub name: &'static str,
-    /// What it costs: a sentence, shown wherever the remedy is offered.
+    /// The cost: a sentence, shown wherever the remedy is offered.
     pub cost: &'static str,
-    /// What to do by hand, to its effect: the start of a sentence.
+    /// The instruction for a change by hand with the same effect: the start of a sentence.
     pub change: &'static str,
-    /// What it sets: the end of a sentence, shown when the remedy was applied.
+    /// The effect: the end of a sentence, shown when the remedy was applied.
     pub effect: &'static str,
     /// The rules whose hazards it may cure.
     cures: &'static [&'static str],
     /// The kinds of workload it can be applied to.
     kinds: &'static [WorkloadKind],
-    /// Whether it does what it is for, as the workload is once it was applied.
+    /// Whether the remedy achieves its purpose in the patched workload.
     works: fn(&Analysis<'_>) -> bool,
-    /// The patch for an object; `None` where the object has not what it takes.
+    /// The patch for an object; `None` if the object lacks what the remedy needs.
     patch: fn(&Subject<'_>) -> Option<Patch>,
 }
 
-/// What a remedy is applied to.
+/// The object to which a remedy is applied.
 pub(crate) struct Subject<'a> {
     /// The workload.
     pub(crate) workload: &'a Workload,
     /// The object as it was received.
     pub(crate) raw: &'a Value,
-    /// How many pods it has already, on unknown nodes.
+    /// The number of pods that it has already, on unknown nodes.
     pub(crate) pods_there: i64,
 }
 
@@ -63,15 +61,14 @@ impl Remedy {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
     }
 
-    /// Whether the remedy does what it is for; `analysis` is that of the
-    /// patched workload.
+    /// Whether the remedy achieves its purpose; `analysis` is that of the patched workload.
     pub(crate) fn works(&self, analysis: &Analysis<'_>) -> bool {
         (self.works)(analysis)
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` if the object lacks what the
     /// remedy needs, or if nothing would change. The pods of `previous`, the workload before the
-    /// update, are there. Without it, an object that has a uid is taken to have its pods.
+    /// update, exist. Without it, an object that has a uid is assumed to have its pods.
     pub fn patch(
         &self,
         workload: &Workload,
@@ -92,7 +89,7 @@ impl Remedy {
     }
 }
 
-/// Every remedy, the one with the least side effects first.
+/// Every remedy, the one with the fewest side effects first.
 pub static REMEDIES: [Remedy; 4] = [
     drop_leftover::REMEDY,
     recreate::REMEDY,
@@ -105,10 +102,9 @@ pub fn named(name: &str) -> Option<&'static Remedy> {
     REMEDIES.iter().find(|remedy| remedy.name == name)
 }
 
-/// The remedy to take for a hazard of `rule` where nobody chose one. `pods` is
-/// the most pods the workload may come to have, autoscalers counted: with one,
-/// stopping it first is best, by the strategy that can be `applied`; with several, they
-/// must be kept together.
+/// The remedy for a hazard of `rule` if nobody chose one. `pods` is the most pods that the workload
+/// may come to have, autoscalers counted: it is best to stop a single pod first, by the strategy
+/// that can be `applied`; several must be kept together.
 pub(crate) fn automatic(
     rule: &str,
     kind: WorkloadKind,

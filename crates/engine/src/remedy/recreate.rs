@@ -31,8 +31,8 @@ pub(super) const REMEDY: Remedy = Remedy {
     patch,
 };
 
-/// The strategy is replaced as a whole: `rollingUpdate` beside `Recreate` is
-/// refused by the API server.
+/// The strategy is replaced as a whole, because the API server refuses `rollingUpdate` beside
+/// `Recreate`.
 pub(super) fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let strategy = match subject.workload.kind {
         WorkloadKind::DeploymentConfig => of_deployment_config(subject.raw),
@@ -41,7 +41,7 @@ pub(super) fn patch(subject: &Subject<'_>) -> Option<Patch> {
     Some(edit::set(subject.raw, &["spec", "strategy"], strategy))
 }
 
-/// What a DeploymentConfig's strategy says besides stays: the deadline and resources of its
+/// The other fields of a DeploymentConfig's strategy stay: the deadline and resources of its
 /// deployer pods, and the time limit and hooks that both strategies have.
 fn of_deployment_config(raw: &Value) -> Value {
     let written = raw.pointer("/spec/strategy").and_then(Value::as_object);

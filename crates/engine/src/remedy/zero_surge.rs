@@ -39,8 +39,8 @@ fn patch(subject: &Subject<'_>) -> Option<Patch> {
     ))
 }
 
-/// The steps of a canary stay as they are. Behind a traffic router and in `blueGreen` the
-/// amounts change nothing.
+/// The steps of a canary stay as they are. With a traffic router or `blueGreen`, the amounts change
+/// nothing.
 fn of_canary(raw: &Value) -> Option<Patch> {
     let canary = ["spec", "strategy", "canary"];
     let written = raw.pointer("/spec/strategy/canary")?;

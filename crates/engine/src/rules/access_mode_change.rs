@@ -74,7 +74,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     });
 }
 
-/// The way to other modes, for which the data is copied.
+/// The advice for other modes, for which the data must be copied.
 fn with_copy(review: &ClaimReview<'_>) -> String {
     let spec = &review.claim.spec;
     let class = messages::who_shares(review.facts, spec.volume_mode);
@@ -88,7 +88,7 @@ fn with_copy(review: &ClaimReview<'_>) -> String {
     )
 }
 
-/// The way to ReadWriteOncePod, for which the volume can stay (Kubernetes documentation,
+/// The advice for ReadWriteOncePod, for which the volume can stay (Kubernetes documentation,
 /// "Change the Access Mode of a PersistentVolume to ReadWriteOncePod").
 fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
     let target = AccessModes::of(&[AccessMode::ReadWriteOncePod]);

@@ -80,7 +80,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
     found.extend(find(
-        // With the volumes as they are taken to be, where they are not known.
+        // This keeps the assumptions about volumes that are not known.
         &Analysis {
             workload: &scaled,
             ..analysis.clone()
@@ -101,8 +101,8 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     ));
 }
 
-/// How the autoscaler is kept at one replica, as the beginning of a sentence. The fields have
-/// `before` before them and `after` behind them.
+/// The advice to keep the autoscaler at one replica, as the beginning of a sentence. The fields
+/// have `before` before them and `after` behind them.
 fn set_to_one(autoscaler: &Autoscaler, before: &str, after: &str) -> String {
     let [fewest, most] = autoscaler.kind.fields();
     match autoscaler.fewest() {

@@ -147,7 +147,7 @@ fn what(review: &FencingReview<'_>, volumes: &[Text], number: &str, signs: &str)
     }
 }
 
-/// What to do where the machine is on.
+/// The advice for a machine that is on.
 fn instead(review: &FencingReview<'_>) -> String {
     let node = review.node_name;
     match review.fencing {

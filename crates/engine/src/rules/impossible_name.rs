@@ -71,15 +71,15 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     );
 }
 
-/// Whether somebody wrote it as a name, and no object can have it. A word in capitals is one
-/// that a tool replaces.
+/// Whether somebody wrote it as a name, but no object can have it. A word in capitals is a
+/// placeholder that a tool replaces.
 pub(super) fn is_impossible(name: &str) -> bool {
     let is_written = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let has_small = name.chars().any(|it| it.is_ascii_lowercase());
     has_small && name.chars().all(is_written) && !is_name(name) && !name.starts_with("__")
 }
 
-/// What in a name keeps it from being one.
+/// The part of a name that makes it invalid.
 fn fault(name: &str) -> &'static str {
     if name.chars().any(|it| it.is_ascii_uppercase()) {
         "upper case"

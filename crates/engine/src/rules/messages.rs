@@ -11,8 +11,8 @@ use crate::model::words::listed;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::storage::{ClassModes, NodeLocal};
 
-/// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
-/// volumes or for what is a forecast.
+/// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several volumes or for a
+/// forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
     // Volumes with the same description are named together.
     let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
     listed(&shown, "and")
 }
 
-/// At most this many are named; the rest are counted.
+/// The most items that are named; the rest are counted.
 const NAMED: usize = 3;
 
 /// `a, b, c and 2 more`.
@@ -55,7 +55,7 @@ pub(super) fn some(mut items: Vec<String>) -> String {
     listed(&items, "and")
 }
 
-/// All that [`predicate`] depends on.
+/// All properties on which [`predicate`] depends.
 fn description_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
     let of_hold = match &volume.attach_constraint {
         AttachConstraint::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
@@ -108,22 +108,22 @@ fn predicate(volume: &UsedVolume, several: bool) -> String {
     format!("{what} ({why})")
 }
 
-/// What a volume is: `is ReadWriteOnce (ebs.csi.aws.com)`.
+/// The predicate of a volume: `is ReadWriteOnce (ebs.csi.aws.com)`.
 pub(crate) fn described(volume: &UsedVolume) -> String {
     predicate(volume, false)
 }
 
-/// The start of the sentence that says what would settle an assumption, which is the last one
-/// of its message.
+/// The start of the last sentence of a message about an assumption, which says what would settle
+/// it.
 pub const SETTLE: &str = "To settle it,";
 
-/// Whether somebody is still to put a name in place of this one: no name has such letters, and
-/// nobody wrote it as one.
+/// Whether it is a placeholder that somebody is still to replace: it is no valid name, and nobody
+/// wrote it as one.
 pub(super) fn is_placeholder(name: &str) -> bool {
     !is_name(name) && !is_impossible(name)
 }
 
-/// The condition of a guess, in a few words; `None` for what is known.
+/// The condition of a guess, in a few words; `None` if the grounds are no guess.
 pub(super) fn condition(grounds: &Grounds) -> Option<String> {
     Some(match grounds {
         Grounds::Known | Grounds::NoCsiDriver => return None,
@@ -135,7 +135,7 @@ pub(super) fn condition(grounds: &Grounds) -> Option<String> {
     })
 }
 
-/// A sentence that says what would settle what is not sure, or an empty text.
+/// A sentence that says what would settle an assumption, or an empty text.
 pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     let sight = |what: &str| {
         format!(
@@ -186,7 +186,7 @@ pub(super) fn quoted(volume: &UsedVolume) -> String {
     [noun(volume), " \"", volume.shown_name(), "\""].concat()
 }
 
-/// The volumes that make the pods share a node, and why they do.
+/// The volumes that make the pods share a node, and the reason.
 pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
@@ -226,7 +226,7 @@ pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
     names
 }
 
-/// The field that says how many pods a workload has.
+/// The field with the number of pods of a workload.
 pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
     match kind {
         WorkloadKind::DaemonSet => "spec.template.spec",
@@ -237,7 +237,7 @@ pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// How many pods a workload wants, as the end of a sentence about it.
+/// The number of pods that a workload wants, as the end of a sentence about it.
 pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
     let pods = analysis.pods();
     match analysis.workload.kind {
@@ -248,8 +248,8 @@ pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
     }
 }
 
-/// How many pods there are, as far as the object's author chose it: the number
-/// of nodes, which a DaemonSet follows, is no choice of theirs.
+/// The number of pods, as far as the object's author chose it: the author does not choose the
+/// number of nodes, which a DaemonSet follows.
 pub(super) fn excess_pods(analysis: &Analysis<'_>) -> i64 {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => 0,
@@ -257,8 +257,8 @@ pub(super) fn excess_pods(analysis: &Analysis<'_>) -> i64 {
     }
 }
 
-/// What required affinity can do for several pods, as a part of a sentence; an empty text
-/// where it can do nothing.
+/// The advice to use required affinity for several pods, as a part of a sentence; an empty text if
+/// affinity would not hold.
 pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
     if affinity_would_hold(analysis) {
         ", or keep the pods on one node with required pod affinity on kubernetes.io/hostname"
@@ -267,7 +267,7 @@ pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
     }
 }
 
-/// What to do if several pods of one workload use one exclusive volume. It helps with rollouts as
+/// The advice if several pods of one workload use one exclusive volume. It helps with rollouts as
 /// well.
 pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     match analysis.workload.kind {
@@ -317,7 +317,7 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
     }
 }
 
-/// The same in one clause, for volumes of that mode.
+/// As `shared_class`, in one clause, for volumes of that mode.
 pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
     match class_that_shares(facts, mode) {
         Some(class) => format!(" {class} can give ReadWriteMany."),
@@ -343,7 +343,7 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
         let granted = capability.granted.unwrap_or_default();
         capability.confidence.is_firm()
             && granted.contains(AccessMode::ReadWriteMany)
-            // Copied through without a check, so it proves nothing.
+            // A node-local provisioner copies the mode without a check, so the mode proves nothing.
             && capability.node_local == NodeLocal::No
     };
     let classes = facts.view.storage_classes();

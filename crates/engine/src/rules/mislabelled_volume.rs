@@ -85,7 +85,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let (claim, facts) = (review.claim, review.facts);
-    // What is there cannot be changed, but for its size, and binding is an update too.
+    // Only the size of an existing claim can be changed, and binding is an update too.
     if review.old.is_some() {
         return;
     }
@@ -97,7 +97,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     };
     let by_driver = match (volume, class) {
         (Some(volume), _) => mislabelled(volume, claim, facts),
-        // What the class does not give, another rule reports.
+        // Another rule reports modes that the class does not give.
         (None, Some(class)) if claim.spec.volume_name.is_empty() => {
             let given =
                 facts
@@ -136,7 +136,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     });
 }
 
-/// A volume with ReadWriteOnce and ReadOnlyMany. `it` is how the sentence calls it.
+/// A volume with ReadWriteOnce and ReadOnlyMany. `it` is the name of the volume in the sentence.
 fn never(it: &str) -> Hazard {
     Hazard {
         what: format!(
@@ -150,7 +150,8 @@ fn never(it: &str) -> Hazard {
     }
 }
 
-/// A volume with modes that its driver refuses to attach. `it` is how the sentence calls it.
+/// A volume with modes that its driver refuses to attach. `it` is the name of the volume in the
+/// sentence.
 fn refused(it: &str, driver: &str, modes: AccessModes) -> Hazard {
     Hazard {
         what: format!(

@@ -41,23 +41,23 @@ use crate::model::claim::Claim;
 use crate::model::node::Node;
 use crate::model::volume_attachment::VolumeAttachment;
 
-/// A rule: its public name, its documentation and what it judges.
+/// A rule: its public name, its documentation and the subjects that it judges.
 pub struct Rule {
     /// The public name, which never changes.
     pub code: &'static str,
-    /// What is wrong with the field at fault, for a label at its line.
+    /// The fault of the field, for a label at its line.
     pub at_fault: &'static str,
-    /// What the rule applies to, and how it judges that.
+    /// The subjects that the rule judges.
     on: &'static [On],
 }
 
-/// What a rule applies to: the function adds what it finds there.
+/// A subject that a rule judges, with the function that adds the hazards it finds.
 enum On {
     /// A workload in its cluster.
     Workload(fn(&Analysis<'_>, &mut Vec<Hazard>)),
     /// A claim.
     Claim(fn(&ClaimReview<'_>, &mut Vec<Hazard>)),
-    /// A workload whose replicas something else sets.
+    /// A workload whose replicas an autoscaler or a request to scale sets.
     Scaled(fn(&Scaling<'_>, &mut Vec<Hazard>)),
     /// A request that may take volumes from a node.
     Fencing(fn(&FencingReview<'_>, &mut Vec<Hazard>)),
@@ -70,11 +70,11 @@ pub(crate) struct ClaimReview<'a> {
     pub claim: &'a Claim,
     /// The claim before the update under way; `None` for a new claim.
     pub old: Option<&'a Claim>,
-    /// Where it lives.
+    /// The facts of its cluster.
     pub facts: Facts<'a>,
 }
 
-/// A workload whose replicas something else sets.
+/// A workload whose replicas an autoscaler or a request to scale sets.
 pub(crate) struct Scaling<'a> {
     /// The workload with the replicas it would have.
     pub analysis: Analysis<'a>,
@@ -87,22 +87,22 @@ pub(crate) struct Scaling<'a> {
 /// A request after which the volumes of a node may be attached to another one.
 #[derive(Clone, Copy)]
 pub(crate) struct FencingReview<'a> {
-    /// What is requested.
+    /// The request.
     pub fencing: Fencing<'a>,
     /// The name of the node.
     pub node_name: &'a str,
-    /// Where it lives.
+    /// The facts of its cluster.
     pub facts: Facts<'a>,
     /// Its signs of life. They take a live lookup, so they are read only if volumes are at stake.
     pub heartbeat: &'a dyn Fn() -> Heartbeat,
 }
 
-/// What takes volumes from a node.
+/// A request that takes volumes from a node.
 #[derive(Clone, Copy)]
 pub(crate) enum Fencing<'a> {
     /// The out-of-service taint is added; the node as it was before.
     Taint(&'a Node),
-    /// It is deleted.
+    /// The node is deleted.
     DeleteNode(&'a Node),
     /// One of its VolumeAttachments is deleted.
     DeleteAttachment(&'a VolumeAttachment),
@@ -130,7 +130,7 @@ impl Rule {
         of_rule.map_or("", |(_, source)| source)
     }
 
-    /// Its documentation, as Markdown: the comment at the top of its file.
+    /// The documentation, as Markdown: the comment at the top of the rule's file.
     pub fn documentation(&self) -> String {
         let comment = self.source().lines().map_while(|it| it.strip_prefix("//!"));
         comment
@@ -138,26 +138,26 @@ impl Rule {
             .collect()
     }
 
-    /// What it finds, in a sentence: the first line of its documentation.
+    /// The hazard that the rule finds, in a sentence: the first line of its documentation.
     pub fn summary(&self) -> &'static str {
         let first = self.source().lines().next().unwrap_or_default();
         first.trim_start_matches("//! ")
     }
 }
 
-/// From the one list of rules: the list itself and the rules' public names.
+/// Makes, from the one list of rules, the list itself and the rules' public names.
 macro_rules! rules {
     ($($CODE:ident: $file:ident,)+) => {
         /// Every rule, in the order in which the documentation lists them.
         pub const RULES: [Rule; codes::ALL.len()] = [$($file::RULE),+];
 
-        /// The source of each rule's own file, where its documentation stands.
+        /// The source file of each rule, which begins with its documentation.
         const SOURCES: [&str; codes::ALL.len()] =
             [$(include_str!(concat!(stringify!($file), ".rs"))),+];
 
         /// The public names of the rules.
         ///
-        /// They stand in findings, policy files and annotations, so they never change.
+        /// Findings, policy files and annotations contain them, so they never change.
         pub mod codes {
             $(
                 #[doc = concat!("The public name of the rule in `", stringify!($file), ".rs`.")]
@@ -167,7 +167,7 @@ macro_rules! rules {
             /// Every code, in the order the documentation lists them.
             pub const ALL: [&str; [$(stringify!($file)),+].len()] = [$($CODE),+];
 
-            /// The entry of [`ALL`] that equals `code`; `None` where there is no such rule.
+            /// The entry of [`ALL`] that equals `code`; `None` if there is no such rule.
             pub fn find(code: &str) -> Option<&'static str> {
                 ALL.into_iter().find(|known| *known == code)
             }
@@ -195,7 +195,7 @@ rules! {
     FENCING_LIVE_NODE: fencing_live_node,
 }
 
-/// What the rules judge.
+/// A subject that the rules judge.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
     Workload(&'a Analysis<'a>),
@@ -204,10 +204,10 @@ pub(crate) enum Subject<'a> {
     Fencing(&'a FencingReview<'a>),
 }
 
-/// At most this many hazards are reported for one object.
+/// The most hazards that are reported for one object.
 const MOST_HAZARDS: usize = 100;
 
-/// Everything the rules find, the gravest first.
+/// The hazards that the rules find, the gravest first.
 pub(crate) fn judge(subject: Subject<'_>) -> Vec<Hazard> {
     let mut found = Vec::new();
     for on in RULES.iter().flat_map(|rule| rule.on) {
@@ -234,12 +234,13 @@ pub(crate) fn judge(subject: Subject<'_>) -> Vec<Hazard> {
     }
 }
 
-/// Everything the rules find in a workload, the gravest first.
+/// The hazards that the rules find in a workload, the gravest first.
 pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
     judge(Subject::Workload(analysis))
 }
 
-/// Adds to each hazard how sure it is and, if it is not sure, what would settle it.
+/// Adds to each hazard its certainty and, if that is an assumption, a sentence that says what would
+/// settle it.
 fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
     for hazard in &mut found {
         // A set, as a pod may have thousands of volumes; of equals, the first one counts.

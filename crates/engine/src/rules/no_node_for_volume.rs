@@ -79,7 +79,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     found.extend(crowded(analysis));
 }
 
-/// A claim that waits for the scheduler, of a pod that never meets it.
+/// A claim that waits for the scheduler, which never sees its pod.
 fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     let node = workload.template.node_name.as_ref()?;
@@ -89,7 +89,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             && facts.view.volume_of(&claim.metadata).is_none()
     };
     let namespace = &workload.metadata.namespace;
-    // Another pod may meet the scheduler, and the claim is bound for it.
+    // The scheduler may bind the claim for another pod.
     let is_helped = |name: &str| {
         let users = facts.view.workloads_using(namespace, name);
         let mut users = users.iter();
@@ -137,7 +137,7 @@ impl Limited {
     }
 }
 
-/// Bound volumes that no node reaches to which the pods may go.
+/// Bound volumes that none of the nodes to which the pods may go can reach.
 fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if facts.nodes == NodeAssumption::Always {
@@ -149,7 +149,7 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     in_two_places(&of_all, analysis).or_else(|| unreachable(&of_all, analysis))
 }
 
-/// Two volumes of which each can be used on nodes only where the other cannot.
+/// Two volumes that cannot be used on the same node.
 fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let mut rest = limited.iter().take(MOST_COMPARED).enumerate();
     let (one, other) = rest.find_map(|(at, one)| {
@@ -178,11 +178,11 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
     })
 }
 
-/// At most so many claims or pods are compared with each other.
+/// The most claims or pods that are compared with each other.
 const MOST_COMPARED: usize = 32;
 
-/// Whether no node can match both: every term of the one demands values of a label that every
-/// term of the other does not.
+/// Whether no node can match both: every term of the one demands values of a label that every term
+/// of the other excludes.
 fn exclude_each_other(one: &NodeSelector, other: &NodeSelector) -> bool {
     let differ = |a: &Requirement, b: &Requirement| {
         a.operator == Operator::In
@@ -221,7 +221,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         Some(host) => Some(host.to_owned()),
         None => stays.then(|| format!("where {}", place.replacen(' ', " is ", 1))),
     };
-    // Where the pods' node selector rules the volume's nodes out, no node that joins has both.
+    // If the pods' node selector rules the volume's nodes out, a new node cannot have both.
     let certainty = if host.is_some() || reach.excludes(&workload.template.node_selector) {
         Certainty::Verified
     } else {
@@ -253,7 +253,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     })
 }
 
-/// What becomes of the pods, as part of a sentence.
+/// The consequence for the pods, as part of a sentence.
 fn stops(workload: &Workload) -> &'static str {
     match workload.kind {
         WorkloadKind::Deployment if matches!(workload.strategy, Strategy::Recreate { .. }) => {
@@ -263,8 +263,8 @@ fn stops(workload: &Workload) -> &'static str {
     }
 }
 
-/// Pods of a StatefulSet that required anti-affinity keeps apart, where the volumes made for them
-/// are in too few places for that.
+/// Pods of a StatefulSet that required anti-affinity keeps apart although the volumes made for them
+/// are in too few places.
 fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if workload.kind != WorkloadKind::StatefulSet || workload.claim_templates.is_empty() {
@@ -325,7 +325,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
 }
 
 /// The values of the label `key` on the nodes to which a pod with volumes of that reach may go;
-/// none where that is not limited.
+/// empty if no such node is known.
 fn places_of<'r>(
     key: &str,
     workload: &'r Workload,
@@ -346,12 +346,12 @@ fn places_of<'r>(
 /// A pod: its ordinal, the first of its claims, and the places where it may be.
 type Bound = (i64, Text, Vec<Text>);
 
-/// A pod for which no place is left where each takes one of its own, and another one that may be
-/// in one of its places.
+/// A pod for which no place is left if each pod takes a place of its own, and another pod that
+/// takes one of its places.
 fn too_many(pods: &[Bound]) -> Option<(&Bound, &Bound)> {
     let mut taken: HashMap<&Text, usize> = HashMap::new();
     for (at, pod) in pods.iter().enumerate() {
-        // Where no node is known, or none reaches the volume, something else is wrong.
+        // If no node is known, or none reaches the volume, something else is wrong.
         if !pod.2.is_empty() && !find_place(at, pods, &mut taken, &mut HashSet::new()) {
             let other = pod.2.iter().find_map(|place| taken.get(place))?;
             return Some((pod, pods.get(*other)?));
@@ -360,7 +360,7 @@ fn too_many(pods: &[Bound]) -> Option<(&Bound, &Bound)> {
     None
 }
 
-/// Whether there is a place for a pod, if need be by moving others (an augmenting path).
+/// Whether there is a place for a pod, if necessary by moving others (an augmenting path).
 fn find_place<'p>(
     at: usize,
     pods: &'p [Bound],
@@ -382,8 +382,8 @@ fn find_place<'p>(
     })
 }
 
-/// Where a volume is, as part of a sentence: by the label that keeps the pods' nodes from it, where
-/// there is one.
+/// The place of a volume, as part of a sentence: by the label that keeps the pods' nodes from it,
+/// if there is one.
 fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     let all = || {
         let terms = reach.node_selector_terms.iter();

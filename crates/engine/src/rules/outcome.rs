@@ -3,10 +3,9 @@
 use crate::model::words::words;
 
 words! {
-    /// What happens if nobody intervenes.
+    /// The outcome of a hazard if nobody intervenes.
     ///
-    /// Ordered by severity: the gravest is the smallest, so that sorting findings
-    /// puts it first.
+    /// Ordered by severity: the gravest is the smallest, so that sorting findings puts it first.
     Outcome {
         /// Two nodes write to one volume at the same time and its data is damaged.
         DataLoss = "data-loss",
@@ -14,7 +13,7 @@ words! {
         Deadlock = "deadlock",
         /// Some pod can never start.
         Stuck = "stuck",
-        /// The API server itself will say no.
+        /// The API server itself refuses the object.
         Refused = "refused",
         /// It heals by itself once the old pod is gone.
         Delay = "delay",

@@ -89,8 +89,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let deadlocks = analysis.rolling_update_deadlocks(room);
     let mut hazard = match &analysis.placement.moved {
-        // Affinity keeps the new pods unscheduled until the old ones are gone, and
-        // with them the attachment: no different from Recreate.
+        // Affinity keeps the new pods unscheduled until the old ones, and with them the attachment,
+        // are gone, as with Recreate.
         Some(_) if !deadlocks && analysis.placement.affinity.rollouts => return,
         Some(moved) => moving(analysis, moved, room, deadlocks),
         None if deadlocks => deadlock(analysis, room),
@@ -102,8 +102,9 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     found.push(hazard);
 }
 
-/// The pod of a DeploymentConfig's hook, which has the node selector of the others and not
-/// their affinity (`makeHookPod` in openshift/origin `pkg/apps/strategy/support/lifecycle.go`).
+/// The hazard of the pod of a DeploymentConfig's hook, which has the node selector of the others
+/// but not their affinity (`makeHookPod` in openshift/origin
+/// `pkg/apps/strategy/support/lifecycle.go`).
 fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
     let workload = analysis.workload;
     let mut exclusive = analysis.exclusive();
@@ -145,7 +146,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
             strategies::order(analysis.workload, room),
         ),
         advice: if analysis.replicas_share_exclusive() {
-            // What helps one pod through a rollout leaves several stuck.
+            // The advice for one pod would leave several pods stuck.
             messages::advice_for_several_pods(analysis)
         } else {
             let or_together = if affinity_would_hold(analysis) {
@@ -167,7 +168,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
     }
 }
 
-/// The hazard of an update that moves pods which are otherwise kept on one node.
+/// The hazard of an update that moves pods that are otherwise kept on one node.
 fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlocks: bool) -> Hazard {
     let (old_pods, new_pods, moves) = match moved.from {
         Places::Apart => (
@@ -189,7 +190,7 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
     );
     let claim = messages::first_of(analysis.exclusive());
     let certainty = match moved.from {
-        // Its revision may differ in something else.
+        // The earlier revision may differ in something else.
         Places::OfEarlier => Certainty::Assumed,
         _ => Certainty::Verified,
     };

@@ -75,7 +75,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
     }
     let mut others = users::others(analysis, claim);
     if volume.is_exclusive() {
-        // What may be on two nodes is another rule's business.
+        // Another rule reports pods that may be on two nodes.
         let apart = users::apart(analysis, claim, volume);
         others.retain(|other| !apart.iter().any(|it| std::ptr::eq(*it, *other)));
     }
@@ -111,7 +111,7 @@ fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
     volume.selinux_label.as_ref()
 }
 
-/// Whether no node takes them for one label: where only one of them has a user, the node's own
+/// Whether no node treats them as one label: if only one of them has a user, the node's own user
 /// may be the same.
 fn conflicts(one: &str, other: &str) -> bool {
     let parts = |label| str::split_once(label, ':').unwrap_or_default();
@@ -119,7 +119,7 @@ fn conflicts(one: &str, other: &str) -> bool {
     level != other_level || (user != other_user && !user.is_empty() && !other_user.is_empty())
 }
 
-/// `noun` stands before a label.
+/// The label in words; `noun` stands before a real label.
 fn shown(label: &str, noun: &str) -> String {
     match label {
         "" => "no SELinux label (seLinuxChangePolicy: Recursive)".to_owned(),

@@ -4,8 +4,8 @@ use crate::analysis::Analysis;
 use crate::model::strategy::{Room, SideBySide, Strategy};
 use crate::model::workload::{Workload, WorkloadKind};
 
-/// What helps one pod through its rollouts, as the beginning of a sentence. Where the object
-/// lives, not every way of applying it may do the first.
+/// The advice for the rollouts of one pod, as the beginning of a sentence. Over a live object, the
+/// API server may refuse Recreate, depending on how the object is applied.
 pub(crate) const RECREATE_OR_ZERO_SURGE: &str =
     "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
 
@@ -33,7 +33,7 @@ pub(super) const fn field(workload: &Workload) -> &'static str {
     }
 }
 
-/// What the strategy is called, as the subject of a sentence.
+/// The name of the strategy, as the subject of a sentence.
 pub(super) const fn name(workload: &Workload) -> &'static str {
     match (workload.kind, &workload.strategy) {
         (WorkloadKind::Rollout, Strategy::SideBySide(SideBySide::BlueGreen)) => "blueGreen",
@@ -47,7 +47,7 @@ pub(super) const fn name(workload: &Workload) -> &'static str {
     }
 }
 
-/// In which order pods are replaced, as part of a sentence.
+/// The order in which pods are replaced, as part of a sentence.
 pub(super) fn order(workload: &Workload, room: Room) -> String {
     let Room { surge, unavailable } = room;
     let name = name(workload);
@@ -61,7 +61,7 @@ pub(super) fn order(workload: &Workload, room: Room) -> String {
     format!("{name} {order} (surge {surge}, unavailable {unavailable})")
 }
 
-/// What stops every old pod before a new one starts, as the beginning of a sentence.
+/// The advice to stop every old pod before a new one starts, as the beginning of a sentence.
 pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     match (workload.kind, &workload.strategy, workload.replicas) {
         (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
@@ -85,7 +85,7 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     }
 }
 
-/// The same in a few words.
+/// As `stop_first`, in a few words.
 pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> String {
     let workload = analysis.workload;
     let has_recreate = !matches!(

@@ -107,15 +107,15 @@ pub(super) fn by_driver<'s>(
 
 /// Two pods that use one volume at the same time.
 pub(super) enum Clash<'a> {
-    /// The old and the new one of a rollout.
+    /// The old and the new pod of a rollout.
     Rollout,
-    /// Those of one workload.
+    /// The pods of one workload.
     Replicas(i64),
-    /// Those of these workloads too.
+    /// The pods of the workload and of these others.
     Others(Vec<&'a Workload>),
 }
 
-/// Every clash over `volume` that `driver` answers.
+/// Every clash over `volume` to which `driver` reacts.
 pub(super) fn clashes<'a>(
     analysis: &Analysis<'a>,
     volume: &UsedVolume,
@@ -132,7 +132,7 @@ pub(super) fn clashes<'a>(
         .chain(others.flatten())
 }
 
-/// Whether pods on one node are in each other's way as well.
+/// Whether the driver refuses pods on one node as well.
 fn is_refused_on_one_node(driver: ByDriver) -> bool {
     driver == ByDriver::RefusesSecondMount
 }
@@ -143,7 +143,7 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> bool {
     }
     let together = analysis.pins_rollouts();
     match driver {
-        // A new pod comes while the old one is ending, whatever the surge is.
+        // A new pod starts while the old one is ending, whatever the surge is.
         ByDriver::AdmitsSecondNode => !together && analysis.rolling_update().is_some(),
         _ => (analysis.rolling_update())
             .is_some_and(|room| !together && analysis.rolling_update_deadlocks(room)),
@@ -168,11 +168,11 @@ fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) ->
 
 /// The message about a driver that does not attach.
 struct Words {
-    /// What it does with a second pod, as part of a sentence.
+    /// The driver's reaction to a second pod, as part of a sentence.
     does: &'static str,
-    /// The same in short.
+    /// The reaction in short.
     brief: &'static str,
-    /// The outcome, where the situation does not decide it.
+    /// The outcome, if the situation does not decide it.
     damage: Option<(Outcome, &'static str)>,
 }
 
@@ -228,14 +228,14 @@ impl Words {
     }
 }
 
-/// How two pods come to use one volume, and what to do about it.
+/// The situation in which two pods use one volume, and the advice.
 pub(super) struct Scene {
     pub(super) outcome: Outcome,
     pub(super) field: String,
     pub(super) excess: i64,
-    /// What is seen, as part of a sentence.
+    /// The facts seen, as part of a sentence.
     pub(super) seen: String,
-    /// What happens where the driver refuses.
+    /// The consequence if the driver refuses.
     pub(super) refused: &'static str,
     pub(super) advice: &'static str,
     pub(super) brief: &'static str,

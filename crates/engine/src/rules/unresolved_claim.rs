@@ -78,8 +78,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 }
 
 /// A claim that is being deleted: the scheduler refuses new pods that use it (`podHasPVCs` in
-/// `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`), and it goes when the last
-/// one that has it is gone.
+/// `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`), and the claim goes when the
+/// last pod with it is gone.
 fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
     let workload = analysis.workload;
     if !workload.has_pods() {
@@ -119,7 +119,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// What causes `hazards`, as the end of a sentence or an empty text.
+/// The cause of `hazards`, as the end of a sentence or an empty text.
 fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
     let mut reported = HashSet::new();
     let new = hazards.iter().filter(|hazard| reported.insert(hazard.rule));
@@ -169,8 +169,8 @@ fn reason(
     })
 }
 
-/// What is unknown about the volumes on which `hazards` rest. `need` says who needs to know, and
-/// why. `field` is the field at fault, if it is not the one that names the volume.
+/// The hazard of unknown facts about the volumes on which `hazards` rest. `need` says who needs to
+/// know, and why. `field` is the field at fault, if it is not the one that names the volume.
 fn unresolved(
     analysis: &Analysis<'_>,
     hazards: &[Hazard],
@@ -187,8 +187,8 @@ fn unresolved(
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
         })
-        // In files, a claim whose name is still to be filled in can be any; one that no claim can
-        // have is an error by itself.
+        // In files, a placeholder for a claim's name may become any name; another rule reports a
+        // name that no claim can have.
         .filter(|(volume, missing)| {
             let is_named = is_name(volume.shown_name());
             is_named || !partial || !matches!(missing, Missing::Claim(_))
@@ -229,7 +229,7 @@ fn unresolved(
     })
 }
 
-/// What is missing and what to do about it, where both fit in a warning.
+/// The missing fact and the advice, if both fit in a warning.
 fn brief(claim: &str, missing: &Missing, partial: bool, more: &str) -> String {
     match missing {
         Missing::Class(name, Absence::Absent) if partial && !messages::is_placeholder(name) => {
@@ -247,7 +247,7 @@ fn brief(claim: &str, missing: &Missing, partial: bool, more: &str) -> String {
     }
 }
 
-/// The same of several claims that are missing alike.
+/// As `about`, for several claims that are missing for the same reason.
 fn about_claims(
     claims: &[(&UsedVolume, &Missing)],
     absence: Absence,
@@ -266,8 +266,8 @@ fn about_claims(
     (format!("claims {} {fate}", listed(&names, "and")), advice)
 }
 
-/// What is missing, and what to do about it. `partial`: there may be more in the
-/// cluster than is in view.
+/// The missing fact and the advice. `partial` says that the cluster may have more objects than are
+/// in view.
 fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str) {
     let fate = |absence: &Absence| match absence {
         Absence::NotSynced => "was not read in time",

@@ -59,8 +59,8 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// Judges one claim for each template of a workload, as its first pod that has
-/// none yet will make it.
+/// Judges one claim for each template of a workload: the one that its first pod without a claim
+/// will make.
 fn judge_templates(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if !workload.has_pods() {
@@ -125,8 +125,8 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// A volume that the claim names, that no claim has yet and that lacks what this one asks for: the
-/// two are never bound (`checkVolumeSatisfyClaim` in
+/// The hazard of a free volume that the claim names and that lacks modes that the claim requests:
+/// the two are never bound (`checkVolumeSatisfyClaim` in
 /// `pkg/controller/volume/persistentvolume/pv_controller.go`).
 fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
     let volume = facts.view.volume(&claim.spec.volume_name).found()?;
@@ -153,7 +153,7 @@ fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
     })
 }
 
-/// What a class does not give of what the claim asks for.
+/// The hazard of modes that the claim requests and its class does not give.
 fn unsupported(
     claim: &Claim,
     class: &StorageClass,
@@ -214,8 +214,8 @@ fn unsupported(
     })
 }
 
-/// The same for a class that is not in view and has a name that installations
-/// create: something is wrong only if it is with every meaning of the name.
+/// As `unsupported`, for a class that is not in view and has a name that installations create:
+/// there is a hazard only if every meaning of the name has one.
 fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Hazard> {
     let mut hazards = Vec::new();
     for class in likely_classes(name) {

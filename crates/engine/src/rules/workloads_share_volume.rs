@@ -81,7 +81,8 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
-/// Without pods it held nothing so far. Autoscalers leave it at 0.
+/// Judges a request to scale a workload up from 0, at which it held no volume. Autoscalers leave it
+/// at 0.
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     if scaling.before <= 0 && scaling.autoscaler.is_none() {
         judge(&scaling.analysis, found);
@@ -128,8 +129,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// The claim of another pod's generic ephemeral volume, by the owner that Kubernetes wrote
-/// into it: the pod itself may be out of view.
+/// The hazard of a claim of another pod's generic ephemeral volume. The owner that Kubernetes wrote
+/// into the claim shows it: the pod itself may be out of view.
 fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let metadata = &analysis.workload.metadata;
     if !volume.is_exclusive() || analysis.placement.one_node.is_some() {
@@ -158,7 +159,7 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     })
 }
 
-/// Other claims whose volumes are the same disk.
+/// The hazard of other claims whose volumes are the same disk.
 fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     if !volume.is_exclusive() && volume.attach_constraint != AttachConstraint::SinglePod {
         return None;
@@ -200,7 +201,7 @@ fn hazard(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str, outcome: Ou
     }
 }
 
-/// What happens to the later one of two workloads.
+/// The consequence for the later of two workloads.
 struct Fate {
     outcome: Outcome,
     consequence: &'static str,
@@ -235,7 +236,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     }
 }
 
-/// Others that use a volume for one pod in the whole cluster.
+/// The hazard of other workloads that use a volume for one pod in the whole cluster.
 fn one_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let others = users::others(analysis, claim);
     // Workloads that run to completion wait for each other and then run.
@@ -248,7 +249,7 @@ fn one_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
     })
 }
 
-/// Others whose pods may be on other nodes.
+/// The hazard of other workloads whose pods may be on other nodes.
 fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let workload = analysis.workload;
     let (mut visits, mut apart) = (Vec::new(), Vec::new());
@@ -290,7 +291,8 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
     })
 }
 
-/// The hazard of a claim that `others` use too, which affinity may have led astray.
+/// The hazard of a claim that `others` use too. `led_astray` says to which other pods affinity may
+/// lead, or is empty.
 fn used_by(
     analysis: &Analysis<'_>,
     volume: &UsedVolume,
@@ -316,8 +318,8 @@ fn used_by(
 
 const OWN_CLAIM: &str = "or give each workload a claim of its own";
 
-/// Whether chance alone leads the follower astray: its affinity matches its own pods too, and
-/// while none of either is there, its first one may start anywhere.
+/// Whether only chance can separate the follower from the leader: its affinity matches its own pods
+/// too, so its first pod may start anywhere while neither has pods.
 fn is_led_by_chance(
     follower: &Workload,
     leader: &Workload,
@@ -331,10 +333,11 @@ fn is_led_by_chance(
         && users::stays_together(analysis, leader)
 }
 
-/// At most so many of the others are compared with the workload.
+/// The most other workloads that are compared with the workload.
 const MOST_COMPARED: usize = 32;
 
-/// Others that can never be on one node with the workload, although they would have to.
+/// The hazard of other workloads that can never share a node with the workload, although they would
+/// have to.
 fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     let others = users::others(analysis, claim).into_iter();
@@ -369,7 +372,7 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
     })
 }
 
-/// What keeps the two apart, and the way around it.
+/// The obstacle between the two, and the advice to avoid it.
 fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (String, String) {
     let (leads, follows) = (leader.shown(), follower.shown());
     match obstacle {
@@ -409,7 +412,7 @@ fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (Strin
     }
 }
 
-/// A Job or bare pod that is where the volume is, or may be.
+/// The hazard of a Job or bare pod that is, or may be, on the node of the volume.
 fn visiting(
     analysis: &Analysis<'_>,
     volume: &UsedVolume,
@@ -467,8 +470,8 @@ fn visiting(
     }
 }
 
-/// How workloads get to one node of which none can follow another. One that affinity keeps there
-/// has what the others lack.
+/// The advice to bring workloads to one node if none of them can follow another. A workload that
+/// affinity keeps there has the fields that the others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if users::comes_and_goes(workload) && apart.iter().all(|it| users::comes_and_goes(it)) {
@@ -490,14 +493,14 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
     }
 }
 
-/// One of them is stopped meanwhile, as an update that moves pods may be refused.
+/// One of the two is stopped meanwhile, because an update that moves pods may be refused.
 const PIN: &str = "Scale one to 0, give both one nodeSelector (`kubernetes.io/hostname: NODE`) and scale it up again";
 
-/// At most this many labels are named in a sentence.
+/// The most labels that are named in a sentence.
 const MOST_LABELS: usize = 3;
 
-/// The follower and the leader on one node: what comes and goes follows what runs forever, and
-/// of several of those the one that others follow already.
+/// The follower and the leader on one node: a workload that comes and goes follows one that runs
+/// forever, preferably one that others follow already.
 fn pair<'a>(
     analysis: &Analysis<'a>,
     claim: &str,
@@ -526,8 +529,8 @@ fn pair<'a>(
     Some((workload, leader.or_else(last)?))
 }
 
-/// Where the affinity that `follower` has leads it beside `leader`, as the beginning of a
-/// sentence or an empty text; and how it would be where `leader` is.
+/// The places to which the affinity of `follower` leads it besides `leader`, as the beginning of a
+/// sentence or an empty text; and the advice to keep it with `leader`.
 fn follow(
     follower: &Workload,
     leader: &Workload,
@@ -584,8 +587,9 @@ fn follow(
     (led_astray, way)
 }
 
-/// The label by which the pods of `follower` find those of `leader`, which have `marks`; those of
-/// `strays` have them too.
+/// The advice to give `follower` affinity to the pods of `leader`, which have the labels `marks`.
+/// If the pods of `follower` or `strays` have these labels too, the advice asks for a label that
+/// only `leader` has.
 fn keep_beside(
     follower: &Workload,
     leader: &Workload,
@@ -623,7 +627,7 @@ fn keep_beside(
     )
 }
 
-/// The affinity of a bare pod as it is written, as nothing makes a new pod from a template.
+/// The affinity of a bare pod in full, because nothing makes a new pod from a template.
 fn pod_beside(
     follower: &Workload,
     leader: &Workload,
@@ -656,7 +660,7 @@ fn joined(labels: &Labels, is: &str, between: &str) -> String {
     labels.collect::<Vec<_>>().join(between)
 }
 
-/// What `follower` needs or gives up besides, as a part of a sentence or an empty text.
+/// The other changes that `follower` needs, as a part of a sentence or an empty text.
 fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<'_>) -> String {
     let mut more = match obstacle(leader, follower, None, analysis.facts) {
         Some(nodes @ Obstacle::Nodes(_)) => format!(" and{}", needs(follower, leader, &nodes)),
@@ -671,8 +675,8 @@ fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<
     more
 }
 
-/// What the pods of `follower` need besides affinity to get to the nodes of `leader`, as a part
-/// of a sentence with a blank before it.
+/// The changes besides affinity that the pods of `follower` need to get to the nodes of `leader`,
+/// as a part of a sentence with a leading blank.
 fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String {
     let selector = leader.template.node_selector.iter();
     let selector: Vec<String> = selector

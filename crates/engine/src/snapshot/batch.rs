@@ -6,7 +6,7 @@ use crate::model::Text;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 
-/// When another object of the batch is judged.
+/// The turn of another object of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Never: it is only a fact.
@@ -44,7 +44,7 @@ impl BatchOrder {
         Self { positions }
     }
 
-    /// When that object is judged, relative to the one with the position `current`.
+    /// The turn of that object, relative to the one with the position `current`.
     pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
         match self.positions.get(&member(kind, metadata)) {
             Some(position) if *position < current => Turn::Earlier,

@@ -3,7 +3,7 @@
 use crate::model::metadata::Metadata;
 use crate::model::object::ObjectKind;
 
-/// What identifies an object.
+/// The kind, namespace and name of an object, which identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey<'a> {
     pub kind: ObjectKind,
@@ -39,7 +39,7 @@ impl<'a> ObjectKey<'a> {
     }
 }
 
-/// A property by which objects are in the index.
+/// A property by which the index finds objects.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) enum IndexKey<'a> {
     /// Its kind, for the kinds that are listed.

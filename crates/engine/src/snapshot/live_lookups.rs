@@ -12,7 +12,7 @@ use crate::model::Text;
 use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 
-/// Names one object to look up, or all objects of a kind.
+/// A request for one object, or for all objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookupRequest {
     /// The kind of object.
@@ -72,10 +72,10 @@ enum Response {
     None,
 }
 
-/// Further requests are dropped: no review may send as many.
+/// The most pending requests. Further ones are dropped: no review may send as many.
 const MAX_PENDING: usize = 64;
 
-/// How many nodes are looked up one by one. Two decide in most cases.
+/// The most nodes that are looked up one by one. Two decide in most cases.
 const MAX_NODES: usize = 8;
 
 impl LiveLookups {
@@ -114,7 +114,7 @@ impl LiveLookups {
         self.responses.insert(request, Response::Received);
     }
 
-    /// Adds that the cache has all objects of a kind.
+    /// Records that the cache has all objects of a kind.
     pub fn confirmed(&mut self, request: LookupRequest) {
         self.responses.insert(request, Response::Confirmed);
     }
@@ -142,7 +142,7 @@ impl LiveLookups {
         let is_live = match cached {
             Lookup::Found(_) => self.confirms_cached,
             Lookup::Absent => self.confirms_cached || is_looked_up_if_missing(key.kind),
-            // Confirming what was never synced has no use.
+            // A kind that was never synced has nothing to confirm.
             Lookup::NotSynced => is_looked_up_if_missing(key.kind),
         };
         if !is_live {
@@ -170,8 +170,8 @@ impl LiveLookups {
         }
     }
 
-    /// Whether a response says what has become of a cached object: it is among the received
-    /// ones, or absent.
+    /// Whether a response replaces a cached object: the object is among the received ones, or
+    /// absent.
     pub(super) fn supersedes(&self, key: ObjectKey<'_>) -> bool {
         self.response(key) == Some(Response::Received)
     }
@@ -188,7 +188,7 @@ impl LiveLookups {
         }
     }
 
-    /// Records that a judgement depends on there being no other objects of a kind.
+    /// Records that a judgement depends on the absence of other objects of a kind.
     pub(super) fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
         let request = LookupRequest::all(kind, namespace);
         if self.confirms_cached && !self.responses.contains_key(&request) {
@@ -201,7 +201,7 @@ impl LiveLookups {
         self.responses.get(&LookupRequest::all(kind, "")) == Some(&Response::Received)
     }
 
-    /// Whether so many nodes are looked up that the others can only be counted.
+    /// Whether so many nodes are looked up that a list of all nodes is better.
     pub(super) fn has_enough_nodes(&self, kind: ObjectKind) -> bool {
         let is_node = |request: &&LookupRequest| request.kind == ObjectKind::Node;
         kind == ObjectKind::Node
@@ -233,8 +233,8 @@ impl LiveLookups {
     }
 }
 
-/// Whether a missing object of that kind is looked up: a review nearly always names objects
-/// that exist. Classes and CSI drivers are not, as many claims have neither.
+/// Whether a missing object of that kind is looked up: a review nearly always names objects that
+/// exist. Classes and CSI drivers are not looked up, because many claims have neither.
 const fn is_looked_up_if_missing(kind: ObjectKind) -> bool {
     matches!(
         kind,

@@ -12,7 +12,7 @@ pub enum Lookup<T> {
     NotSynced,
 }
 
-/// Why a look-up found nothing.
+/// The reason for which a look-up found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     /// The object does not exist.
@@ -42,7 +42,7 @@ impl<T> Lookup<T> {
     /// The object.
     ///
     /// # Errors
-    /// Why it was not found.
+    /// The reason for which it was not found.
     pub fn known(self) -> Result<T, Absence> {
         match self {
             Self::Found(object) => Ok(object),

@@ -1,8 +1,8 @@
 //! The facts of a cluster in memory, and the view that one judgement has of them.
 //!
-//! [`Snapshot`] is a plain value: a table of objects and an index. A [`View`] looks objects up.
-//! It borrows the snapshot for a whole judgement, so that all look-ups see the same version.
-//! An [`Overlay`] adds what the judgement knows in addition.
+//! [`Snapshot`] is a plain value: a table of objects and an index. A [`View`] looks objects up. It
+//! borrows the snapshot for a whole judgement, so that all look-ups see the same version. An
+//! [`Overlay`] adds further facts of that judgement.
 //!
 //! ```text
 //! claim ──▶ workloads that name it ──▶ their autoscalers

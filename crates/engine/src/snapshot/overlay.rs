@@ -6,7 +6,7 @@ use super::store::Snapshot;
 use crate::model::Text;
 use crate::model::claim::Claim;
 
-/// What one judgement knows in addition to the snapshot.
+/// The facts of one judgement in addition to the snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overlay<'a> {
     /// Snapshots whose objects take precedence over those with the same kind and name in the
@@ -14,23 +14,23 @@ pub struct Overlay<'a> {
     pub nearer: &'a [&'a Snapshot],
     /// A claim that is about to be created.
     pub arriving: Option<&'a Claim>,
-    /// The look-ups that the API server answered for this judgement, and to which it adds.
+    /// The look-ups that the API server answered for this judgement, which adds further ones.
     pub lookups: Option<&'a LiveLookups>,
     /// The order in which the objects of a batch are judged, and the position of the current
     /// one.
     pub batch: Option<(&'a BatchOrder, usize)>,
-    /// Whether the cluster may have more objects, as when files stand for it.
+    /// Whether the cluster may have more objects, as when files represent it.
     pub partial: bool,
-    /// Classes that something makes which is not in view.
+    /// The names of classes that are created by something that is not in view.
     pub made_classes: &'a [Text],
-    /// Whether the default class, which is not in view, may be one that attaches nothing.
+    /// Whether the default class, which is not in view, may attach nothing.
     pub default_in_doubt: bool,
-    /// Whether the objects stand in files, which no API server has read.
+    /// Whether the objects come from files, which no API server has read.
     pub files: bool,
 }
 
 impl Overlay<'_> {
-    /// Nothing else is known.
+    /// No further facts.
     pub const NOTHING: Self = Self {
         nearer: &[],
         arriving: None,

@@ -12,8 +12,8 @@ use crate::model::storage_class::StorageClass;
 
 /// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
-/// A snapshot stores of each object only what decides about *other* objects. It does not store
-/// scales, nor workloads whose owner is judged and that have no pods with claims.
+/// A snapshot stores only the fields of an object that decide about *other* objects. It does not
+/// store scales, nor workloads whose owner is judged and that have no pods with claims.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub(super) objects: Table,
@@ -39,13 +39,13 @@ impl Snapshot {
         }
     }
 
-    /// Adds an object, or replaces the one with the same kind and name; whether that changed
-    /// anything, which a heartbeat does not.
+    /// Adds an object, or replaces the one with the same kind and name. Returns whether that
+    /// changed anything; a heartbeat does not.
     pub fn apply(&mut self, object: Object) -> bool {
         StoredObject::of(object).is_some_and(|object| self.put(&object))
     }
 
-    /// As [`Self::apply`].
+    /// Adds a stored object, as [`Self::apply`] does.
     pub fn put(&mut self, object: &StoredObject) -> bool {
         let kind = object.kind();
         let changed = if object.is_kept() {
@@ -57,7 +57,7 @@ impl Snapshot {
         changed
     }
 
-    /// Adds an object whatever its owner, as it was requested by its name.
+    /// Adds an object regardless of its owner, because it was requested by its name.
     pub(super) fn insert(&mut self, object: &StoredObject) {
         self.objects.put(object);
     }
@@ -71,8 +71,8 @@ impl Snapshot {
         }
     }
 
-    /// Removes an object; `namespace` is empty for objects that have none. Whether there was
-    /// one.
+    /// Removes an object; `namespace` is empty for objects that have none. Returns whether there
+    /// was one.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
         let removed = self.objects.remove(key);
@@ -99,12 +99,12 @@ impl Snapshot {
         self.is_complete || self.synced.contains(&kind)
     }
 
-    /// How many objects of `kind` there are.
+    /// The number of objects of `kind`.
     pub fn count(&self, kind: ObjectKind) -> usize {
         self.objects.count(kind)
     }
 
-    /// Every object that is judged, in no order: those of an owner that is judged are not.
+    /// Every object that is judged, in no order. An object whose owner is judged is left out.
     pub fn objects(&self) -> impl Iterator<Item = &StoredObject> {
         self.objects.iter().filter(|object| !object.is_owned())
     }
@@ -142,7 +142,7 @@ impl Snapshot {
         }
     }
 
-    /// The default class, unless one that is not synced yet takes precedence.
+    /// The default class among the known ones; one that is not synced yet may take precedence.
     pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
         let name = self.default_class.as_ref()?;
         self.get(ObjectKey::global(ObjectKind::StorageClass, name))

@@ -1,5 +1,5 @@
-//! Objects as the table stores them: which fields are kept, and under which keys they are
-//! in the index.
+//! Objects as the table stores them: the fields that are kept, and the keys under which the index
+//! has them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::model::workload::Workload;
 /// Declares the types that are stored, each with the kind of its objects.
 macro_rules! stored {
     ($($kind:ident($it:ident): $object_kind:expr,)*) => {
-        /// An object, reduced to what decides about other objects. Cloning it is cheap.
+        /// An object, reduced to the fields that decide about other objects. Cloning it is cheap.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "each variant holds what its name says")]
         pub enum StoredObject {
@@ -36,14 +36,14 @@ macro_rules! stored {
                 }
             }
 
-            /// What identifies the object.
+            /// The key that identifies the object.
             pub fn key(&self) -> ObjectKey<'_> {
                 match self {
                     $(Self::$kind($it) => ObjectKey::of($object_kind, &$it.metadata),)*
                 }
             }
 
-            /// `None` for scales, which decide about no other object.
+            /// The object, shared; `None` for scales, which decide about no other object.
             fn shared(object: Object) -> Option<Self> {
                 Some(match object {
                     $(Object::$kind(object) => Self::$kind(Arc::new(object)),)*
@@ -85,9 +85,9 @@ pub(super) trait Typed: Sized + 'static {
 }
 
 impl StoredObject {
-    /// The object without what no decision about other objects reads: the labels of claims,
-    /// workloads and autoscalers (not those of their pods).
-    /// `None` for scales, which decide about no other object.
+    /// The object without the fields that decide about no other object, such as the labels of
+    /// claims, workloads and autoscalers (not those of their pods). `None` for scales, which decide
+    /// about no other object.
     pub fn of(mut object: Object) -> Option<Self> {
         if let Object::Workload(Workload { metadata, .. })
         | Object::Claim(Claim { metadata, .. })
@@ -101,15 +101,15 @@ impl StoredObject {
         Self::shared(object)
     }
 
-    /// Whether it may decide about other objects. The owner does instead of an object whose owner
-    /// is judged in every cluster, unless that has pods with claims of its own.
+    /// Whether it may decide about other objects. If its owner is judged in every cluster, the
+    /// owner decides instead, unless the object has pods with claims of its own.
     pub(super) fn is_kept(&self) -> bool {
         let uses_claims = |it: &Workload| it.has_pods() && it.template.claims().next().is_some();
         !self.is_owned() || Workload::of(self).is_some_and(uses_claims)
     }
 
-    /// Whether it says that it has an owner that is judged in every cluster. Those of other kinds
-    /// may not be watched.
+    /// Whether it names an owner that is judged in every cluster. Owners of other kinds may not be
+    /// watched.
     pub(super) fn is_owned(&self) -> bool {
         let owner = Workload::of(self).and_then(Workload::judged_owner);
         owner.is_some_and(|(kind, _)| kind.is_built_in())

@@ -1,4 +1,4 @@
-//! The table of objects, found by name and by what else they are looked up by.
+//! The table of objects, which finds them by name and by the keys of an index.
 
 use std::hash::BuildHasher;
 
@@ -12,8 +12,8 @@ use crate::model::object::ObjectKind;
 
 /// Objects of all kinds.
 ///
-/// The index is a map by the hashes of index keys, so what a key finds is a superset, which
-/// the caller has to check.
+/// The index is a map by the hashes of index keys, so a key finds a superset, which the caller has
+/// to check.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     kinds: HashMap<ObjectKind, HashMap<Name, Row>>,
@@ -44,7 +44,7 @@ struct Row {
 }
 
 impl Table {
-    /// How many objects of `kind` there are.
+    /// The number of objects of `kind`.
     pub(super) fn count(&self, kind: ObjectKind) -> usize {
         self.kinds.get(&kind).map_or(0, HashMap::len)
     }
@@ -70,8 +70,7 @@ impl Table {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// A superset of the objects with all these index keys; every object where there are
-    /// no keys.
+    /// A superset of the objects with all these index keys; every object if there are no keys.
     pub(super) fn with_all<'s>(
         &'s self,
         keys: &[IndexKey<'_>],
@@ -89,7 +88,7 @@ impl Table {
             .is_some_and(|row| row.is_listed && row.object == *object)
     }
 
-    /// Inserts the object, or replaces the one with the same key; whether that changed
+    /// Inserts the object, or replaces the one with the same key. Returns whether that changed
     /// anything.
     pub(super) fn put(&mut self, object: &StoredObject) -> bool {
         let key = object.key();
@@ -121,7 +120,7 @@ impl Table {
         true
     }
 
-    /// Removes the object with this key; whether there was one.
+    /// Removes the object with this key. Returns whether there was one.
     pub(super) fn remove(&mut self, key: ObjectKey<'_>) -> bool {
         let of_kind = self.kinds.get_mut(&key.kind);
         let Some(row) = of_kind.and_then(|it| it.remove(&name_of(key))) else {

@@ -216,7 +216,8 @@ fn workloads_whose_owner_is_judged_are_not_kept_but_for_pods_with_claims() {
     assert_eq!(cluster.objects().count(), 0);
 }
 
-/// What names an owner is a user of its claim where the owner neither uses it nor lets go of it.
+/// An owned object is a user of its claim if its owner neither uses the claim nor releases the
+/// object.
 #[test]
 fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
     const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
@@ -236,8 +237,8 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
         let group = kind(name).group();
         object(group, name, json!({"metadata": metadata, "spec": spec}))
     };
-    // The owned and its owner, the owner's `apiVersion` in the reference, its claim and uid, what
-    // else it says, and whether the owned is seen.
+    // The kinds of the owned object and its owner, the owner's `apiVersion` in the reference, its
+    // claim and uid, its other fields, and whether the owned object is seen.
     let none = || json!({});
     let cases = [
         (

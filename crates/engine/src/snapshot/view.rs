@@ -1,4 +1,4 @@
-//! The facts of one judgement: a snapshot, and an overlay with what else is known.
+//! The facts of one judgement: a snapshot, and an overlay with further facts.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same, with limited work.
+    /// This view with a limit on its work.
     pub(crate) const fn within(self, budget: &'a WorkBudget) -> Self {
         Self {
             budget: Some(budget),
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same with another overlay.
+    /// This view with another overlay.
     #[must_use]
     pub const fn with(self, overlay: &'a Overlay<'a>) -> Self {
         Self { overlay, ..self }
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         self.volume(&claim.spec.volume_name).found()
     }
 
-    /// The persistent volumes of `class` (empty: without one) that no claim is bound to.
+    /// The persistent volumes of `class` (empty: without a class) that no claim is bound to.
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.depends_on_all(ObjectKind::Volume, "");
         self.dependencies(IndexKey::FreeOfClass(class))
@@ -175,7 +175,7 @@ impl<'a> View<'a> {
         if volume.spec.handle.is_empty() {
             return Vec::new();
         }
-        // Nothing is concluded from there being no more of them.
+        // No conclusion is drawn from the absence of further ones.
         let handle = IndexKey::Handle(&volume.spec.handle);
         let is_twin = |other: &&Volume| {
             other.is_same_as(volume) && other.metadata.name != volume.metadata.name
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
         twins
     }
 
-    /// The nodes to which attachments that are known attach the persistent volume `name`.
+    /// The nodes to which known attachments attach the persistent volume `name`.
     pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
         let attached = self.dependencies(IndexKey::Attached(name));
         attached
@@ -204,8 +204,8 @@ impl<'a> View<'a> {
         self.find(ObjectKind::StorageClass, "", name)
     }
 
-    /// The class that claims without one get: of several default classes the newest, then the
-    /// first by name (`GetDefaultClass` in the Kubernetes source).
+    /// The class of claims that name none: the newest of several default classes, then the first by
+    /// name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
         let mut nearer = self.overlay.nearer.iter();
         if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
@@ -226,8 +226,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Every storage class, by name. They are used for advice and decide nothing, so the cached
-    /// ones are not confirmed.
+    /// Every storage class, by name. They serve only for advice, so the cached ones are not
+    /// confirmed.
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> = self
@@ -252,8 +252,8 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Node, "", name)
     }
 
-    /// Whether the node `name` lacks the CSI driver, as far as drivers of nodes are known. Callers
-    /// record which nodes the judgement depends on, by `depends_on_drivers`.
+    /// Whether the node `name` lacks the CSI driver, as far as the drivers of nodes are known.
+    /// Callers record the nodes on which the judgement depends, by `depends_on_drivers`.
     pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
         let received = self.live().filter(|lookups| lookups.supersedes(key));
@@ -261,7 +261,7 @@ impl<'a> View<'a> {
             Some(lookups) => lookups.received.get(key),
             None => self.cluster.get(key),
         };
-        // Files without any say nothing.
+        // Files without any CSINode do not show the drivers of nodes.
         let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
             && self.cluster.count(ObjectKind::CsiNode) > 0;
         node.map_or(is_known, |node| !node.has(driver))
@@ -274,13 +274,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The Lease that the kubelet of the node `name` renews. Leases are not watched, as each
+    /// The Lease that the kubelet of the node `name` renews. Leases are not watched, because each
     /// changes every ten seconds.
     pub(crate) fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Whether any node is known, and if not, why.
+    /// Whether any node is known, or the reason for which none is.
     pub fn nodes_known(&self) -> Lookup<()> {
         self.cluster.nodes_known()
     }
@@ -293,7 +293,7 @@ impl<'a> View<'a> {
     /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
     ///
     /// Most judgements depend on few of the nodes that they look at, so callers have to record
-    /// which: by `depends_on_node` or `depends_on_nodes`.
+    /// those by `depends_on_node` or `depends_on_nodes`.
     pub fn nodes<'h>(&self, wanted: Option<NodeHint<'h>>) -> Box<dyn Iterator<Item = &'a Node> + 'h>
     where
         'a: 'h,
@@ -329,13 +329,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Records that the judgement depends on the wanted nodes, and on there being no others.
+    /// Records that the judgement depends on the wanted nodes, and on the absence of others.
     pub(crate) fn depends_on_nodes(&self, wanted: Option<NodeHint<'_>>) {
         if let Some(lookups) = self.live()
             && lookups.confirms_cached
         {
             self.depends_on_all(ObjectKind::Node, "");
-            // They have been visited before, at the expense of the budget.
+            // The budget has already paid for a visit to them.
             let view = View {
                 budget: None,
                 ..*self
@@ -386,10 +386,10 @@ impl<'a> View<'a> {
 
     /// Whether the owner of the workload is judged in its place as a user of the claim.
     ///
-    /// Anybody can write an owner reference, but not a lasting lie. The garbage collector deletes
-    /// what has an owner that is not there, or has another uid. Controllers let go of what their
-    /// selector does not match, and replace most of what is not of their template. What is left
-    /// is an owner that does not use the claim, and keeps what does.
+    /// Anybody can write an owner reference, but a false one does not last. The garbage collector
+    /// deletes objects whose owner does not exist or has another uid. Controllers release objects
+    /// that their selector does not match, and replace most objects of another template. The
+    /// remaining case is an owner that does not use the claim and keeps an object that does.
     fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
         let Some((kind, controller)) = workload.judged_owner() else {
             return false;
@@ -424,8 +424,8 @@ impl<'a> View<'a> {
         self.dependencies(target).filter(is_source).collect()
     }
 
-    /// The workload with the pod template that its pods get, which another object may have;
-    /// `None` if that is not known.
+    /// The workload with the pod template that its pods get, which may be in another object; `None`
+    /// if that is not known.
     pub(crate) fn with_template<'w>(&self, workload: &'w Workload) -> Option<Cow<'w, Workload>> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
@@ -449,7 +449,8 @@ impl<'a> View<'a> {
         kind.is_built_in() || self.is_known(ObjectKind::Workload(kind), namespace, name)
     }
 
-    /// Whether the owner that is judged in the workload's place has its volumes, and as many pods.
+    /// Whether the owner that is judged in the workload's place has its volumes and at least as
+    /// many pods, as far as the owner is known.
     pub(crate) fn owner_stands_for(&self, workload: &Workload) -> bool {
         let owner = workload.judged_owner().map(|(kind, controller)| {
             self.workload(kind, &workload.metadata.namespace, &controller.name)
@@ -522,18 +523,18 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Whether there is such an object, without any live look-up.
+    /// Whether there is such an object in the cache or the overlay; no live look-up is made.
     pub(crate) fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
         self.cluster.objects.get(key).is_some() || define(self.overlay.nearer, key)
     }
 
-    /// When a workload is judged, relative to the current object.
+    /// The turn of a workload, relative to the current object.
     pub(crate) fn workload_turn(&self, workload: &Workload) -> Turn {
         self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
     }
 
-    /// When an object is judged, relative to the current one.
+    /// The turn of an object, relative to the current one.
     pub(crate) fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
         self.overlay.batch.map_or(Turn::Never, |(order, current)| {
             order.turn(kind, metadata, current)
@@ -559,7 +560,7 @@ impl<'a> View<'a> {
         self.dependencies_but(key, |_| false)
     }
 
-    /// The same without those of the cluster that are `left_out`.
+    /// As `dependencies`, without the cluster's objects that are `left_out`.
     fn dependencies_but<T: Typed>(
         &self,
         key: IndexKey<'_>,
@@ -604,7 +605,7 @@ impl<'a> View<'a> {
         .filter_map(T::of)
     }
 
-    /// Records that the judgement depends on there being no other objects of a kind.
+    /// Records that the judgement depends on the absence of other objects of a kind.
     fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
         if let Some(lookups) = self.live()
             && self.cluster.is_synced(kind)

@@ -5,9 +5,8 @@ use std::cell::Cell;
 /// The steps that one judgement has left. A step is one object visited or one comparison, less
 /// than 100 ns (`benches/knots.rs`).
 ///
-/// Once it is exhausted, a [`View`](super::View) ends every iteration, so that the judgement
-/// ends soon. Its result is then meaningless, so the caller has to check
-/// `WorkBudget::is_exhausted`.
+/// Once it is exhausted, a [`View`](super::View) ends every iteration, so that the judgement ends
+/// soon. Its result is then meaningless, so the caller has to check `WorkBudget::is_exhausted`.
 #[derive(Debug)]
 pub(crate) struct WorkBudget(Cell<usize>);
 
@@ -17,7 +16,7 @@ impl WorkBudget {
         Self(Cell::new(steps))
     }
 
-    /// Spends `steps`, or all that are left; whether any are left afterwards.
+    /// Spends `steps`, or all that are left. Returns whether any are left afterwards.
     pub(super) fn spend(&self, steps: usize) -> bool {
         let left = self.0.get().saturating_sub(steps);
         self.0.set(left);

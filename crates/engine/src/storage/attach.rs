@@ -1,7 +1,7 @@
 //! Whether the attach-detach controller acts for a driver's volumes.
 //!
-//! Where it does not, a second node is never refused and no Multi-Attach error
-//! can come up, whatever the access modes say.
+//! If it does not, a second node is never refused and no Multi-Attach error can occur, whatever the
+//! access modes say.
 
 use super::catalog::Catalog;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
@@ -9,7 +9,7 @@ use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
 
-/// Who said whether volumes are attached.
+/// The source that says whether volumes are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachSource {
     /// The CSIDriver object.
@@ -22,33 +22,33 @@ pub enum AttachSource {
     Kubernetes,
 }
 
-/// Whether volumes are attached before a node may use them, and who says so.
+/// Whether volumes are attached before a node may use them, and the source that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attach {
     /// They are.
     Required {
-        /// Who says so.
+        /// The source that says so.
         by: AttachSource,
     },
     /// They are not: nothing in Kubernetes refuses a second node.
     NotRequired {
-        /// Who says so.
+        /// The source that says so.
         by: AttachSource,
     },
-    /// Nobody says, so they are: Kubernetes takes a driver without CSIDriver
-    /// object for one that attaches (`pkg/volume/csi/csi_plugin.go`, `skipAttach`).
+    /// No source says, so they are: Kubernetes assumes that a driver without a CSIDriver object
+    /// attaches (`pkg/volume/csi/csi_plugin.go`, `skipAttach`).
     Assumed,
-    /// Nobody says, and a name with `/` is no CSI driver's (`ValidateCSIDriverName`
-    /// in `pkg/apis/storage/validation`): what such a provisioner makes, often NFS
-    /// or a local volume, is seen only once it is there.
+    /// No source says, and a name with `/` is no CSI driver's (`ValidateCSIDriverName` in
+    /// `pkg/apis/storage/validation`): a volume of such a provisioner, often NFS or a local one, is
+    /// known only once it exists.
     Unforeseen,
-    /// No object says: a FlexVolume is attached if its driver is installed beside the
-    /// controller and says that it attaches.
+    /// No object shows it: a FlexVolume is attached if its driver is installed next to the
+    /// controller and supports it.
     BySetup,
 }
 
 impl Attach {
-    /// The answer and where it comes from, as part of a sentence.
+    /// The answer and its source, as part of a sentence.
     pub const fn text(self) -> &'static str {
         use AttachSource as By;
         match self {
@@ -69,10 +69,9 @@ impl Attach {
 impl Catalog {
     /// Whether the volumes of a provisioner or CSI driver are attached.
     ///
-    /// `csi_driver` looks up a CSIDriver object by its name; for an in-tree
-    /// provisioner it looks up the successor, as Kubernetes does. The
-    /// object wins; without one the policy or the catalog speaks, because the
-    /// object may merely not be in view or not be installed yet.
+    /// `csi_driver` looks up a CSIDriver object by its name; for an in-tree provisioner it looks up
+    /// the successor, as Kubernetes does. The object takes precedence. Without one the policy or
+    /// the catalog decides, because the object may merely not be in view or not be installed yet.
     pub fn attach<'v>(
         &self,
         provisioner: &str,
@@ -101,22 +100,23 @@ impl Catalog {
         }
     }
 
-    /// Whether the driver refuses to attach a volume whose access modes it cannot give, to the
-    /// first node as well.
+    /// Whether the driver refuses, even for the first node, to attach a volume whose access modes
+    /// it cannot give.
     pub(crate) fn attach_checks_modes(&self, driver: &str) -> bool {
         self.get(driver).is_some_and(|it| it.attach_checks_modes)
     }
 
-    /// Whether a volume of that handle stands for another disk on each node.
+    /// Whether a volume with that handle is another disk on each node.
     pub(crate) fn is_of_each_node(&self, driver: &str, handle: &str) -> bool {
         let entry = self.get(driver);
         let begins = entry.and_then(|it| it.handle_of_each_node.as_deref());
         begins.is_some_and(|begins| handle.starts_with(begins))
     }
 
-    /// Whether volumes of a class with these parameters are disks that one node can have, or may
-    /// be: where nothing attaches them and the catalog does not say how a second use ends, what
-    /// keeps a second node away is not known. `parameters` is `None` if the class is not at hand.
+    /// Whether volumes of a class with these parameters are, or may be, disks that only one node
+    /// can have. If nothing attaches such a disk and the catalog does not say how a second use
+    /// ends, it is not known whether a second node is refused. `parameters` is `None` if the class
+    /// is not known.
     pub(crate) fn is_disk<'p>(
         &self,
         driver: &str,
@@ -138,8 +138,8 @@ impl Catalog {
             && files.map_or(entry.attach_required == Some(true), is_for_one)
     }
 
-    /// Whether a volume of an in-tree type is attached; `csi_driver` as in
-    /// [`Catalog::attach`]. Of a FlexVolume no object says.
+    /// Whether a volume of an in-tree type is attached; `csi_driver` as in [`Catalog::attach`]. No
+    /// object says that about a FlexVolume.
     pub(crate) fn attach_in_tree<'v>(
         &self,
         in_tree: &InTreeType,

@@ -1,4 +1,4 @@
-//! What one class can do for one volume mode.
+//! The access modes that one class can give for one volume mode.
 
 use super::catalog::Catalog;
 use super::condition::{Claimant, Condition, ConditionState};
@@ -9,47 +9,45 @@ use super::second_use::SecondUse;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 
-/// The access modes of a class for one volume mode, with the class parameters
-/// taken into account.
+/// The access modes of a class for one volume mode, with the class parameters taken into account.
 #[derive(Clone, Debug)]
 pub(crate) struct Capability<'c> {
-    /// The volume mode this is about.
+    /// The volume mode.
     pub(super) volume_mode: VolumeMode,
     /// The catalog's entry; `None` if the provisioner is in no catalog.
     pub(super) entry: Option<&'c Entry>,
-    /// What the class gives as it stands; `None`: not known, empty: it cannot
-    /// make volumes of this mode.
+    /// The modes that the class gives as it is; `None` if unknown, empty if it cannot make volumes
+    /// of this mode.
     pub(crate) granted: Option<AccessModes>,
-    /// What it could give at most, with every condition met; `None`: not known.
+    /// The modes that it could give at most, with every condition met; `None` if unknown.
     pub(super) possible: Option<AccessModes>,
-    /// How sure the two lists are.
+    /// The confidence in the two lists.
     pub(crate) confidence: Confidence,
-    /// What speaks for or against ReadWriteOncePod.
+    /// The evidence for or against ReadWriteOncePod.
     pub(super) rwop: Rwop,
     /// Whether the data lives on one node.
     pub(crate) node_local: NodeLocal,
-    /// Every condition of the provisioner and whether it holds; empty where the
-    /// modes are stated.
+    /// Every condition of the provisioner and whether it holds; empty if the modes are stated.
     pub(super) conditions: Vec<(&'c Condition, ConditionState)>,
 }
 
 /// Whether the data of a class lives on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeLocal {
-    /// Not as far as is known.
+    /// No, as far as is known.
     No,
     /// Yes, and its volumes carry the node affinity that keeps pods there.
     Pinned,
-    /// Yes, and the driver's own scheduler keeps pods there; its volumes show nothing of it.
+    /// Yes, and the driver's own scheduler keeps pods there; its volumes do not show that.
     Scheduled,
-    /// Yes, but nothing keeps pods there: elsewhere they find other data.
+    /// Yes, but nothing keeps pods there: on other nodes they find other data.
     Unpinned,
     /// Yes; whether the volumes carry a node affinity is not known.
     Unknown,
 }
 
 impl Catalog {
-    /// What a class with this provisioner and these parameters can do, whatever the claim.
+    /// The capability of a class with this provisioner and these parameters, whatever the claim.
     pub(crate) fn capability<'p>(
         &self,
         provisioner: &str,
@@ -59,7 +57,7 @@ impl Catalog {
         self.capability_for(provisioner, parameters, volume_mode, Claimant::default())
     }
 
-    /// What such a class can do for this claim.
+    /// The capability of such a class for this claim.
     pub(crate) fn capability_of_claim<'p>(
         &self,
         provisioner: &str,
@@ -73,8 +71,9 @@ impl Catalog {
         self.capability_for(provisioner, parameters, claim.spec.volume_mode, claimant)
     }
 
-    /// An in-tree name counts with the CSI driver that took it over: which of the two serves a
-    /// class depends on the version of Kubernetes, so what either can do is possible.
+    /// The capability of such a class for a claimant. An in-tree name counts together with the CSI
+    /// driver that took it over: the version of Kubernetes decides which of the two serves a class,
+    /// so the modes of either are possible.
     pub(super) fn capability_for<'p>(
         &self,
         provisioner: &str,
@@ -99,7 +98,7 @@ impl Catalog {
         capability.node_local = node_local(entry, &parameters, claim);
         capability.confidence = entry.modes(volume_mode).confidence;
         capability.take_in(entry, &parameters, claim);
-        // A user's word on an in-tree name is final; the catalog's is not.
+        // Modes that a user states for an in-tree name are final; the catalog's are not.
         if entry.modes(volume_mode).is_conditional()
             && let Some(successor) = self.successor(entry)
         {
@@ -108,8 +107,8 @@ impl Catalog {
         capability
     }
 
-    /// How far a ReadWriteOnce volume of a class with this provisioner and these
-    /// parameters can follow its pod; `None`: not known.
+    /// The reach of a ReadWriteOnce volume of a class with this provisioner and these parameters;
+    /// `None` if unknown.
     pub fn reach<'p>(
         &self,
         provisioner: &str,
@@ -121,8 +120,7 @@ impl Catalog {
         last_met(entry, &parameters, Claimant::default(), |it| it.reach).or(entry.reach)
     }
 
-    /// Whether the volumes of a class with this provisioner and these parameters live
-    /// on one node.
+    /// Whether the volumes of a class with this provisioner and these parameters live on one node.
     pub fn node_local<'p>(
         &self,
         provisioner: &str,
@@ -133,8 +131,8 @@ impl Catalog {
         })
     }
 
-    /// How a second use of such volumes ends, where nothing attaches; `None`: not
-    /// known, as where a parameter decides and `parameters` are not at hand.
+    /// The result of a second use of such volumes if nothing attaches them; `None` if unknown, for
+    /// example if a parameter decides and `parameters` is `None`.
     pub(crate) fn second_use<'p>(
         &self,
         provisioner: &str,
@@ -158,7 +156,7 @@ impl Catalog {
 }
 
 impl<'c> Capability<'c> {
-    /// Adds what `entry` can do to what is there.
+    /// Adds the capability of `entry`.
     fn take_in<'p>(
         &mut self,
         entry: &'c Entry,
@@ -188,7 +186,7 @@ impl<'c> Capability<'c> {
         self.possible = match (self.possible, list.possible) {
             _ if first => list.possible,
             (Some(a), Some(b)) => Some(a.union(b)),
-            // What one of the two can do is not known, so there is no bound.
+            // One of the two is not known, so there is no bound.
             _ => None,
         };
         self.confidence = self.confidence.max(list.confidence);
@@ -197,8 +195,8 @@ impl<'c> Capability<'c> {
         }
     }
 
-    /// The same, with the modes that the StorageClass states of itself in the
-    /// place of the catalog's.
+    /// This capability, with the modes that the StorageClass states for itself in place of the
+    /// catalog's.
     pub(crate) fn with_stated(mut self, stated: ClassModes) -> Self {
         if let Some(modes) = stated.of(self.volume_mode) {
             self.granted = Some(modes);
@@ -228,8 +226,8 @@ fn node_local<'p>(
     }
 }
 
-/// What `says` takes from the last condition of the entry that has it and holds. Few have
-/// it, so that few are looked at.
+/// The value that `says` gives for the last condition of the entry that has one and holds. Few
+/// conditions have a value, so few are evaluated.
 fn last_met<'p, T>(
     entry: &Entry,
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),

@@ -1,4 +1,4 @@
-//! The catalog: every provisioner known, found by name.
+//! The catalog: every known provisioner, found by name.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::model::Text;
 
 pub(super) const EMBEDDED: &str = include_str!("catalog.yaml");
 
-/// Why a catalog cannot be read, with line and column.
+/// The error of a catalog that cannot be read, with line and column.
 #[derive(Debug, thiserror::Error)]
 #[error("the storage catalog cannot be read: {0}")]
 pub struct CatalogError(#[from] serde_saphyr::Error);
@@ -20,7 +20,7 @@ pub struct CatalogError(#[from] serde_saphyr::Error);
 #[derive(Clone, Debug)]
 pub struct Catalog {
     exact: hashbrown::HashMap<Text, Entry>,
-    /// Longest fixed part first; of equals, the one put in later first.
+    /// The longest fixed part comes first; among equals, the one that was added later.
     globs: Vec<(Glob, Entry)>,
 }
 
@@ -33,8 +33,7 @@ impl Catalog {
     /// The catalog that is part of this program, read once.
     ///
     /// # Errors
-    /// The embedded file cannot be read: a build that went wrong, which a test
-    /// rules out.
+    /// The embedded file cannot be read, which a test rules out.
     pub fn embedded() -> Result<&'static Self, &'static CatalogError> {
         static CATALOG: LazyLock<Result<Catalog, CatalogError>> =
             LazyLock::new(|| Catalog::from_yaml(EMBEDDED));
@@ -44,8 +43,7 @@ impl Catalog {
     /// Reads a catalog in the form of `catalog.yaml`.
     ///
     /// # Errors
-    /// The text is not YAML, has a word that the form does not know, or names a
-    /// provisioner twice.
+    /// The text is not YAML, has an unknown word, or names a provisioner twice.
     fn from_yaml(text: &str) -> Result<Self, CatalogError> {
         let raw: RawCatalog = serde_saphyr::from_str(text)?;
         let mut catalog = Self {
@@ -71,14 +69,14 @@ impl Catalog {
         globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry))
     }
 
-    /// Every entry, open to correction; names must stay as they are.
+    /// Every entry, for corrections; names must stay as they are.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.exact
             .values_mut()
             .chain(self.globs.iter_mut().map(|(_, entry)| entry))
     }
 
-    /// Puts an entry in the place of the one of the same name, if there is one.
+    /// Adds an entry, or replaces the one with the same name.
     pub(super) fn put(&mut self, entry: Entry) {
         let Some(glob) = Glob::new(&entry.name) else {
             self.exact.insert(entry.name.clone(), entry);
@@ -91,7 +89,7 @@ impl Catalog {
         self.globs.insert(at, (glob, entry));
     }
 
-    /// The entry of exactly this name or pattern.
+    /// The entry with exactly this name or pattern.
     pub(super) fn named(&self, name: &str) -> Option<&Entry> {
         let is_it = |glob: &Glob| glob.pattern() == name;
         self.exact.get(name).or_else(|| self.of_glob(is_it))

@@ -1,4 +1,4 @@
-//! What the name of a StorageClass says about it if the class itself is not in view.
+//! Conclusions from the name of a StorageClass if the class itself is not in view.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use crate::model::storage_class::StorageClass;
 
 const EMBEDDED: &str = include_str!("class_names.yaml");
 
-/// A group as `class_names.yaml` writes it; the file's header explains the
-/// keys. Where the classes were found is for readers and is not kept.
+/// A group as `class_names.yaml` writes it; the file's header explains the keys. The sources of the
+/// classes are for readers and are not kept.
 #[derive(Deserialize)]
 struct Group {
     provisioner: Text,
@@ -23,7 +23,7 @@ struct Group {
     parameters: HashMap<Text, Text>,
 }
 
-/// What names mean: whole ones, and words of any other.
+/// The meanings of names: of whole ones, and of the words in any other.
 #[derive(Default)]
 struct Names {
     whole: HashMap<Text, Vec<StorageClass>>,
@@ -35,8 +35,8 @@ fn names() -> &'static Names {
     &NAMES
 }
 
-/// The classes that installations create under `name`, as these make them: one
-/// for each meaning of the name; none where the name means nothing.
+/// The classes that installations create under `name`, one for each meaning of the name; none if
+/// the name means nothing.
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
     let of_family = || {
@@ -50,8 +50,8 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
 /// Names that installations extend by words of their own: `local-path-keep`, `retain-local-path`.
 const FAMILIES: [&str; 1] = ["local-path"];
 
-/// The classes that `name` means, or, where it means nothing by itself, those that its
-/// first word with a meaning does (`team-nfs-data`).
+/// The classes that `name` means or, if it means nothing by itself, those that its first word with
+/// a meaning does (`team-nfs-data`).
 pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
         name.split(|it: char| !it.is_ascii_alphanumeric())
@@ -64,7 +64,7 @@ pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     }
 }
 
-/// A file that cannot be read is a build that went wrong, which a test rules out.
+/// Reads the names. A test rules out that the embedded file cannot be read.
 fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
     #[derive(Deserialize)]
     struct File {

@@ -11,21 +11,21 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::words::listed;
 
-/// The claim for which a condition is looked at.
+/// The claim for which a condition is evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Claimant {
     /// Whether it names a snapshot or another claim to start from (`spec.dataSource` or
-    /// `spec.dataSourceRef`); `None`: there is no claim.
+    /// `spec.dataSourceRef`); `None` if there is no claim.
     pub(super) has_data_source: Option<bool>,
     /// Whether it names a VolumeAttributesClass; the class itself is not known.
     pub(super) has_attributes_class: bool,
 }
 
-/// One condition of a catalog entry and what it brings about.
+/// One condition of a catalog entry and its effects.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Condition {
-    /// What must hold.
+    /// The property that must hold.
     pub(super) when: When,
     #[serde(default, deserialize_with = "modes::exact")]
     filesystem_add: Option<AccessModes>,
@@ -35,24 +35,25 @@ pub(super) struct Condition {
     block_add: Option<AccessModes>,
     #[serde(default, deserialize_with = "modes::exact")]
     block_set: Option<AccessModes>,
-    /// Whether the volumes are bound to one node then; `None`: as without the condition.
+    /// Whether the volumes are then bound to one node; `None` if the condition does not change
+    /// that.
     pub(super) node_local: Option<bool>,
-    /// Whether such volumes carry the node affinity that keeps pods there; `None`: as
-    /// without the condition.
+    /// Whether such volumes then carry the node affinity that keeps pods there; `None` if the
+    /// condition does not change that.
     pub(super) pv_node_affinity: Option<bool>,
-    /// How far the volumes reach then; `None`: as without the condition.
+    /// The reach of the volumes then; `None` if the condition does not change it.
     pub(super) reach: Option<Reach>,
-    /// How a second use ends then; `None`: as without the condition.
+    /// The result of a second use then; `None` if the condition does not change it.
     pub(super) second_use: Option<SecondUse>,
     /// A sentence to show if the condition holds.
     pub(super) note: Option<Text>,
 }
 
-/// What a met condition does to the modes of one volume mode: `set` replaces
-/// whatever other conditions add.
+/// The effect of a met condition on the modes of one volume mode: `set` replaces all modes that
+/// other conditions add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
-    /// Modes granted on top.
+    /// Modes granted in addition.
     pub(super) add: AccessModes,
     /// Modes granted instead.
     pub(super) set: Option<AccessModes>,
@@ -65,7 +66,7 @@ impl Effect {
     }
 }
 
-/// What a condition looks at.
+/// The property that a condition tests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawWhen")]
 pub(super) enum When {
@@ -77,9 +78,9 @@ pub(super) enum When {
         aliases: Vec<Text>,
         /// The condition on its value.
         test: Test,
-        /// Whether the driver takes key and value without regard to case.
+        /// Whether the driver ignores the case of key and value.
         ignore_case: bool,
-        /// Whether a VolumeAttributesClass that the claim names may set it too, and wins.
+        /// Whether a VolumeAttributesClass that the claim names may set it too, with precedence.
         by_attributes_class: bool,
     },
     /// The claim names a snapshot or another claim to start from
@@ -87,8 +88,8 @@ pub(super) enum When {
     DataSource,
     /// The claim itself requests this mode.
     ClaimAsks(AccessMode),
-    /// Something the objects of a cluster do not show, in words that complete
-    /// "possible only when …".
+    /// A property that the objects of a cluster do not show, in words that complete "possible only
+    /// when …".
     Setup(Text),
 }
 
@@ -118,16 +119,16 @@ pub(super) enum Test {
 pub(super) enum ConditionState {
     /// It holds.
     Met,
-    /// It does not hold, and the objects at hand show it.
+    /// It does not hold, as the objects in view show.
     NotMet,
-    /// The claim decides, and the claim, a part of it or what it names is not at hand.
+    /// The claim decides, but the claim, a part of it or an object that it names is not known.
     UpToClaim,
     /// No object shows it.
     Hidden,
 }
 
 impl Condition {
-    /// What the condition does to volumes of this mode once met.
+    /// The effect of the condition on volumes of this mode, once it is met.
     pub(super) fn effect(&self, mode: VolumeMode) -> Effect {
         let (add, set) = match mode {
             VolumeMode::Filesystem => (self.filesystem_add, self.filesystem_set),
@@ -323,7 +324,7 @@ impl TryFrom<RawWhen> for When {
     }
 }
 
-/// The only one that is given, if one is; an error if several are.
+/// The only choice that is given, if one is; an error if several are.
 fn only<T, const N: usize>(choices: [Option<T>; N]) -> Result<Option<T>, ()> {
     let mut given = choices.into_iter().flatten();
     let first = given.next();

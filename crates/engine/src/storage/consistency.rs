@@ -1,5 +1,5 @@
-//! The catalog file against itself, against Kubernetes' names, and against the
-//! collection of facts it was made from.
+//! Checks that the catalog file agrees with itself, with Kubernetes' names, and with the collection
+//! of facts from which it was made.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct Provenance {
     read: Option<String>,
 }
 
-/// What sort of provisioner it is.
+/// The sort of provisioner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
@@ -54,7 +54,7 @@ enum Provisions {
     Unknown,
 }
 
-/// Where the lists of modes come from.
+/// The source of the lists of modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Basis {
@@ -66,7 +66,7 @@ enum Basis {
     Inference,
 }
 
-/// Every entry, and what the file says of where it comes from.
+/// Every entry, with the provenance that the file gives.
 fn entries() -> Vec<(&'static Entry, Provenance)> {
     #[derive(Deserialize)]
     struct File {
@@ -153,8 +153,8 @@ fn who_makes_volumes_for_claims_says_how() {
     }
 }
 
-/// The digest was taken over the collection the file was made from. It changes
-/// with the file: when a fact was found to be wrong, correct both.
+/// The digest was computed over the collection of facts from which the file was made. It changes
+/// with the file: if a fact proves wrong, correct both.
 #[test]
 fn modes_attach_and_confidence_are_those_that_were_gathered() {
     let list = |modes: Option<AccessModes>| match modes {

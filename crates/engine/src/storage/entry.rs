@@ -9,15 +9,15 @@ use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 
-/// What is known about one provisioner, or about all whose names fit a pattern, as
-/// `catalog.yaml` writes it; the file's header explains the keys. Where the facts come from is for
-/// readers and is not kept.
+/// The facts about one provisioner, or about all whose names fit a pattern, as `catalog.yaml`
+/// writes them; the file's header explains the keys. The sources of the facts are for readers and
+/// are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Entry {
     /// The provisioner's name, or a pattern with `*`.
     #[serde(skip)]
     pub name: Text,
-    /// What people call the product.
+    /// The usual name of the product.
     pub(super) title: Text,
     /// The CSI driver that serves this in-tree provisioner's volumes today.
     pub(super) replaced_by: Option<Text>,
@@ -25,36 +25,36 @@ pub struct Entry {
     filesystem: Option<AccessModes>,
     #[serde(default, deserialize_with = "modes::exact")]
     block: Option<AccessModes>,
-    /// What changes the access modes; in the file's order.
+    /// The conditions under which some of these facts differ, in the file's order.
     #[serde(default)]
     pub(super) conditions: Vec<Condition>,
-    /// What speaks for or against ReadWriteOncePod.
+    /// The evidence for or against ReadWriteOncePod.
     #[serde(default)]
     pub(super) rwop: Rwop,
-    /// Whether the attach-detach controller acts for its volumes; `None`: not known.
+    /// Whether the attach-detach controller acts for its volumes; `None` if unknown.
     pub(super) attach_required: Option<bool>,
-    /// Whether the driver refuses, for the first node as well, to attach a volume whose access
-    /// modes it cannot give.
+    /// Whether the driver refuses, even for the first node, to attach a volume whose access modes
+    /// it cannot give.
     #[serde(default)]
     pub(super) attach_checks_modes: bool,
-    /// How the handles of volumes begin that stand for another disk on each node.
+    /// The prefix of the handles of volumes that are another disk on each node.
     pub(super) handle_of_each_node: Option<Text>,
     /// Whether the data lives on one node only.
     #[serde(default)]
     pub node_local: bool,
-    /// For node-local data: whether the volumes carry the node affinity that
-    /// keeps pods there; `None`: not known.
+    /// For node-local data: whether the volumes carry the node affinity that keeps pods there;
+    /// `None` if unknown.
     pub pv_node_affinity: Option<bool>,
     /// For node-local data without that affinity: whether a scheduler of the driver's own
     /// keeps pods there.
     #[serde(default)]
     pub(super) own_scheduler: bool,
-    /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
+    /// The reach of a ReadWriteOnce volume; `None` if unknown.
     pub reach: Option<Reach>,
-    /// How a second use ends where nothing attaches; `None`: not known.
+    /// The result of a second use if nothing attaches the volume; `None` if unknown.
     pub(super) second_use: Option<SecondUse>,
     confidence: Confidence,
-    /// A sentence worth showing.
+    /// A sentence for the user.
     pub(super) note: Option<Text>,
     /// The access modes that a policy states in place of the catalog, whatever the parameters.
     #[serde(skip)]
@@ -67,25 +67,26 @@ pub struct Entry {
 /// The access modes of a provisioner for one volume mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModeList {
-    /// Granted without any condition; `None`: not known, empty: the volume mode is refused.
+    /// The modes granted without any condition; `None` if unknown, empty if the volume mode is
+    /// refused.
     pub granted: Option<AccessModes>,
-    /// Granted at most, with every condition met; `None`: not known.
+    /// The modes granted at most, with every condition met; `None` if unknown.
     pub possible: Option<AccessModes>,
-    /// How sure this is.
+    /// The confidence in the two lists.
     pub confidence: Confidence,
 }
 
 impl ModeList {
-    /// Whether conditions apply. They do not apply to what a user states.
+    /// Whether conditions apply. They do not apply to modes that a user states.
     pub(super) fn is_conditional(self) -> bool {
         self.confidence != Confidence::Stated
     }
 }
 
-/// What speaks for or against ReadWriteOncePod.
+/// The evidence for or against ReadWriteOncePod.
 ///
-/// Kubernetes enforces the mode in the scheduler, so a driver needs to know
-/// little about it: only [`Rwop::Refused`] is evidence that a claim fails.
+/// Kubernetes enforces the mode in the scheduler, so a driver needs to know little about it: only
+/// [`Rwop::Refused`] is evidence that a claim fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Rwop {
@@ -95,7 +96,7 @@ pub(super) enum Rwop {
     Mapped,
     /// Not CSI: the provisioner copies the mode to the volume.
     Accepted,
-    /// It fails.
+    /// A claim with the mode fails.
     Refused,
     /// The vendor says that it is not supported.
     UnsupportedByVendor,
@@ -104,7 +105,7 @@ pub(super) enum Rwop {
     Unknown,
 }
 
-/// How sure a list of modes is, the surest first.
+/// The confidence in a list of modes, the surest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -121,12 +122,12 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Whether a claim may be refused on the strength of it.
+    /// Whether it is high enough to refuse a claim.
     pub(crate) const fn is_firm(self) -> bool {
         matches!(self, Self::Stated | Self::Verified)
     }
 
-    /// How sure the catalog is, in words.
+    /// The confidence, in words.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Stated => "stated by the policy or the StorageClass",

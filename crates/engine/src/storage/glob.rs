@@ -8,7 +8,7 @@ use crate::model::Text;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Glob {
     pattern: Text,
-    // No name holds a NUL, so no character stands for just any one other.
+    // A name never contains a NUL, so no character is a wildcard for a single character.
     matcher: WildMatchPattern<'*', '\0'>,
 }
 
@@ -31,13 +31,13 @@ impl Glob {
         self.pattern.bytes().filter(|byte| *byte != b'*').count()
     }
 
-    /// Whether the whole of `name` fits the pattern, or what Helm leaves of a longer one.
+    /// Whether `name`, whole or cut by a chart, fits the pattern.
     pub(super) fn matches(&self, name: &str) -> bool {
         self.matcher.matches(name) || self.matches_cut(name)
     }
 
-    /// Whether `name` fits the start of the pattern. Charts name a provisioner
-    /// `cluster.local/RELEASE-CHART`, and cut what is behind the slash at 63 characters.
+    /// Whether `name` may be a cut name that fits the pattern. Charts name a provisioner
+    /// `cluster.local/RELEASE-CHART`, and cut the part behind the slash at 63 characters.
     fn matches_cut(&self, name: &str) -> bool {
         let Some((start, end)) = self.pattern.split_once('*') else {
             return false;
@@ -49,10 +49,10 @@ impl Glob {
     }
 }
 
-/// The most characters of a name that charts make.
+/// The most characters of a name that charts create.
 const MAX_NAME: usize = 63;
 
-/// The fewest characters that are left of the end of a pattern and tell it from others.
+/// The fewest characters of the end of a pattern that must be left in a cut name to identify it.
 const MIN_LEFT: usize = 8;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The catalog for readers: every provisioner in the order of the file, with its part of it, what
-//! sharing takes and where the facts come from. No judgement reads this.
+//! The catalog for readers: every provisioner in the order of the file, with its part of the
+//! catalog, the requirements for sharing and the sources of the facts. No judgement reads this.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use crate::model::Text;
 pub struct Listed {
     /// Its name, or a pattern with `*`.
     pub name: Text,
-    /// What people call the product.
+    /// The usual name of the product.
     pub title: Text,
     /// The part of the catalog: a cloud, or a kind of storage.
     pub part: Text,
-    /// Whether clusters of today make volumes with it.
+    /// Whether current clusters create volumes with it.
     pub is_current: bool,
-    /// What it takes to share a volume, besides the access mode.
+    /// The requirements for sharing a volume, besides the access mode.
     pub sharing: Option<Text>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<Text>,
 }
 
@@ -38,7 +38,7 @@ struct Raw {
 /// Every provisioner of the embedded catalog.
 ///
 /// # Errors
-/// The embedded file cannot be read: a build that went wrong, which a test rules out.
+/// The embedded file cannot be read, which a test rules out.
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
     #[derive(Deserialize)]
     struct File {

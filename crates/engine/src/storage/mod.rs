@@ -1,9 +1,9 @@
-//! What storage can do: which access modes a StorageClass really gives, and
-//! whether its volumes are attached.
+//! The abilities of storage: the access modes that a StorageClass really gives, and whether its
+//! volumes are attached.
 //!
-//! The facts are in `catalog.yaml`, whose header explains every key. Policy
-//! files and StorageClass annotations correct them; a live CSIDriver object wins
-//! over them where it says something.
+//! The facts are in `catalog.yaml`, whose header explains every key. Policy files and StorageClass
+//! annotations correct them; a live CSIDriver object takes precedence over them if it says
+//! something.
 //!
 //! ```text
 //! provisioner name ─▶ Catalog ─▶ Entry ─┬─▶ Capability ─▶ judge(modes) ─▶ Support
@@ -12,7 +12,7 @@
 //!
 //! `Support::Refused` and `Support::NotAsConfigured` need an entry whose modes were verified in the
 //! driver's code or official documentation, and a mode that no condition of the entry can grant, or
-//! none that may hold.
+//! no condition that may hold.
 
 mod attach;
 mod capability;

@@ -1,4 +1,4 @@
-//! Lists of access modes written by people: exact, or refused with a reason.
+//! Lists of access modes that people write: exact, or refused with a reason.
 
 use serde::de::{Deserialize, Deserializer};
 
@@ -10,7 +10,7 @@ const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
 /// StorageClass annotation that states the access modes its raw block volumes can have.
 const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
 
-/// Why a list of access modes cannot be used.
+/// The reason for which a list of access modes cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModesError {
@@ -36,8 +36,7 @@ pub enum ModesError {
 
 /// Reads a comma-separated list of access modes, long or short names, blanks allowed.
 ///
-/// `none` on its own is the empty set. `place` names the annotation or key for
-/// the error.
+/// `none` on its own is the empty set. `place` names the annotation or key for the error.
 fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
     if value.trim() == "none" {
         return Ok(AccessModes::EMPTY);
@@ -58,7 +57,7 @@ fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
         .collect()
 }
 
-/// The access modes a StorageClass states of itself; `None` where it says nothing.
+/// The access modes that a StorageClass states for itself; `None` if it states none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassModes {
     /// For file systems.
@@ -86,7 +85,7 @@ impl ClassModes {
         })
     }
 
-    /// What is stated for `mode`.
+    /// The modes that are stated for `mode`.
     pub const fn of(self, mode: VolumeMode) -> Option<AccessModes> {
         match mode {
             VolumeMode::Filesystem => self.filesystem,
@@ -104,8 +103,8 @@ pub(super) fn exact_mode(name: &str) -> Result<AccessMode, String> {
     })
 }
 
-/// A list of access modes in which a wrong name is an error, unlike in the
-/// objects of a cluster, where the API server has its own word on it.
+/// Reads a list of access modes in which a wrong name is an error. In the objects of a cluster it
+/// is not, because the API server reports it there.
 pub(super) fn exact<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<AccessModes>, D::Error> {

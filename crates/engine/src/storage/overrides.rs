@@ -9,24 +9,23 @@ use super::modes;
 use crate::model::Text;
 use crate::model::access_mode::AccessModes;
 
-/// One provisioner as the policy file states it. What is left out stays as the
-/// catalog has it; what is stated counts as verified.
+/// One provisioner as the policy file states it. Missing fields stay as in the catalog; stated ones
+/// count as verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProvisionerOverride {
     /// The provisioner's name, or a pattern in which `*` stands for any text.
     pub name: Text,
-    /// Every access mode its file systems can have, whatever the class
-    /// parameters; `[]`: it makes no file systems.
+    /// Every access mode that its file systems can have, whatever the class parameters; `[]` if it
+    /// makes no file systems.
     #[serde(default, deserialize_with = "modes::exact")]
     pub filesystem: Option<AccessModes>,
-    /// The same for raw block devices.
+    /// Every access mode that its raw block devices can have.
     #[serde(default, deserialize_with = "modes::exact")]
     pub block: Option<AccessModes>,
-    /// Whether its volumes are attached; a live CSIDriver object still wins.
+    /// Whether its volumes are attached; a live CSIDriver object takes precedence.
     pub attach_required: Option<bool>,
-    /// Whether its volumes live on one node and carry the node affinity that
-    /// keeps pods there.
+    /// Whether its volumes live on one node and carry the node affinity that keeps pods there.
     pub node_local: Option<bool>,
 }
 
@@ -41,14 +40,14 @@ impl ProvisionerOverride {
         if let Some(node_local) = self.node_local {
             entry.node_local = node_local;
             entry.pv_node_affinity = node_local.then_some(true);
-            // A user's word holds whatever the parameters.
+            // A user's statement holds whatever the parameters.
             for condition in &mut entry.conditions {
                 condition.node_local = None;
             }
         }
     }
 
-    /// Why the entry cannot be used, if it says nothing or names nobody.
+    /// The reason for which the entry cannot be used, if it states nothing or has no name.
     pub fn fault(&self) -> Option<String> {
         let Self { name, .. } = self;
         if name.trim().is_empty() {
@@ -71,12 +70,12 @@ impl ProvisionerOverride {
 impl Catalog {
     /// This catalog with a policy's provisioners added or corrected.
     ///
-    /// An exact name corrects what the catalog finds under it, be it an exact
-    /// entry or a pattern's. A pattern corrects every entry whose name fits it,
-    /// and speaks for the names that have no entry. Where several fit, the more
-    /// precise one has the last word, and an exact name above all.
+    /// An exact name corrects the entry that the catalog finds for it, whether that has an exact
+    /// name or a pattern. A pattern corrects every entry whose name fits it, and applies to names
+    /// without an entry. If several fit, the more precise one takes precedence, and an exact name
+    /// over all patterns.
     pub fn with_overrides(&self, mut overrides: Vec<ProvisionerOverride>) -> Self {
-        // Broad patterns first, so that precise ones and exact names overrule them.
+        // Broad patterns come first, so that precise ones and exact names overrule them.
         overrides.sort_by_key(|each| {
             Glob::new(&each.name).map_or((true, 0), |glob| (false, glob.fixed_len()))
         });

@@ -1,17 +1,17 @@
-//! Where a volume can follow its pod.
+//! The range in which a volume can follow its pod.
 
 use serde::Deserialize;
 
-/// How far a ReadWriteOnce volume can follow its pod.
+/// The range in which a ReadWriteOnce volume can follow its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// Nowhere.
+    /// One node.
     Node,
-    /// Through its zone.
+    /// Its zone.
     Zone,
-    /// Through its region.
+    /// Its region.
     Region,
-    /// Wherever the storage can be reached.
+    /// All nodes that can reach the storage.
     Any,
 }

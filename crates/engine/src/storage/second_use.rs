@@ -1,14 +1,14 @@
-//! How a second use of a volume ends that nothing attaches.
+//! The result of a second use of a volume that nothing attaches.
 
 use serde::Deserialize;
 
-/// How a second use of a ReadWriteOnce volume ends that nothing attaches.
+/// The result of a second use of a ReadWriteOnce volume that nothing attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SecondUse {
-    /// Nothing: these are shared files, or pods of one node that may share a disk.
+    /// It succeeds: these are shared files, or a disk that several pods may have.
     Shared,
-    /// The driver refuses a second mount of a file system, on the same node as well.
+    /// The driver refuses a second mount of a file system, even on the same node.
     SecondMountRefused,
     /// The driver refuses it on a second node.
     SecondNodeRefused,
@@ -17,7 +17,7 @@ pub(crate) enum SecondUse {
 }
 
 impl SecondUse {
-    /// What it means for pods, as a sentence.
+    /// The consequence for pods, as a sentence.
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Shared => {

@@ -1,4 +1,4 @@
-//! What `capabilities` prints about a StorageClass.
+//! The text that `capabilities` prints about a StorageClass.
 
 use serde::Serialize;
 
@@ -11,26 +11,26 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 use crate::model::storage_class::StorageClass;
 
-/// What one StorageClass can do, in words ready to be laid out.
+/// The capabilities of one StorageClass, in words that are ready for the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassSummary {
-    /// The class's name; empty for a product without any.
+    /// The class's name; empty for a product without a class.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub class: Text,
     /// Its provisioner.
     pub provisioner: Text,
-    /// What people call the product; `None` if the provisioner is in no catalog.
+    /// The usual name of the product; `None` if the provisioner is in no catalog.
     pub title: Option<Text>,
     /// Access modes for file systems.
     pub filesystem: ModeSummary,
     /// Access modes for raw block devices.
     pub block: ModeSummary,
-    /// Whether volumes are attached, and who says so.
+    /// Whether volumes are attached, and the source that says so.
     pub attach: &'static str,
     /// Whether the data lives on one node.
     pub node_local: &'static str,
-    /// Sentences worth knowing.
+    /// Sentences for the user.
     pub notes: Vec<Text>,
 }
 
@@ -38,28 +38,28 @@ pub struct ClassSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModeSummary {
-    /// What the class gives as it stands; `None`: not known, empty: no volumes of this mode.
+    /// The modes that the class gives as it is; `None` if unknown, empty if it makes no volumes of
+    /// this mode.
     pub modes: Option<AccessModes>,
-    /// What it could give, and what that takes.
+    /// The modes that it could give, and their conditions.
     pub conditional: Vec<ConditionalModes>,
-    /// How sure this is; `None` if nothing is known.
+    /// The confidence; `None` if nothing is known.
     pub confidence: Option<&'static str>,
 }
 
-/// Modes that a class gives on a condition only.
+/// Modes that a class gives only on a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionalModes {
     /// The modes.
     pub modes: AccessModes,
-    /// What they take: a clause such as `possible only when StorageClass
-    /// parameter "type" is "io2"`.
+    /// The condition: a clause such as `possible only when StorageClass parameter "type" is "io2"`.
     pub condition: String,
 }
 
 impl ClassSummary {
-    /// Sums up a class: `stated` is what its annotations say, `attach` is what is
-    /// known of its volumes' attachment.
+    /// Summarizes a class: `stated` has the modes in its annotations, `attach` says whether its
+    /// volumes are attached.
     pub fn new(
         catalog: &Catalog,
         class: &StorageClass,

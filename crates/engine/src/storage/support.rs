@@ -14,8 +14,8 @@ pub(crate) enum Support {
     NotAsConfigured {
         /// The modes not given.
         modes: AccessModes,
-        /// What it takes: a clause such as `possible only when StorageClass
-        /// parameter "type" is "io2"`.
+        /// The condition: a clause such as
+        /// `possible only when StorageClass parameter "type" is "io2"`.
         hint: String,
     },
     /// It never can.
@@ -27,7 +27,7 @@ pub(crate) enum Support {
     Unproven {
         /// The modes not shown to be given.
         modes: AccessModes,
-        /// Why it stays open, as a clause.
+        /// The reason for the doubt, as a clause.
         hint: String,
     },
     /// The catalog knows nothing about this class for this volume mode.
@@ -70,7 +70,7 @@ impl Capability<'_> {
         self.shortfall(missing, missing.minus(possible))
     }
 
-    /// Why the modes are missing, of which no condition grants those `outside`.
+    /// The answer for `missing` modes. No condition grants those that are `outside`.
     fn shortfall(&self, missing: AccessModes, outside: AccessModes) -> Support {
         let unproven = |hint| Support::Unproven {
             modes: missing,
@@ -87,7 +87,7 @@ impl Capability<'_> {
         let Some(hint) = hint.filter(|_| outside.is_empty()) else {
             return Support::Refused { modes: outside };
         };
-        // What no object shows may be so; what the objects show is known.
+        // A condition that no object shows may hold; the others are known not to hold.
         let visible = missing.minus(self.grants_unseen());
         if visible.is_empty() {
             return unproven(hint);
@@ -132,15 +132,15 @@ impl Capability<'_> {
             .fold(AccessModes::EMPTY, AccessModes::union)
     }
 
-    /// Whether a condition that holds says what is given, so that nothing adds to it.
+    /// Whether a condition that holds sets the modes, so that nothing adds to them.
     fn is_set(&self) -> bool {
         self.conditions.iter().any(|(condition, state)| {
             *state == ConditionState::Met && condition.effect(self.volume_mode).set.is_some()
         })
     }
 
-    /// What stands between the class and these modes; `None` if no condition
-    /// has to do with them.
+    /// The conditions that keep the class from these modes, as a clause; `None` if no condition
+    /// concerns them.
     pub(super) fn hint(&self, missing: AccessModes) -> Option<String> {
         let mut ruled_out = Vec::new();
         let mut needed = Vec::new();
@@ -218,7 +218,7 @@ mod tests {
                 modes: AccessModes::of(&[ReadOnlyMany])
             }
         );
-        // One mode never, the other with a parameter: the worse answer is given.
+        // One mode is never given, the other with a parameter: the worse answer counts.
         assert_eq!(
             capability("ebs.csi.aws.com", &[], Block).judge(asked),
             Support::Refused {

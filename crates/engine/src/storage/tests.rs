@@ -1,4 +1,4 @@
-//! What `cases.yaml` says of conditions and provisioners.
+//! The cases about conditions and provisioners in `cases.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Cases {
 /// The text of a condition's `when`.
 type When = serde_json::Value;
 
-/// What is said of a provisioner; what is not given is not looked at.
+/// The expected answers about a provisioner; missing ones are not checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Provisioner {

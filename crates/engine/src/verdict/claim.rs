@@ -79,9 +79,9 @@ impl Evaluation<'_> {
     }
 }
 
-/// Only warns of a workload that the policy fixes later. A patch of the claim under review cannot
-/// fix the workload that waits for it. A rollout that would never finish is fixed when it starts;
-/// pods that could never start are not.
+/// Lowers a finding to a warning if the policy fixes it later. A patch of the claim under review
+/// cannot fix the workload that waits for it. A rollout that would never finish is fixed when it
+/// starts; pods that could never start are not.
 fn may_be_fixed_later(finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>) {
     let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
     if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {

@@ -11,7 +11,7 @@ use crate::rules::{Certainty, Hazard, Outcome, codes};
 /// ones (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
-/// More entries than any real object has. Pod templates in the wild have tens of them.
+/// More entries than any real object has. Real pod templates have tens of them.
 pub(super) const HONEST_SIZE: usize = 100;
 
 impl Evaluation<'_> {
@@ -42,7 +42,7 @@ impl Evaluation<'_> {
         verdict
     }
 
-    /// Whether the request can cause a hazard. One that leaves the pods as they are cannot.
+    /// Whether the request can cause a hazard. A request that leaves the pods as they are cannot.
     fn is_to_blame(&self) -> bool {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {

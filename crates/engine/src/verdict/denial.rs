@@ -1,7 +1,7 @@
 //! The text of a denial: the cause, one thing to do, and where to read more.
 //!
 //! Users read it in a terminal or in a controller's condition, where long text is cut off or
-//! skipped. The finding's message has all of it.
+//! skipped. The finding's message is complete.
 
 use super::finding::cut;
 use crate::model::object::ObjectRef;

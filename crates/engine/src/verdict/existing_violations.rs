@@ -21,8 +21,8 @@ pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool 
 }
 
 /// Whether the update from `old` keeps a hazard and yet is a step towards its end: if several
-/// workloads share a claim, one of them has to be the first to get affinity to the others.
-/// `analysis` is that of the new object.
+/// workloads share a claim, one of them must be the first to get affinity to the others. `analysis`
+/// is that of the new object.
 pub(super) fn is_a_step(analysis: &Analysis<'_>, old: &Workload, hazard: &Hazard) -> bool {
     if hazard.rule != codes::WORKLOADS_SHARE_VOLUME {
         return false;

@@ -12,8 +12,8 @@ use crate::policy::{Action, Resolved, keys};
 use crate::rules::{Fencing, FencingReview, Hazard, Subject, codes, judge};
 use crate::snapshot::Lookup;
 
-/// The accounts of the attach-detach controller, which detaches what is unmounted: its
-/// own, or the one that the control plane's controllers share.
+/// The accounts of the attach-detach controller, which detaches unmounted volumes: its own account,
+/// or the one that the control plane's controllers share.
 const ATTACH_DETACH_CONTROLLER: [&str; 2] = [
     "system:kube-controller-manager",
     "system:serviceaccount:kube-system:attachdetach-controller",
@@ -32,7 +32,7 @@ impl Evaluation<'_> {
             }
             _ => return None,
         };
-        // The API server's own copy, which no cache can be ahead of.
+        // The API server's own copy is at least as new as any cache.
         let known = Lookup::Found(before);
         self.fencing(&node.metadata, &node.metadata.name, known, fencing)
     }
@@ -100,10 +100,10 @@ impl Evaluation<'_> {
     }
 }
 
-/// How long the way past a denial stays open: a machine that is off now may be on again later.
+/// The time for which a denial can be overridden: a machine that is off now may be on again later.
 const OPEN: SignedDuration = SignedDuration::from_hours(1);
 
-/// The command that gets past a denial of the rule for an hour, once its reason is filled in.
+/// The command that overrides a denial of the rule for an hour, once its reason is filled in.
 fn way_past(object: &ObjectRef, now: Timestamp) -> String {
     let until = now
         .checked_add(OPEN)

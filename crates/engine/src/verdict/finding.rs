@@ -1,4 +1,4 @@
-//! What a verdict says about one hazard.
+//! A finding: the part of a verdict that is about one hazard.
 
 use std::fmt;
 
@@ -14,23 +14,23 @@ use crate::policy::{Action, Directive, SuppressedBy, Suppression};
 use crate::remedy::Remedy;
 use crate::rules::{Certainty, Hazard, Outcome, supposed};
 
-/// Warnings are cut to this many characters, as the Kubernetes documentation
-/// on admission webhooks recommends.
+/// Warnings are cut to this many characters, as the Kubernetes documentation on admission webhooks
+/// recommends.
 pub const WARNING_LENGTH: usize = 120;
 
-/// Characters of a reason that are kept: it is shown with every finding, and logged.
+/// The most characters of a reason that are kept: it is shown with every finding, and logged.
 const LONGEST_REASON: usize = 300;
 
-/// One hazard, and what is done about it.
+/// A hazard with its action, its message and its remedies.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The rule's public name.
     pub rule: &'static str,
-    /// What happens if nobody intervenes.
+    /// The outcome if nobody intervenes.
     pub outcome: Outcome,
-    /// How sure it is.
+    /// The certainty of the finding.
     pub certainty: Certainty,
-    /// What is done about it.
+    /// The action that is taken.
     pub action: Action,
     /// The object at fault.
     pub object: ObjectRef,
@@ -40,27 +40,27 @@ pub struct Finding {
     pub volumes: Vec<Text>,
     /// The object, the fact seen, the consequence and what to do: full sentences.
     pub message: String,
-    /// The same in a few words.
+    /// The message in a few words.
     pub brief: String,
-    /// One thing to do, the first of its advice: a sentence.
+    /// The first step of the advice, as a sentence.
     pub step: String,
     /// The text of a denial: the cause, one thing to do, and where to read more. Empty if the
     /// action is not to deny.
     pub denial: String,
     /// The remedies that help, the one that the policy chooses first. Filled only in
-    /// [`Mode::Propose`](super::Mode::Propose) and for what was fixed.
+    /// [`Mode::Propose`](super::Mode::Propose) and for findings that were fixed.
     pub remedies: Vec<Proposal>,
-    /// Why it is ignored, if an annotation or exemption says so.
+    /// The annotation or exemption because of which it is ignored, if there is one.
     pub suppressed: Option<Suppressed>,
-    /// Why it is only a warning, if an annotation lowers the policy's action.
+    /// The annotation that lowers the policy's action to a warning, if there is one.
     pub lowered: Option<Suppressed>,
 }
 
-/// Why a finding is ignored, or less than the policy says. Shown as the reason and where it is
-/// given.
+/// The reason for which a finding is ignored or its action is lowered. Displayed as the reason and
+/// the place that gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppressed {
-    /// Where it is given.
+    /// The place that gives the reason.
     pub by: SuppressedBy,
     /// The reason, as its author wrote it.
     pub reason: String,
@@ -97,7 +97,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The document with the patch; `None` where the patch does not fit it.
+    /// The document with the patch; `None` if the patch does not fit it.
     pub fn applied_to(&self, document: &Value) -> Option<Value> {
         let mut patched = document.clone();
         json_patch::patch(&mut patched, &self.patch).ok()?;
@@ -165,8 +165,8 @@ impl Finding {
         }
     }
 
-    /// Makes the finding an assumption, which is no more than warned of and says in its first
-    /// words what it depends on.
+    /// Makes the finding an assumption: a warning at most, whose first words say what it depends
+    /// on.
     pub fn assume(&mut self, condition: &str) {
         self.certainty = Certainty::Assumed;
         self.brief = supposed(&self.brief, condition);
@@ -186,9 +186,9 @@ impl Finding {
         paths.any(|path| path.starts_with("/spec/template"))
     }
 
-    /// The rule, the object, what was found and the one change, on one line of at most
-    /// [`WARNING_LENGTH`] characters. What was found, which the rule names too, gives way to the
-    /// change, but for its condition: a guess says that it is one.
+    /// The rule, the object, the cause and the one change, on one line of at most
+    /// [`WARNING_LENGTH`] characters. If there is no room for all, the cause is left out, because
+    /// the rule names it too; its condition stays, so that a guess is marked as one.
     pub fn warning(&self) -> String {
         let ObjectRef { kind, name, .. } = &self.object;
         let object = format!("{kind} {name}");
@@ -205,13 +205,13 @@ impl Finding {
             _ => "",
         };
         let changes = match self.action {
-            // The change is made.
+            // The change has been made already.
             Action::Fix => Vec::new(),
             _ => self.changes(rest),
         };
         let whole = changes.iter().map(|change| format!("{cause}; {change}"));
         let alone = changes.iter().map(|change| format!("{change}{condition}"));
-        // What is not known stands in no rule's name.
+        // If the outcome is unknown, the rule does not name the cause.
         let alone = alone.filter(|_| self.outcome != Outcome::Unknown);
         let found = std::iter::once_with(|| self.brief.clone());
         let mut lines = whole.chain(alone).chain(found).map(line);
@@ -219,8 +219,8 @@ impl Finding {
         shortened(fitting.unwrap_or_else(|| line(cause.to_owned())))
     }
 
-    /// The one thing to do, as a part of a sentence: what `brief` says of it after a semicolon,
-    /// and the first step of the advice, in full, without its details, and in a few words.
+    /// The change in several wordings, each a part of a sentence: `brief`, if it is an instruction,
+    /// and the first step of the advice in full, without its details, and in a few words.
     fn changes(&self, brief: &str) -> Vec<String> {
         const IMPERATIVE: &[&str] = &[
             "use ",

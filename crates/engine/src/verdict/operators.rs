@@ -1,4 +1,5 @@
-//! Where the custom resource of an operator says what is at fault in an object that it owns.
+//! The fields of custom resources that decide the faulty fields of the objects that an operator
+//! makes.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use crate::model::workload::WorkloadKind;
 
 const EMBEDDED: &str = include_str!("operators.yaml");
 
-/// What an operator makes; the header of `operators.yaml` explains the keys.
+/// A kind of object that an operator makes; the header of `operators.yaml` explains the keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Operator {
@@ -26,7 +27,7 @@ struct Operator {
 }
 
 impl Operator {
-    /// What the operator of this custom resource makes, if it makes objects of that kind.
+    /// The entry for the operator of this custom resource, if it makes objects of that kind.
     fn of(group: &str, kind: &str, makes: WorkloadKind) -> Option<&'static Self> {
         let mut operators = operators().iter();
         operators.find(|it| it.kind == kind && it.group == group && it.makes == makes.name())
@@ -44,7 +45,7 @@ impl Operator {
     }
 }
 
-/// A file that cannot be read is a build that went wrong, which a test rules out.
+/// The entries of `operators.yaml`; empty if the file cannot be read, which a test rules out.
 fn operators() -> &'static [Operator] {
     static OPERATORS: LazyLock<Vec<Operator>> =
         LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
@@ -59,8 +60,8 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
     Ok(serde_saphyr::from_str::<File>(text)?.operators)
 }
 
-/// Where to change an object of `kind` that `owner` controls, as a sentence with a blank
-/// before it. `field` is the field at fault.
+/// Says where to change an object of `kind` that `owner` controls, in a sentence with a leading
+/// blank. `field` is the field at fault.
 pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
     let operator = Operator::of(owner.group(), &owner.kind, kind);
     let (owner_kind, name) = (&owner.kind, &owner.name);

@@ -9,9 +9,8 @@ use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
 
-/// Whether the account is one of the control plane's own controllers, which run
-/// under one account together or under one each (`--use-service-account-credentials`
-/// of kube-controller-manager).
+/// Whether the account is one of the control plane's own controllers, which run under one account
+/// together or under one each (`--use-service-account-credentials` of kube-controller-manager).
 fn is_control_plane(account: &str) -> bool {
     account == "system:kube-controller-manager"
         || account.starts_with("system:serviceaccount:kube-system:")
@@ -57,10 +56,10 @@ impl Evaluation<'_> {
         account.is_some_and(|it| is_control_plane(&it) || is_service_account(&it))
     }
 
-    /// Whether the owner that controls the object under review is real. One of a kind that controls
-    /// nothing never is. Any other is real if one of the control plane's controllers sends the
-    /// request, or if the owner exists with that uid. An owner that cannot be looked up is real if
-    /// a service account sends the request. Files have no requester; their owner references are
+    /// Whether the owner that controls the object under review is real. An owner of a kind that
+    /// controls nothing never is. Any other is real if one of the control plane's controllers sends
+    /// the request, or if the owner exists with that uid. An owner that cannot be looked up is real
+    /// if a service account sends the request. Files have no requester; their owner references are
     /// trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         let Some(owner) = metadata
@@ -92,9 +91,10 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Whether the workload is judged in its owner, which has its volumes and as many pods. A real
-    /// owner of anybody's choice is not judged for what it does not have, and lets go of what its
-    /// selector does not match.
+    /// Whether the workload is judged in its owner, which has its volumes and at least as many
+    /// pods. Outside the control plane, anybody can name a real owner. Such an owner is not judged
+    /// for volumes or pods that it does not have, and releases objects that its selector does not
+    /// match.
     pub(super) fn is_judged_in_owner(&self, workload: &Workload) -> bool {
         let view = self.facts.view;
         if !view.owner_is_judged(workload) || !self.owner_is_real(&workload.metadata) {

@@ -19,19 +19,18 @@ use crate::remedy::applied::Applied;
 use crate::remedy::{self, REMEDIES, Remedy};
 use crate::rules::{Hazard, codes, judge_workload};
 
-/// A workload as it was received, or as patches made it, with what the rules
-/// find in it.
+/// A workload as it was received or patched, with its hazards.
 pub(super) struct Judged<'a> {
     pub(super) workload: Cow<'a, Workload>,
     pub(super) document: Cow<'a, Value>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) previous: Option<&'a Workload>,
-    /// How the object is applied, where that decides what helps.
+    /// The way in which the object is applied, which can decide whether a remedy helps.
     pub(super) applied: Applied,
     pub(super) facts: Facts<'a>,
 }
 
-/// A remedy that helps, and what it makes of the workload.
+/// A remedy that helps, and the workload with its patch.
 pub(super) struct Repair<'a> {
     pub(super) proposal: Proposal,
     pub(super) result: Judged<'a>,
@@ -51,8 +50,8 @@ impl<'a> Judged<'a> {
             .collect()
     }
 
-    /// What the remedy that the policy chooses against `hazard` makes of the
-    /// workload; `None` where it does not help.
+    /// The result of the remedy that the policy chooses against `hazard`; `None` if it does not
+    /// help.
     pub(super) fn repair(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<Repair<'a>> {
         self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
@@ -71,7 +70,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The most pods the workload may come to have, its autoscalers counted.
+    /// The most pods that the workload may come to have, with its autoscalers counted.
     fn most_pods(&self) -> i64 {
         let autoscalers = self.facts.view.autoscalers(&self.workload);
         autoscalers
@@ -109,7 +108,7 @@ impl<'a> Judged<'a> {
         })
     }
 
-    /// The object and the workload after a patch; `None` where the API server would refuse it.
+    /// The object and the workload after a patch; `None` if the API server would refuse it.
     fn patched(&self, patch: &Patch) -> Option<(Value, Workload)> {
         let mut document = Value::clone(&self.document);
         json_patch::patch(&mut document, patch).ok()?;
@@ -119,7 +118,7 @@ impl<'a> Judged<'a> {
         else {
             return None;
         };
-        // The API server refuses to change the template of a Job that is there
+        // The API server refuses to change the template of an existing Job
         // (`validatePodTemplateUpdate` in `pkg/apis/batch/validation/validation.go`).
         let is_there = self.previous.is_some() || workload.metadata.uid != Uid::default();
         if is_there
@@ -131,7 +130,7 @@ impl<'a> Judged<'a> {
         // The request's own name and namespace apply to the patched object too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
-        // So do the containers: no patch changes them, and the document may lack them.
+        // The containers are copied too: no patch changes them, and the document may lack them.
         let (patched, whole) = (&mut workload.template, &self.workload.template);
         patched.host_ports = whole.host_ports.clone();
         patched.extended_resources = whole.extended_resources.clone();

@@ -84,13 +84,14 @@ impl Evaluation<'_> {
         if self.is_judged_in_owner(&workload.with_replicas(scale.spec.replicas)) {
             return None;
         }
-        // The request knows better than a cache how many replicas there are.
+        // The request shows the number of replicas more exactly than a cache.
         let current = match self.review.old {
             Some(Object::Scale(old)) => workload.with_replicas(old.spec.replicas),
             _ => Workload::clone(workload),
         };
         let of_scaling = self.scaled(&current, scale.spec.replicas, None);
-        // A start is judged like a new object, as one without pods was not.
+        // A start from 0 is judged like a new object, because a workload without pods is not
+        // judged.
         let mut of_rollouts = Vec::new();
         if current.replicas <= 0 {
             let started = workload.with_replicas(scale.spec.replicas);
@@ -112,7 +113,7 @@ impl Evaluation<'_> {
         ))
     }
 
-    /// The verdict on `replicas` pods of `workload`.
+    /// The hazards of `workload` with `replicas` pods.
     fn scaled(
         &self,
         workload: &Workload,

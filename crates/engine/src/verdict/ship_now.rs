@@ -10,14 +10,13 @@ use crate::policy::Action;
 use crate::remedy::applied::Stated;
 use crate::rules::{RECREATE_ONCE, judge_workload, recreate_once};
 
-/// A change of the live object that starts no rollout, so it always passes. It sets
-/// `rollingUpdate` to null, as the API server filled that block in and refuses the patch with
-/// it.
+/// A change of the live object that starts no rollout, so it always passes. It sets `rollingUpdate`
+/// to null: the API server has filled that block in and would refuse the patch otherwise.
 pub(super) struct ShipNow {
-    /// The replicas that it leaves, where it sets them.
+    /// The number of replicas, if the change sets it.
     replicas: Option<i64>,
     patch: &'static str,
-    /// What it costs, in a few words.
+    /// The cost, in a few words.
     cost: &'static str,
 }
 
@@ -35,8 +34,8 @@ static CHANGES: [ShipNow; 2] = [
 ];
 
 impl ShipNow {
-    /// What to do, as a sentence. A manifest or a chart that states a strategy takes the patch back,
-    /// so there the value comes first.
+    /// Tells the user what to do, in a sentence. A manifest or a chart that states a strategy would
+    /// revert the patch, so the strategy must be changed there first.
     pub(super) fn sentence(&self, object: &ObjectRef, stated: Stated) -> String {
         let command = recreate_once(object.namespace.as_deref(), &object.name, self.patch);
         let replicas = match self.replicas {
@@ -59,8 +58,8 @@ impl ShipNow {
 }
 
 impl Evaluation<'_> {
-    /// The first of [`CHANGES`] after which nothing about the update from `old` to
-    /// `workload` is denied; `None` where the update itself sets what would be changed.
+    /// The first of [`CHANGES`] after which nothing about the update from `old` to `workload` is
+    /// denied; `None` if the update itself changes the strategy or adds replicas.
     pub(super) fn ship_now(
         &self,
         workload: &Workload,

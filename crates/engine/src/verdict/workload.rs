@@ -36,7 +36,7 @@ impl Evaluation<'_> {
         let previous = previous.as_deref();
         let mut hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
         if matches!(self.review.mode, Mode::Admit | Mode::Judge) {
-            // The API server says it itself, and knows its own feature gates.
+            // The API server reports it itself, and knows its own feature gates.
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
         }
         if hazards.is_empty() {
@@ -62,7 +62,7 @@ impl Evaluation<'_> {
         ))
     }
 
-    /// What the mode asks for: the findings, with remedies or with a patch.
+    /// The answer that the mode asks for: the findings, with remedies or with a patch.
     fn answered(
         &self,
         workload: &Workload,
@@ -88,7 +88,7 @@ impl Evaluation<'_> {
             hazards,
             previous,
             applied: match mode {
-                // The patch replaces the whole strategy on its way to the server.
+                // The patch replaces the whole strategy before it reaches the server.
                 Mode::Admit => Applied::Unsaid,
                 _ => self.applied(),
             },
@@ -229,7 +229,7 @@ impl Evaluation<'_> {
             finding.message.push(' ');
             finding.message.push_str(way);
         }
-        // It takes the place of the first, if there is no room for that one's command.
+        // The shorter sentence is used if there is no room for the command in the first.
         if let Some(shorter) = shorter {
             ways.insert(1, shorter);
         }
@@ -237,7 +237,7 @@ impl Evaluation<'_> {
         finding
     }
 
-    /// How the object is applied. An object that is being created does not exist yet.
+    /// The way in which the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
         if old.is_none() && document.requester().is_some() {
@@ -247,9 +247,9 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazard with advice that the API server accepts. Where it may refuse Recreate on the
-    /// live object, zero surge comes first, and the command that is needed once is printed. The
-    /// same holds for a file that does not show how it is applied.
+    /// The hazard with advice that the API server accepts. If the server may refuse Recreate on the
+    /// live object, zero surge comes first, with the command that is needed once. If a file does
+    /// not show how it is applied, the command is added to the advice.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
         let applied = self.applied();
         // The API server gives an object its uid when it stores it.
@@ -284,10 +284,10 @@ impl Evaluation<'_> {
 /// The beginning of advice to use Recreate.
 const RECREATE: &str = "Set spec.strategy to Recreate";
 
-/// Why an update is denied that did not cause the hazard.
+/// The reason for which an update is denied although it did not cause the hazard.
 const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";
 
-/// How to get an update past an existing violation: an override that expires.
+/// The command that gets an update past an existing violation: an override that expires.
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     let until = now.and_then(|now| {
         let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
@@ -309,11 +309,11 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
 #[derive(Default)]
 struct Existing {
     hazards: Vec<Hazard>,
-    /// Those that affect the rollout which the update starts.
+    /// The hazards that affect the rollout that the update starts.
     met: Vec<Hazard>,
 }
 
-/// What the policy says about each hazard of one workload.
+/// The policy's decisions about the hazards of one workload.
 pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,

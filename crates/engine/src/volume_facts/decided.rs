@@ -1,4 +1,5 @@
-//! What the guard's policy decides in a namespace about objects that say nothing about it.
+//! The decisions of the guard's policy in a namespace about objects without annotations of their
+//! own.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +33,11 @@ const COMPILED: [(&str, Rules); 5] = [
     ("HorizontalPodAutoscaler", &[SCALED]),
 ];
 
-/// The name of objects that nobody has: an exemption by name that covers it covers everything.
+/// A name that no object has: an exemption by name that covers it covers every object.
 const NOBODY: &str = "multi-attach-guard-volume-facts-probe";
 
-/// The facts about the policy; `None` where nothing is known of the Namespace, as what is not
-/// known may be milder than what is.
+/// The facts about the policy; `None` if the Namespace is not known, because its labels and
+/// annotations may lead to a milder policy.
 pub(super) fn of(
     namespace: &str,
     view: View<'_>,
@@ -84,8 +85,8 @@ pub(super) fn of(
     })
 }
 
-/// Whether a finding of that rule is denied, whatever else is true of the object. Where the
-/// policy says to fix, that is so if no remedy is for such a finding.
+/// Whether a finding of that rule is denied, whatever else is true of the object. If the policy
+/// says to fix, it is denied only if no remedy suits such a finding.
 fn denies(resolved: &Resolved<'_>, kind: &str, rule: &str, outcome: Outcome) -> bool {
     let directive = resolved.decide(rule, outcome, Certainty::Verified);
     match directive.action {
@@ -99,7 +100,7 @@ fn denies(resolved: &Resolved<'_>, kind: &str, rule: &str, outcome: Outcome) -> 
     }
 }
 
-/// Whether a remedy that may be chosen is for findings of that rule.
+/// Whether one of the remedies that may be chosen suits findings of that rule.
 fn has_remedy(kind: WorkloadKind, rule: &str, choice: RemedyChoice) -> bool {
     (REMEDIES.iter())
         .filter(|remedy| choice == RemedyChoice::Auto || remedy.name == choice.name())

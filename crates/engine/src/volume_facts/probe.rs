@@ -1,4 +1,4 @@
-//! Objects that nobody has, by which the engine is asked.
+//! Objects that exist nowhere, about which the engine is asked.
 
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::verdict::Document;
 
-/// A Deployment that does nothing but use a volume, which `source` is.
+/// A Deployment that does nothing but use the volume `source`.
 pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
     let mut volume = source.clone();
     volume["name"] = json!("volume");
@@ -22,7 +22,7 @@ pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
     }
 }
 
-/// Nothing was submitted: the guard asks itself.
+/// A review without a submitted document: the guard asks itself.
 pub(super) struct Nothing;
 
 impl Document for Nothing {

@@ -1,4 +1,4 @@
-//! How many pods workloads may have, and what scales them.
+//! The number of pods that workloads may have, and the autoscalers that scale them.
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ use crate::policy::Action;
 use crate::rules::{Scaling, Subject, codes, judge};
 use crate::verdict::{EffectivePolicy, Mode, Review, evaluate};
 
-/// Why a workload may not have more than one pod.
+/// The reason for which a workload may not have more than one pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limit {
-    /// How many it is to have as it is.
+    /// The number of pods that it is to have now.
     pub pods: i64,
-    /// Why not more, as a clause.
+    /// The reason for no more pods, as a clause.
     pub because: String,
 }
 
-/// What a request for two pods is called at the beginning of a sentence.
+/// The words for a request for two pods, as the beginning of a sentence.
 const TWO_PODS: &str = "2 pods are requested, but ";
 
 impl VolumeFacts {
@@ -52,7 +52,7 @@ impl VolumeFacts {
     }
 }
 
-/// Why the workload may not have a second pod; `None` where it may.
+/// The reason for which the workload may not have a second pod; `None` if it may.
 fn limit(
     namespace: &str,
     kind: WorkloadKind,

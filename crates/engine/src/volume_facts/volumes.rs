@@ -1,4 +1,4 @@
-//! What keeps pods on one node.
+//! The constraints that keep pods on one node.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
@@ -10,15 +10,15 @@ use crate::analysis::{Analysis, AttachConstraint, Certainty, Facts, UsedVolume};
 use crate::model::in_tree::InTreeType;
 use crate::rules::described;
 
-/// What a volume does to its pods, and the words for it.
+/// The constraint of a volume on its pods, with the words for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Constraint {
     /// A mark of the nodes that reach it: volumes with different marks are not judged together.
     pub reach: String,
-    /// What it is: `is ReadWriteOnce (ebs.csi.aws.com)`.
+    /// The description of the volume: `is ReadWriteOnce (ebs.csi.aws.com)`.
     pub is: String,
-    /// How many nodes pods with it can be on: `3 nodes are eligible`.
+    /// The number of nodes on which pods with it can be: `3 nodes are eligible`.
     pub nodes: String,
 }
 
@@ -39,8 +39,8 @@ impl VolumeFacts {
         }
     }
 
-    /// The name of what restricts pods with that volume; `None` where that
-    /// is not certain, or where it holds them on one node.
+    /// The name of the constraint on pods with that volume; `None` if it is not certain, or if the
+    /// volume holds them on one node.
     fn constraint(&mut self, namespace: &str, source: &Value, facts: Facts<'_>) -> Option<String> {
         let probe = probe::deployment(namespace, source)?;
         let analysis = Analysis::of(&probe, None, facts);

@@ -1,5 +1,4 @@
-//! What policies make of findings, in `cases.yaml`, and what is said of bad ones, in
-//! `bad_files.yaml`.
+//! The decisions of policies in `cases.yaml`, and the errors in bad ones in `bad_files.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,7 @@ struct Case {
     is: String,
     policy: String,
     namespace: String,
-    /// Those of the Namespace; where they are not known, its annotations are not either.
+    /// The labels of the Namespace; if they are not known, its annotations are not either.
     labels: Option<Pairs>,
     annotations: Pairs,
     object: Pairs,
@@ -35,14 +34,14 @@ struct Case {
     certainty: Certainty,
     oversized: bool,
     action: Action,
-    /// Looked at only where it is given.
+    /// Checked only if it is given.
     without_remedy: Option<Action>,
     remedy: RemedyChoice,
-    /// Who silences it or lowers what is done, and why.
+    /// The source that silences it or lowers its action, and the reason.
     suppressed: Option<(String, String)>,
     lowered: Option<(String, String)>,
     passed_over: Vec<String>,
-    /// Looked at only where it is given.
+    /// Checked only if it is given.
     existing: Option<Strictness>,
 }
 
@@ -155,7 +154,7 @@ fn a_notice_fits_into_a_warning_of_120_characters() {
     }
 }
 
-/// The reasons of printed commands stand in the cases as they are printed.
+/// The cases contain the reasons of printed commands as they are printed.
 #[test]
 fn the_examples_of_reasons_are_in_the_cases() {
     for example in [WHY_NOW, HOW_KNOWN] {

@@ -103,8 +103,8 @@ fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// Of each row of the table below that heading: its key, and the quoted words of its
-/// other columns.
+/// The rows of the table below that heading: the key of each, and the quoted words of its other
+/// columns.
 fn rows(heading: &str) -> Vec<(&'static str, Vec<Vec<&'static str>>)> {
     let rows = section(heading)
         .lines()
@@ -120,7 +120,7 @@ fn keys_of(heading: &str) -> Vec<&'static str> {
     rows(heading).into_iter().map(|(key, _)| key).collect()
 }
 
-/// What the types know where the text says `zzz`.
+/// The words that the types know in the place where the text has `zzz`.
 fn known(text: &str) -> Vec<String> {
     let error = Policy::parse(text, "policy.yaml").unwrap_err().to_string();
     let (_, list) = error.split_once("known are ").expect(&error);
@@ -161,7 +161,7 @@ fn the_tables_of_the_reference_hold_the_keys_of_the_types() {
     for (text, written) in cases {
         assert_eq!(sorted(written), sorted(known(text)), "{text}");
     }
-    // Where there is no table, every word stands in the text.
+    // If there is no table, the text contains every word.
     for (text, heading) in [
         ("exemptions: [{zzz: 1}]", "### `exemptions`"),
         (
@@ -279,7 +279,7 @@ fn known_keys(text: &str) -> Vec<String> {
     keys
 }
 
-/// Editors complete by this schema, and the chart refuses what its own does not know.
+/// Editors complete by this schema, and the chart refuses keys that its own schema does not know.
 #[test]
 fn the_schemas_know_the_keys_that_the_policy_has() {
     let parse = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
