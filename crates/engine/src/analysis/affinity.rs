@@ -461,7 +461,8 @@ fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
 }
 
 /// Whether the term of a pod in `own` looks into `namespace`. If the labels of `namespace` are
-/// unknown, a selector by anything but its name is taken to match only the pod's own namespace.
+/// unknown, only its name is compared; a selector by other labels is assumed to match the pod's own
+/// namespace and no other.
 fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>) -> bool {
     if term.own_namespace_only() {
         return own == namespace;

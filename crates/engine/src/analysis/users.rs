@@ -275,7 +275,7 @@ pub(crate) fn stays_together(situation: &Analysis<'_>, workload: &Workload) -> b
         }
 }
 
-/// The way in which a Job or a bare pod gets to a node while a lasting workload uses the volume.
+/// The way in which a Job or a bare pod gets its node while a lasting workload uses the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
     /// It goes where the pod of that workload is.

@@ -80,7 +80,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
     found.extend(find(
-        // This keeps the assumptions about volumes that are not known.
+        // The clone keeps the assumptions about unknown volumes.
         &Analysis {
             workload: &scaled,
             ..analysis.clone()
