@@ -8,6 +8,7 @@ use super::volumes::attach;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 use crate::model::in_tree::csi_driver_of;
+use crate::model::labels::Labels;
 use crate::model::storage_class::StorageClass;
 use crate::model::volume::{Volume, VolumeSource};
 use crate::storage::{Attach, ClassModes, Support};
@@ -64,7 +65,8 @@ fn support(
     modes: AccessModes,
     facts: Facts<'_>,
 ) -> Support {
-    let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
+    let none = Labels::default();
+    let parameters = class.map_or(&none, |it| &it.parameters);
     let annotations = class.map(|it| &it.metadata.annotations);
     let stated = ClassModes::from_annotations(|key| annotations?.get(key)).unwrap_or_default();
     let capability = facts.catalog.capability(driver, parameters, mode);

@@ -10,6 +10,7 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
+use crate::model::labels::Labels;
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
@@ -437,8 +438,7 @@ fn by_class(
             node_local(driver, Some(class), facts),
             NodeLocal::Pinned | NodeLocal::Scheduled
         ),
-        stays_in_its_zone: facts.catalog.reach(driver, class.parameters.iter())
-            == Some(Reach::Zone),
+        stays_in_its_zone: facts.catalog.reach(driver, &class.parameters) == Some(Reach::Zone),
         ..blank
     }
 }
@@ -491,16 +491,16 @@ fn unattached(
     if modes.is_empty() || modes.is_shared() {
         return AttachConstraint::Free;
     }
-    let parameters = || class.map(|it| it.parameters.iter());
+    let parameters = class.map(|it| &it.parameters);
     // A raw device has no file system that two nodes could damage.
     let is_block = claim.spec.volume_mode == VolumeMode::Block;
-    AttachConstraint::Driver(match facts.catalog.second_use(driver, parameters()) {
+    AttachConstraint::Driver(match facts.catalog.second_use(driver, parameters) {
         Some(SecondUse::SecondMountRefused) if !is_block => ByDriver::RefusesSecondMount,
         Some(SecondUse::SecondNodeRefused) => ByDriver::RefusesSecondNode,
         Some(SecondUse::SecondNodeAdmitted) if !is_block => ByDriver::AdmitsSecondNode,
         None if !is_block
             && matches!(by, AttachSource::CsiDriver | AttachSource::Catalog)
-            && facts.catalog.is_disk(driver, parameters()) =>
+            && facts.catalog.is_disk(driver, parameters) =>
         {
             return AttachConstraint::Unknown(Missing::SecondNode(driver.into()));
         }
@@ -522,6 +522,7 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
 
 /// Whether such volumes live on one node, given the parameters of their class if it is known.
 fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
-    let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
+    let none = Labels::default();
+    let parameters = class.map_or(&none, |it| &it.parameters);
     facts.catalog.node_local(driver, parameters)
 }

@@ -159,8 +159,8 @@ impl<'a> Honoured<'a> {
             OverrideSource::Namespace(_) => (target.namespace_annotations, target.namespace_labels),
         };
         let get = |key| {
-            let places = [annotations, labels].into_iter().flatten();
-            places.filter_map(|place| place.get(key)).next()
+            let mut places = [annotations, labels].into_iter().flatten();
+            places.find_map(|place| place.get(key))
         };
         let values = [keys::ACTION, keys::REMEDY, keys::IGNORE].map(get);
         if values == [None; 3] {

@@ -338,7 +338,7 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
         let stated = ClassModes::from_annotations(|key| annotations.get(key)).unwrap_or_default();
         let capability = facts
             .catalog
-            .capability(class.driver(), class.parameters.iter(), mode)
+            .capability(class.driver(), &class.parameters, mode)
             .with_stated(stated);
         let granted = capability.granted.unwrap_or_default();
         capability.confidence.is_firm()

@@ -102,7 +102,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             let given =
                 facts
                     .catalog
-                    .capability_of_claim(class.driver(), class.parameters.iter(), claim);
+                    .capability_of_claim(class.driver(), &class.parameters, claim);
             let is_given = claim
                 .spec
                 .access_modes

@@ -163,7 +163,7 @@ fn unsupported(
     let (driver, volume_mode) = (class.driver(), claim.spec.volume_mode);
     let support = facts
         .catalog
-        .capability_of_claim(driver, class.parameters.iter(), claim)
+        .capability_of_claim(driver, &class.parameters, claim)
         .with_stated(stated)
         .judge(claim.spec.access_modes);
     let class = format!("StorageClass \"{}\"", class.metadata.name);

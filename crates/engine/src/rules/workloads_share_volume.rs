@@ -561,29 +561,25 @@ fn follow(
         };
         return (text, way);
     }
-    let is_led = affinity::strays(follower, leader, facts);
-    let (led_astray, strays) = match is_led {
-        None => (String::new(), Vec::new()),
+    let strays = affinity::strays(follower, leader, facts);
+    let led_astray = match &strays {
         Some(Strays { leaders, .. }) if !leaders.is_empty() => {
             let whom = messages::some(leaders.iter().copied().map(pods_of).collect());
-            let text = format!(
+            format!(
                 "the required pod affinity of {name} also matches {whom}, so it may run where those are; "
-            );
-            (text, leaders)
+            )
         }
-        Some(Strays { own: true, .. }) => {
-            let text = format!(
-                "the required pod affinity of {name} also matches its own pods, so it may go to any node while none of these pods is there yet; "
-            );
-            (text, Vec::new())
-        }
+        Some(Strays { own: true, .. }) => format!(
+            "the required pod affinity of {name} also matches its own pods, so it may go to any node while none of these pods is there yet; "
+        ),
         Some(_) if marks.get(POD_NAME).is_none() && !users::stays_together(analysis, leader) => {
             let way = format!("Keep {leading} on one node, as {they} go to any of them");
             return (String::new(), way);
         }
-        Some(_) => (String::new(), Vec::new()),
+        _ => String::new(),
     };
-    let way = keep_beside(follower, leader, &marks, &strays, analysis);
+    let leaders = strays.map_or_else(Vec::new, |it| it.leaders);
+    let way = keep_beside(follower, leader, &marks, &leaders, analysis);
     (led_astray, way)
 }
 
@@ -610,7 +606,7 @@ fn keep_beside(
     if finds_the_leader_alone && is_pod {
         return pod_beside(follower, leader, marks, &more, analysis);
     }
-    let labels = joined(marks, "=", ",");
+    let labels = pairs(marks, "=").join(",");
     let run = if is_pod { "it runs" } else { "they run" };
     let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
     if finds_the_leader_alone {
@@ -635,7 +631,7 @@ fn pod_beside(
     more: &str,
     analysis: &Analysis<'_>,
 ) -> String {
-    let terms = joined(marks, ": ", ", ");
+    let terms = pairs(marks, ": ").join(", ");
     let how = if affinity::same(follower, analysis.workload) {
         "Give it".to_owned()
     } else {
@@ -652,22 +648,19 @@ fn pod_beside(
     )
 }
 
-/// The labels as a text, with `is` between key and value.
-fn joined(labels: &Labels, is: &str, between: &str) -> String {
-    let labels = labels
-        .iter()
-        .map(|(key, value)| format!("{key}{is}{value}"));
-    labels.collect::<Vec<_>>().join(between)
+/// The labels as texts, with `is` between key and value.
+fn pairs(labels: &Labels, is: &str) -> Vec<String> {
+    let pairs = labels.iter();
+    pairs
+        .map(|(key, value)| format!("{key}{is}{value}"))
+        .collect()
 }
 
 /// The other changes that `follower` needs, as a part of a sentence or an empty text.
 fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<'_>) -> String {
     let mut more = match obstacle(leader, follower, None, analysis.facts) {
         Some(nodes @ Obstacle::Nodes(_)) => format!(" and{}", needs(follower, leader, &nodes)),
-        _ => match tolerations_of(follower, leader) {
-            Some(tolerations) => format!(" and {tolerations}"),
-            None => String::new(),
-        },
+        _ => tolerations_of(follower, leader).map_or_else(String::new, |it| format!(" and {it}")),
     };
     if let Some(node) = &follower.template.node_name {
         more.push_str(&format!(", in place of nodeName {node}"));
@@ -678,10 +671,7 @@ fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<
 /// The changes besides affinity that the pods of `follower` need to get to the nodes of `leader`,
 /// as a part of a sentence with a leading blank.
 fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String {
-    let selector = leader.template.node_selector.iter();
-    let selector: Vec<String> = selector
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let selector = pairs(&leader.template.node_selector, "=");
     let nodes = match (obstacle, selector.is_empty()) {
         (Obstacle::Nodes(NoNode::Taints), _) => None,
         (_, false) => Some(format!(
@@ -691,8 +681,8 @@ fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String 
         )),
         (_, true) => Some(format!("no other nodes than {} has", leader.shown())),
     };
-    let parts = nodes.into_iter().chain(tolerations_of(follower, leader));
-    let parts: Vec<String> = parts.collect();
+    let tolerations = tolerations_of(follower, leader);
+    let parts: Vec<String> = nodes.into_iter().chain(tolerations).collect();
     if parts.is_empty() {
         format!(" what {} has to get to its nodes", leader.shown())
     } else {

@@ -6,6 +6,7 @@
 use super::catalog::Catalog;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
+use crate::model::labels::Labels;
 use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
 
@@ -117,11 +118,7 @@ impl Catalog {
     /// can have. If nothing attaches such a disk and the catalog does not say how a second use
     /// ends, it is not known whether a second node is refused. `parameters` is `None` if the class
     /// is not known.
-    pub(crate) fn is_disk<'p>(
-        &self,
-        driver: &str,
-        parameters: Option<impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>>,
-    ) -> bool {
+    pub(crate) fn is_disk(&self, driver: &str, parameters: Option<&Labels>) -> bool {
         let Some(entry) = self.get(driver) else {
             return false;
         };

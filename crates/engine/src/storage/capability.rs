@@ -8,6 +8,7 @@ use super::reach::Reach;
 use super::second_use::SecondUse;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 use crate::model::claim::Claim;
+use crate::model::labels::Labels;
 
 /// The access modes of a class for one volume mode, with the class parameters taken into account.
 #[derive(Clone, Debug)]
@@ -48,20 +49,20 @@ pub enum NodeLocal {
 
 impl Catalog {
     /// The capability of a class with this provisioner and these parameters, whatever the claim.
-    pub(crate) fn capability<'p>(
+    pub(crate) fn capability(
         &self,
         provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        parameters: &Labels,
         volume_mode: VolumeMode,
     ) -> Capability<'_> {
         self.capability_for(provisioner, parameters, volume_mode, Claimant::default())
     }
 
     /// The capability of such a class for this claim.
-    pub(crate) fn capability_of_claim<'p>(
+    pub(crate) fn capability_of_claim(
         &self,
         provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        parameters: &Labels,
         claim: &Claim,
     ) -> Capability<'_> {
         let claimant = Claimant {
@@ -74,14 +75,13 @@ impl Catalog {
     /// The capability of such a class for a claimant. An in-tree name counts together with the CSI
     /// driver that took it over: the version of Kubernetes decides which of the two serves a class,
     /// so the modes of either are possible.
-    pub(super) fn capability_for<'p>(
+    pub(super) fn capability_for(
         &self,
         provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        parameters: &Labels,
         volume_mode: VolumeMode,
         claim: Claimant,
     ) -> Capability<'_> {
-        let parameters = parameters.into_iter();
         let mut capability = Capability {
             volume_mode,
             entry: self.get(provisioner),
@@ -95,48 +95,39 @@ impl Catalog {
         let Some(entry) = capability.entry else {
             return capability;
         };
-        capability.node_local = node_local(entry, &parameters, claim);
+        capability.node_local = node_local(entry, parameters, claim);
         capability.confidence = entry.modes(volume_mode).confidence;
-        capability.take_in(entry, &parameters, claim);
         // Modes that a user states for an in-tree name are final; the catalog's are not.
+        capability.take_in(entry, parameters, claim);
         if entry.modes(volume_mode).is_conditional()
             && let Some(successor) = self.successor(entry)
         {
-            capability.take_in(successor, &parameters, claim);
+            capability.take_in(successor, parameters, claim);
         }
         capability
     }
 
     /// The reach of a ReadWriteOnce volume of a class with this provisioner and these parameters;
     /// `None` if unknown.
-    pub fn reach<'p>(
-        &self,
-        provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
-    ) -> Option<Reach> {
+    pub fn reach(&self, provisioner: &str, parameters: &Labels) -> Option<Reach> {
         let entry = self.get(provisioner)?;
         let entry = self.successor(entry).unwrap_or(entry);
-        let parameters = parameters.into_iter();
-        last_met(entry, &parameters, Claimant::default(), |it| it.reach).or(entry.reach)
+        last_met(entry, parameters, Claimant::default(), |it| it.reach).or(entry.reach)
     }
 
     /// Whether the volumes of a class with this provisioner and these parameters live on one node.
-    pub fn node_local<'p>(
-        &self,
-        provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
-    ) -> NodeLocal {
+    pub fn node_local(&self, provisioner: &str, parameters: &Labels) -> NodeLocal {
         self.get(provisioner).map_or(NodeLocal::No, |entry| {
-            node_local(entry, &parameters.into_iter(), Claimant::default())
+            node_local(entry, parameters, Claimant::default())
         })
     }
 
     /// The result of a second use of such volumes if nothing attaches them; `None` if unknown, for
     /// example if a parameter decides and `parameters` is `None`.
-    pub(crate) fn second_use<'p>(
+    pub(crate) fn second_use(
         &self,
         provisioner: &str,
-        parameters: Option<impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>>,
+        parameters: Option<&Labels>,
     ) -> Option<SecondUse> {
         let entry = self.get(provisioner)?;
         let entry = self.successor(entry).unwrap_or(entry);
@@ -145,8 +136,7 @@ impl Catalog {
             let is_open = entry.conditions.iter().any(decides);
             return entry.second_use.filter(|_| !is_open);
         };
-        let parameters = parameters.into_iter();
-        last_met(entry, &parameters, Claimant::default(), |it| it.second_use).or(entry.second_use)
+        last_met(entry, parameters, Claimant::default(), |it| it.second_use).or(entry.second_use)
     }
 
     /// The driver that took an in-tree provisioner over.
@@ -157,18 +147,13 @@ impl Catalog {
 
 impl<'c> Capability<'c> {
     /// Adds the capability of `entry`.
-    fn take_in<'p>(
-        &mut self,
-        entry: &'c Entry,
-        parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
-        claim: Claimant,
-    ) {
+    fn take_in(&mut self, entry: &'c Entry, parameters: &Labels, claim: Claimant) {
         let list = entry.modes(self.volume_mode);
         let mut set = None;
         let mut add = AccessModes::EMPTY;
         if list.is_conditional() {
             for condition in &entry.conditions {
-                let state = condition.state(parameters.clone(), claim);
+                let state = condition.state(parameters, claim);
                 if state == ConditionState::Met {
                     let effect = condition.effect(self.volume_mode);
                     add = add.union(effect.add);
@@ -208,11 +193,7 @@ impl<'c> Capability<'c> {
     }
 }
 
-fn node_local<'p>(
-    entry: &Entry,
-    parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
-    claim: Claimant,
-) -> NodeLocal {
+fn node_local(entry: &Entry, parameters: &Labels, claim: Claimant) -> NodeLocal {
     let (here, affinity) = last_met(entry, parameters, claim, |it| {
         Some((it.node_local?, it.pv_node_affinity))
     })
@@ -228,14 +209,14 @@ fn node_local<'p>(
 
 /// The value that `says` gives for the last condition of the entry that has one and holds. Few
 /// conditions have a value, so few are evaluated.
-fn last_met<'p, T>(
+fn last_met<T>(
     entry: &Entry,
-    parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
+    parameters: &Labels,
     claim: Claimant,
     says: impl Fn(&Condition) -> Option<T>,
 ) -> Option<T> {
     entry.conditions.iter().rev().find_map(|condition| {
         let said = says(condition)?;
-        (condition.state(parameters.clone(), claim) == ConditionState::Met).then_some(said)
+        (condition.state(parameters, claim) == ConditionState::Met).then_some(said)
     })
 }

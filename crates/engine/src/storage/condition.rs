@@ -9,6 +9,7 @@ use super::reach::Reach;
 use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::labels::Labels;
 use crate::model::words::listed;
 
 /// The claim for which a condition is evaluated.
@@ -141,11 +142,7 @@ impl Condition {
     }
 
     /// Whether the condition holds for these class parameters and this claim.
-    pub(super) fn state<'p>(
-        &self,
-        mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
-        claim: Claimant,
-    ) -> ConditionState {
+    pub(super) fn state(&self, parameters: &Labels, claim: Claimant) -> ConditionState {
         let met = match &self.when {
             When::Parameter {
                 by_attributes_class: true,
@@ -162,10 +159,8 @@ impl Condition {
                     let mut keys = std::iter::once(key).chain(aliases);
                     keys.any(|key| same(key, name, *ignore_case))
                 };
-                let value = parameters
-                    .find(|(name, _)| is_key(name))
-                    .map(|(_, value)| value);
-                test.holds(value, *ignore_case)
+                let found = parameters.iter().find(|(name, _)| is_key(name));
+                test.holds(found.map(|(_, value)| value), *ignore_case)
             }
             When::DataSource => match claim.has_data_source {
                 Some(has_data_source) => has_data_source,

@@ -11,6 +11,7 @@ use super::entry::{Confidence, Entry, Rwop};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
+use crate::model::labels::Labels;
 use crate::model::storage_class::NO_PROVISIONER;
 
 fn catalog() -> &'static Catalog {
@@ -365,8 +366,8 @@ fn nothing_is_refused_on_weak_evidence() {
                 has_data_source: Some(false),
                 ..Claimant::default()
             };
-            let parameters = std::iter::empty();
-            let capability = catalog().capability_for(&entry.name, parameters, mode, claim);
+            let none = Labels::default();
+            let capability = catalog().capability_for(&entry.name, &none, mode, claim);
             if let Support::Refused { modes } = capability.judge(all) {
                 let list = entry.modes(mode);
                 assert!(list.confidence.is_firm(), "{}", entry.name);

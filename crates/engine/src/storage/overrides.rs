@@ -109,6 +109,7 @@ mod tests {
     use super::*;
     use crate::model::access_mode::AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
     use crate::model::access_mode::VolumeMode;
+    use crate::model::labels::Labels;
     use crate::storage::NodeLocal;
     use crate::storage::entry::Confidence;
 
@@ -200,8 +201,8 @@ mod tests {
     #[test]
     fn a_word_on_node_local_data_holds_whatever_the_parameters() {
         let catalog = catalog("- {name: rancher.io/local-path, nodeLocal: true}");
-        let rack = [("nodeAffinityKey", "rack")];
-        let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", rack);
+        let rack = Labels::from_iter([("nodeAffinityKey", "rack")]);
+        let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", &rack);
         assert_eq!(local(&catalog), NodeLocal::Pinned);
         assert_eq!(local(Catalog::embedded().unwrap()), NodeLocal::No);
     }

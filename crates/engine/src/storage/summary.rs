@@ -68,7 +68,7 @@ impl ClassSummary {
     ) -> Self {
         let capability = |mode| {
             catalog
-                .capability(class.driver(), class.parameters.iter(), mode)
+                .capability(class.driver(), &class.parameters, mode)
                 .with_stated(stated)
         };
         let filesystem = capability(VolumeMode::Filesystem);
@@ -86,7 +86,7 @@ impl ClassSummary {
             }
         }
         if let Attach::NotRequired { .. } = attach
-            && let Some(second) = catalog.second_use(class.driver(), Some(class.parameters.iter()))
+            && let Some(second) = catalog.second_use(class.driver(), Some(&class.parameters))
         {
             notes.insert(0, second.text().into());
         }

@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::model::access_mode::VolumeMode;
     use crate::model::claim::{Claim, ClaimSpec};
+    use crate::model::labels::Labels;
     use crate::storage::condition::Claimant;
     use crate::storage::{Catalog, ClassModes, ProvisionerOverride};
     use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
@@ -206,7 +207,8 @@ mod tests {
             ..Claimant::default()
         };
         let catalog = Catalog::embedded().unwrap();
-        catalog.capability_for(provisioner, parameters.iter().copied(), mode, claim)
+        let parameters = parameters.iter().copied().collect();
+        catalog.capability_for(provisioner, &parameters, mode, claim)
     }
 
     #[test]
@@ -242,9 +244,10 @@ mod tests {
                 },
                 ..Claim::default()
             };
+            let parameters = parameters.iter().copied().collect();
             Catalog::embedded()
                 .unwrap()
-                .capability_of_claim("ebs.csi.aws.com", parameters.iter().copied(), &claim)
+                .capability_of_claim("ebs.csi.aws.com", &parameters, &claim)
                 .judge(AccessModes::of(&[ReadWriteMany]))
         };
         let rwx = AccessModes::of(&[ReadWriteMany]);
@@ -294,7 +297,7 @@ mod tests {
             }]);
         let judge = |mode| {
             catalog
-                .capability("kubernetes.io/aws-ebs", std::iter::empty(), mode)
+                .capability("kubernetes.io/aws-ebs", &Labels::default(), mode)
                 .judge(AccessModes::of(&[ReadWriteMany]))
         };
         let refused = Support::Refused {

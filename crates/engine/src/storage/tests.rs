@@ -8,6 +8,7 @@ use super::condition::{Claimant, Condition};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::csi_driver_of;
+use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::model::storage_class::{CsiDriver, CsiDriverSpec, StorageClass};
 use crate::snapshot::Lookup;
@@ -64,13 +65,12 @@ fn conditions_are_read_and_tested() {
         ..
     } = cases();
     for (when, value, expected) in states {
-        let parameters = [("other", "io2")];
-        let parameters = parameters
-            .into_iter()
-            .chain(value.iter().map(|it| ("type", it.as_str())));
+        let parameters = std::iter::once(("other", "io2"));
+        let parameters = parameters.chain(value.iter().map(|it| ("type", it.as_str())));
+        let parameters: Labels = parameters.collect();
         let state = condition(&when)
             .unwrap()
-            .state(parameters, Claimant::default());
+            .state(&parameters, Claimant::default());
         assert_eq!(format!("{state:?}"), expected, "{when} with {value:?}");
     }
     for (when, expected) in clauses {
@@ -106,16 +106,14 @@ fn provisioners_can_do_what_is_said_of_them() {
     let catalog = Catalog::embedded().unwrap().with_overrides(vec![stated]);
     let mut wrong = Vec::new();
     for case in cases().provisioners {
-        let parameters = || {
-            case.with
-                .iter()
-                .map(|(key, value)| (key.as_str(), value.as_str()))
-        };
+        let parameters: Labels = (case.with.iter())
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect();
         let claim = Claimant {
             has_data_source: Some(case.copied),
             ..Claimant::default()
         };
-        let capability = catalog.capability_for(&case.of, parameters(), case.volume_mode, claim);
+        let capability = catalog.capability_for(&case.of, &parameters, case.volume_mode, claim);
         let judge = |mode| capability.judge(AccessModes::of(&[mode]));
         let hint =
             case.asks
@@ -130,7 +128,7 @@ fn provisioners_can_do_what_is_said_of_them() {
                 ..Metadata::default()
             },
             provisioner: case.of.as_str().into(),
-            parameters: parameters().collect(),
+            parameters: parameters.clone(),
             ..StorageClass::default()
         };
         let object = case.csi_driver.map(|required| CsiDriver {
@@ -155,7 +153,7 @@ fn provisioners_can_do_what_is_said_of_them() {
         let second_use = notes
             .find(|note| note.starts_with("Nothing attaches"))
             .unwrap_or("");
-        let reach = catalog.reach(&case.of, parameters());
+        let reach = catalog.reach(&case.of, &parameters);
         for (said, found) in [
             (
                 &case.gives,
