@@ -143,11 +143,10 @@ fn summaries(cluster: &Snapshot, catalog: &Catalog) -> Vec<ClassSummary> {
 }
 
 fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
-    let (stated, unreadable) =
-        match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
-            Ok(stated) => (stated, None),
-            Err(error) => (ClassModes::default(), Some(format!("{error}."))),
-        };
+    let (stated, unreadable) = match ClassModes::from_annotations(&class.metadata.annotations) {
+        Ok(stated) => (stated, None),
+        Err(error) => (ClassModes::default(), Some(format!("{error}."))),
+    };
     let attach = catalog.attach(class.driver(), |driver| cluster.view().csi_driver(driver));
     let mut summary = ClassSummary::new(catalog, class, stated, attach);
     summary.notes.extend(unreadable.map(Into::into));

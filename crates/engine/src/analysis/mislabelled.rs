@@ -67,8 +67,8 @@ fn support(
 ) -> Support {
     let none = Labels::default();
     let parameters = class.map_or(&none, |it| &it.parameters);
-    let annotations = class.map(|it| &it.metadata.annotations);
-    let stated = ClassModes::from_annotations(|key| annotations?.get(key)).unwrap_or_default();
+    let annotations = class.map_or(&none, |it| &it.metadata.annotations);
+    let stated = ClassModes::from_annotations(annotations).unwrap_or_default();
     let capability = facts.catalog.capability(driver, parameters, mode);
     capability.with_stated(stated).judge(modes)
 }

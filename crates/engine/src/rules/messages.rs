@@ -334,8 +334,7 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
         " of this cluster"
     };
     let shares = |class: &&StorageClass| {
-        let annotations = &class.metadata.annotations;
-        let stated = ClassModes::from_annotations(|key| annotations.get(key)).unwrap_or_default();
+        let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
         let capability = facts
             .catalog
             .capability(class.driver(), &class.parameters, mode)

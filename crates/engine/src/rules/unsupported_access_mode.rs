@@ -106,14 +106,11 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
         Ok(class)
             if binding::fitting(claim, Some(class), &class.metadata.name, facts).is_none() =>
         {
-            let stated =
-                match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
-                    Ok(stated) => stated,
-                    Err(error) => {
-                        found.push(unreadable_annotation(claim, class, &error.to_string()));
-                        ClassModes::default()
-                    }
-                };
+            let stated = ClassModes::from_annotations(&class.metadata.annotations);
+            let stated = stated.unwrap_or_else(|error| {
+                found.push(unreadable_annotation(claim, class, &error.to_string()));
+                ClassModes::default()
+            });
             found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name, _))

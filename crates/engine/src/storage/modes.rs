@@ -4,6 +4,7 @@ use serde::de::{Deserialize, Deserializer};
 
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::labels::Labels;
 
 /// StorageClass annotation that states the access modes its file system volumes can have.
 const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
@@ -67,17 +68,14 @@ pub struct ClassModes {
 }
 
 impl ClassModes {
-    /// Reads both annotations; `annotation` looks one up by its key.
+    /// Reads both annotations of a StorageClass.
     ///
     /// # Errors
     /// The first annotation that cannot be read; its key is in the error.
-    pub fn from_annotations<'v>(
-        annotation: impl Fn(&str) -> Option<&'v str>,
-    ) -> Result<Self, ModesError> {
+    pub fn from_annotations(annotations: &Labels) -> Result<Self, ModesError> {
         let read = |key| {
-            annotation(key)
-                .map(|value| parse_modes(key, value))
-                .transpose()
+            let value = annotations.get(key);
+            value.map(|value| parse_modes(key, value)).transpose()
         };
         Ok(Self {
             filesystem: read(ACCESS_MODES_ANNOTATION)?,
@@ -173,19 +171,15 @@ mod tests {
 
     #[test]
     fn annotations_are_read_apart_and_the_faulty_one_is_named() {
-        let modes = ClassModes::from_annotations(|key| {
-            (key == BLOCK_ACCESS_MODES_ANNOTATION).then_some("ReadWriteMany")
-        })
-        .unwrap();
+        let read = |key, value| ClassModes::from_annotations(&Labels::from_iter([(key, value)]));
+        let modes = read(BLOCK_ACCESS_MODES_ANNOTATION, "ReadWriteMany").unwrap();
         assert_eq!(modes.of(VolumeMode::Filesystem), None);
         assert_eq!(
             modes.of(VolumeMode::Block),
             Some(AccessModes::of(&[ReadWriteMany]))
         );
 
-        let error =
-            ClassModes::from_annotations(|key| (key == ACCESS_MODES_ANNOTATION).then_some("RWW"))
-                .unwrap_err();
+        let error = read(ACCESS_MODES_ANNOTATION, "RWW").unwrap_err();
         assert_eq!(
             error.to_string(),
             "multi-attach-guard.dev/access-modes names \"RWW\", which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
