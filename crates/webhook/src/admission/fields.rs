@@ -85,7 +85,7 @@ impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
 }
 
 /// Reads a key as its position among these names.
-struct Name<'n>(&'n [&'static str], Same);
+pub(super) struct Name<'n>(pub(super) &'n [&'static str], pub(super) Same);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<usize>;

@@ -1,11 +1,13 @@
 //! Reads AdmissionReviews.
 
+use std::fmt;
+
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Error as _};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::document;
-use super::fields::{Fields, Found, in_any_case};
+use super::fields::{Fields, Found, Name, in_any_case};
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
@@ -197,8 +199,12 @@ impl<'a> Request<'a> {
     /// Fails if not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let found = text.and_then(fields_of).map_err(MalformedReview::NotJson)?;
-        let (api_version, kind, request) = found;
+        let found = text.and_then(serde_json::from_str);
+        let Envelope {
+            api_version,
+            kind,
+            request,
+        } = found.map_err(MalformedReview::NotJson)?;
         let fields = request.ok_or(MalformedReview::NoRequest)?;
         let uid: Text = value(fields[0]).map_err(MalformedReview::NotJson)?;
         match uid.len() {
@@ -382,21 +388,47 @@ const REQUEST: [&str; 11] = [
 ];
 
 /// The fields of a review as they are written: `apiVersion`, `kind` and those of its request.
-type ReviewFields<'a> = (
-    Option<&'a RawValue>,
-    Option<&'a RawValue>,
-    Option<Found<'a, 11>>,
-);
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    request: Option<Found<'a, 11>>,
+}
 
-/// Finds the fields of a review. If a key occurs twice, the last one counts.
-fn fields_of(body: &str) -> serde_json::Result<ReviewFields<'_>> {
-    let mut json = serde_json::Deserializer::from_str(body);
-    let found = Fields(&ENVELOPE, in_any_case).deserialize(&mut json)?;
-    json.end()?;
-    let [api_version, kind, request] = found.unwrap_or_default();
-    let request = request.filter(|json| json.get() != "null");
-    let request = request.map(|json| Fields(&REQUEST, in_any_case).find_in(Some(json)));
-    Ok((api_version, kind, request.transpose()?))
+/// Finds the fields in one pass over the bytes. Of two equal keys the last counts.
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Review;
+
+        impl<'de> Visitor<'de> for Review {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Envelope::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut found = Envelope::default();
+                while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
+                    match at {
+                        Some(0) => found.api_version = Some(map.next_value()?),
+                        Some(1) => found.kind = Some(map.next_value()?),
+                        Some(_) => {
+                            found.request = map.next_value_seed(Fields(&REQUEST, in_any_case))?;
+                        }
+                        None => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(found)
+            }
+        }
+
+        deserializer.deserialize_any(Review)
+    }
 }
 
 fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
