@@ -97,8 +97,8 @@ impl Catalog {
         };
         capability.node_local = node_local(entry, parameters, claim);
         capability.confidence = entry.modes(volume_mode).confidence;
-        // Modes that a user states for an in-tree name are final; the catalog's are not.
         capability.take_in(entry, parameters, claim);
+        // Modes that a user states for an in-tree name are final; the catalog's are not.
         if entry.modes(volume_mode).is_conditional()
             && let Some(successor) = self.successor(entry)
         {
