@@ -221,10 +221,10 @@ impl Edits {
             .iter()
             .map(|it| (&*it.known.place.items, &it.patch))
             .collect();
-        let (edited, came_of) = edit::apply_each(part.text, &changes);
-        for (it, came_of) in repairable.iter().zip(came_of) {
+        let (edited, results) = edit::apply_each(part.text, &changes);
+        for (it, result) in repairable.iter().zip(results) {
             let object = &it.known.reference;
-            match came_of {
+            match result {
                 Ok(()) => done.push(format!(
                     "{}: repaired {object} with {}.",
                     source.name, it.remedies

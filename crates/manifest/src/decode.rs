@@ -97,10 +97,14 @@ impl Tree<'_> {
         &'de self,
         id: Id,
         seed: S,
-        blank: &'de [usize],
+        placeholders: &'de [usize],
     ) -> Result<S::Value, DecodeError> {
         let tree = self;
-        seed.deserialize(Node { tree, id, blank })
+        seed.deserialize(Node {
+            tree,
+            id,
+            placeholders,
+        })
     }
 
     /// The node `id` as a JSON value, with aliases and merges expanded. Integers keep every digit
@@ -116,13 +120,17 @@ struct Node<'de, 't> {
     tree: &'de Tree<'t>,
     id: Id,
     /// The offsets of the scalars that are read as missing values.
-    blank: &'de [usize],
+    placeholders: &'de [usize],
 }
 
 impl<'de, 't> Node<'de, 't> {
     const fn new(tree: &'de Tree<'t>, id: Id) -> Self {
-        let blank = &[];
-        Self { tree, id, blank }
+        let placeholders = &[];
+        Self {
+            tree,
+            id,
+            placeholders,
+        }
     }
 
     const fn at(self, id: Id) -> Self {
@@ -134,8 +142,11 @@ impl<'de, 't> Node<'de, 't> {
         (Key(name), self.at(value))
     }
 
-    fn is_blank(&self, id: Id) -> bool {
-        !self.blank.is_empty() && self.blank.contains(&(self.tree.node(id).start as usize))
+    fn is_placeholder(&self, id: Id) -> bool {
+        !self.placeholders.is_empty()
+            && self
+                .placeholders
+                .contains(&(self.tree.node(id).start as usize))
     }
 }
 
@@ -210,7 +221,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
         let tree = self.tree;
         let id = tree.target(self.id);
         match &tree.node(id).shape {
-            Shape::Scalar(_) if self.is_blank(id) => visitor.visit_unit(),
+            Shape::Scalar(_) if self.is_placeholder(id) => visitor.visit_unit(),
             Shape::Scalar(scalar) => match scalar.meaning() {
                 Meaning::Null => visitor.visit_unit(),
                 Meaning::Bool(value) => visitor.visit_bool(value),
@@ -252,7 +263,9 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let id = self.tree.target(self.id);
         match &self.tree.node(id).shape {
-            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Null || self.is_blank(id) => {
+            Shape::Scalar(scalar)
+                if scalar.meaning() == Meaning::Null || self.is_placeholder(id) =>
+            {
                 visitor.visit_none()
             }
             _ => visitor.visit_some(self),

@@ -144,9 +144,9 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
 /// value.
 fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
     let (tree, id) = (manifest.tree, manifest.id);
-    let mut blank = Vec::new();
+    let mut placeholders = Vec::new();
     loop {
-        let reason = match tree.decode_seed(id, kind, &blank) {
+        let reason = match tree.decode_seed(id, kind, &placeholders) {
             Ok(mut object) => {
                 // A count with a placeholder must not be read as the 0 of a missing one.
                 if let Object::Workload(workload) = &mut object
@@ -160,11 +160,14 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
             Err(reason) => reason,
         };
         let at = reason.at().unwrap_or(tree.node(id).start as usize);
-        if blank.len() == MAX_PLACEHOLDERS || blank.contains(&at) || !is_placeholder(tree, at) {
+        if placeholders.len() == MAX_PLACEHOLDERS
+            || placeholders.contains(&at)
+            || !is_placeholder(tree, at)
+        {
             let kind = kind.name();
             return Err(Fault::new(at, Problem::Malformed { kind, reason }));
         }
-        blank.push(at);
+        placeholders.push(at);
     }
 }
 

@@ -72,7 +72,7 @@ fn stuck(stuck: &Stuck) -> String {
         "\n**stuck now** `{}` {}\n\n{}\n{}",
         case.cause,
         prose(&format!("{}: {}", stuck.claim(), case.title)),
-        prose(&case.because),
+        prose(&case.explanation),
         command.unwrap_or_default(),
     )
 }

@@ -260,7 +260,7 @@ fn clean_owner(owner: &mut Owner) {
 
 /// The names come from the cluster, and the messages from its drivers.
 fn clean_case(case: &mut CaseEntry) {
-    clean(&mut case.because);
+    clean(&mut case.explanation);
     let volume = &mut case.volume;
     clean_text(&mut volume.namespace);
     clean_text(&mut volume.claim);

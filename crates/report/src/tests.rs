@@ -178,7 +178,7 @@ fn of_cluster() -> Report {
             cause: "rollout-overlap",
             title: "the rollout waits for itself",
             passes: false,
-            because: "The old pod stays.".to_owned(),
+            explanation: "The old pod stays.".to_owned(),
             volume: VolumeEntry {
                 namespace: "blog".into(),
                 claim: "data".into(),

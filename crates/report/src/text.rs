@@ -391,7 +391,7 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let group = Level::ERROR.with_name(name).primary_title(title);
     let mut group = Group::with_title(group.id(case.cause));
     group = group.element(note(&words::waiting(case), style));
-    group = group.element(note(&case.because, style));
+    group = group.element(note(&case.explanation, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
     match stuck.way_out() {
         Some((command, cost)) => {

@@ -27,7 +27,8 @@ pub struct CaseEntry {
     /// Whether it passes by itself.
     pub passes: bool,
     /// The explanation of the cause, in sentences.
-    pub because: String,
+    #[serde(rename = "because")]
+    pub explanation: String,
     /// The volume.
     pub volume: VolumeEntry,
     /// The pods that wait.
@@ -117,21 +118,21 @@ pub fn cases(
     let index = Index::of(facts);
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = HashMap::new();
-    for stuck in WaitingPod::all(&index) {
-        let (cause, because) = Cause::of(&stuck);
+    for waiting in WaitingPod::all(&index) {
+        let (cause, explanation) = Cause::of(&waiting);
         let key = (
-            stuck.pod.meta.namespace.clone(),
-            stuck.claim.clone(),
-            stuck.pod.workload(),
+            waiting.pod.meta.namespace.clone(),
+            waiting.claim.clone(),
+            waiting.pod.workload(),
             cause.code,
         );
         let place = *places.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
-            Some(group) => group.others.push(stuck),
+            Some(group) => group.others.push(waiting),
             None => groups.push(Group {
                 cause,
-                because,
-                first: stuck,
+                explanation,
+                first: waiting,
                 others: Vec::new(),
             }),
         }
@@ -164,7 +165,7 @@ pub fn cases(
 
 struct Group<'a> {
     cause: &'static Cause,
-    because: String,
+    explanation: String,
     first: WaitingPod<'a>,
     others: Vec<WaitingPod<'a>>,
 }
@@ -175,39 +176,39 @@ impl Group<'_> {
     }
 
     fn entry(self, documents: &Documents) -> CaseEntry {
-        let stuck = &self.first;
+        let first = &self.first;
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.all().map(waits).collect();
-        let holders = stuck
+        let holders = first
             .holders
             .iter()
             .filter(|holder| !waiting.contains(&holder.meta.name));
-        let modes = stuck.used.modes.iter().map(AccessMode::name);
+        let modes = first.used.modes.iter().map(AccessMode::name);
         CaseEntry {
             cause: self.cause.code,
             title: self.cause.title,
             passes: self.cause.passes,
-            because: self.because.clone(),
+            explanation: self.explanation.clone(),
             volume: VolumeEntry {
-                namespace: stuck.pod.meta.namespace.clone(),
-                claim: stuck.claim.clone(),
-                name: stuck.volume.clone(),
-                class: stuck.class.clone(),
-                driver: stuck.used.driver.clone(),
+                namespace: first.pod.meta.namespace.clone(),
+                claim: first.claim.clone(),
+                name: first.volume.clone(),
+                class: first.class.clone(),
+                driver: first.used.driver.clone(),
                 access_modes: modes.collect(),
             },
             holders: holders.map(|pod| holder(pod)).collect(),
-            attachments: stuck.shown_attachments().map(attachment).collect(),
+            attachments: first.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
-            steps: self.cause.steps(stuck, documents),
+            steps: self.cause.steps(first, documents),
             waiting: self.all().map(waiting_entry).collect(),
         }
     }
 
     fn nodes(&self) -> Vec<Examined> {
         let mut names = self.first.shown_nodes();
-        for stuck in self.all() {
-            if let Some(own) = stuck.pod.node.as_ref().filter(|own| !names.contains(own)) {
+        for waiting in self.all() {
+            if let Some(own) = waiting.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());
             }
         }
@@ -223,9 +224,9 @@ fn workload_of(pod: &Pod) -> String {
     format!("{kind} {name}")
 }
 
-fn waiting_entry(stuck: &WaitingPod<'_>) -> WaitingEntry {
-    let pod = stuck.pod;
-    let now = stuck.index.facts.now.as_second();
+fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
+    let pod = waiting.pod;
+    let now = waiting.index.facts.now.as_second();
     let since = pod.waits_since();
     WaitingEntry {
         pod: pod.meta.name.clone(),
@@ -233,7 +234,7 @@ fn waiting_entry(stuck: &WaitingPod<'_>) -> WaitingEntry {
         node: pod.node.clone(),
         since: since.map(|since| since.to_string()),
         seconds: since.map(|since| (now - since.as_second()).max(0)),
-        message: stuck.words().map(str::to_owned),
+        message: waiting.words().map(str::to_owned),
     }
 }
 

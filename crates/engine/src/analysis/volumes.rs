@@ -125,30 +125,30 @@ pub(crate) fn of_template(
     };
     match found.attach_constraint {
         AttachConstraint::Unknown(Missing::Claim(_)) => {
-            let blank = UsedVolume {
+            let named = UsedVolume {
                 attach_constraint: AttachConstraint::Free,
                 ..found
             };
-            claimed(template, blank, facts)
+            claimed(template, named, facts)
         }
         _ => found,
     }
 }
 
 fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let blank = UsedVolume {
+    let named = UsedVolume {
         index: volume.index,
         name: volume.name.clone(),
         ..UsedVolume::default()
     };
     match &volume.source {
         PodVolumeSource::Claim { name } => {
-            let blank = UsedVolume {
+            let named = UsedVolume {
                 claim: Some(name.clone()),
-                ..blank
+                ..named
             };
             let absence = match facts.view.claim(namespace, name).known() {
-                Ok(claim) => return claimed(claim, blank, facts),
+                Ok(claim) => return claimed(claim, named, facts),
                 Err(absence) => absence,
             };
             // A StatefulSet, or a bare pod with an ephemeral volume, will have it made from its
@@ -158,11 +158,11 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
                 let template = user.template_of_claim(name);
                 template.or_else(|| user.ephemeral_claim(name))
             }) {
-                Some(template) => claimed(template, blank, facts),
-                None => unknown(Missing::Claim(absence), blank),
+                Some(template) => claimed(template, named, facts),
+                None => unknown(Missing::Claim(absence), named),
             }
         }
-        PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, facts),
+        PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, named, facts),
     }
 }
 
@@ -171,7 +171,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
 fn inline(
     in_tree: &'static InTreeType,
     read_only: bool,
-    blank: UsedVolume,
+    named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
     let Inline {
@@ -189,18 +189,18 @@ fn inline(
         modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
         one_pod_a_node,
-        ..blank
+        ..named
     }
 }
 
-fn unknown(missing: Missing, blank: UsedVolume) -> UsedVolume {
+fn unknown(missing: Missing, named: UsedVolume) -> UsedVolume {
     UsedVolume {
         attach_constraint: AttachConstraint::Unknown(missing),
-        ..blank
+        ..named
     }
 }
 
-fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
+fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
     if claim
         .spec
@@ -212,20 +212,20 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
             modes: claim.spec.access_modes,
             driver: class_of(claim, facts)
                 .map_or_else(|_| Text::default(), |class| class.driver().into()),
-            ..blank
+            ..named
         };
     }
     if !claim.spec.volume_name.is_empty() {
         let name = &claim.spec.volume_name;
         let absence = match facts.view.volume(name).known() {
-            Ok(volume) => return persistent(volume, claim, Basis::Bound, blank, facts),
+            Ok(volume) => return persistent(volume, claim, Basis::Bound, named, facts),
             Err(absence) => absence,
         };
         let missing = Missing::Volume(name.clone(), absence);
         if claim.status.access_modes.is_empty() {
-            return unknown(missing, blank);
+            return unknown(missing, named);
         }
-        let found = by_class(claim, class_of(claim, facts).ok(), blank, facts);
+        let found = by_class(claim, class_of(claim, facts).ok(), named, facts);
         return match found.attach_constraint {
             AttachConstraint::Unknown(_) => unknown(missing, found),
             _ => found,
@@ -239,19 +239,19 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     };
     let known = class.as_ref().ok().copied();
     if let Some(volume) = fitting(claim, known, class_name, facts) {
-        return persistent(volume, claim, Basis::Fitting, blank, facts);
+        return persistent(volume, claim, Basis::Fitting, named, facts);
     }
     // Provisioners answer "claim Selector is not supported" (`ProvisionExt` in
     // `pkg/controller/controller.go` of kubernetes-csi/external-provisioner).
     if claim.spec.selector.is_some() {
-        return unknown(Missing::FittingVolume, blank);
+        return unknown(Missing::FittingVolume, named);
     }
     if claim.spec.access_modes.is_shared() {
-        return blank;
+        return named;
     }
     match class {
-        Ok(class) => by_class(claim, Some(class), blank, facts),
-        Err(missing) => without_class(claim, missing, blank, facts),
+        Ok(class) => by_class(claim, Some(class), named, facts),
+        Err(missing) => without_class(claim, missing, named, facts),
     }
 }
 
@@ -261,37 +261,37 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
 fn without_class(
     claim: &Claim,
     missing: Missing,
-    blank: UsedVolume,
+    named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
-    let blank = UsedVolume {
+    let named = UsedVolume {
         modes: claim.spec.access_modes,
-        ..blank
+        ..named
     };
     if !facts.view.is_partial() {
-        return unknown(missing, blank);
+        return unknown(missing, named);
     }
     let grounds = match missing {
-        Missing::Class(name, absence) => match likely(claim, &name, &blank, facts) {
+        Missing::Class(name, absence) => match likely(claim, &name, &named, facts) {
             Likely::This(volume) => return volume,
-            Likely::Either => return unknown(Missing::Class(name, absence), blank),
+            Likely::Either => return unknown(Missing::Class(name, absence), named),
             Likely::Anything if facts.view.overlay().made_classes.contains(&name) => {
-                return unknown(Missing::Class(name, absence), blank);
+                return unknown(Missing::Class(name, absence), named);
             }
             Likely::Anything => Grounds::UnknownClass(name),
         },
         Missing::DefaultClass(_) if facts.view.overlay().default_in_doubt => {
-            return unknown(missing, blank);
+            return unknown(missing, named);
         }
         Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
-        other => return unknown(other, blank),
+        other => return unknown(other, named),
     };
     UsedVolume {
         attach_constraint: AttachConstraint::Exclusive {
             basis: Basis::Forecast,
             grounds,
         },
-        ..blank
+        ..named
     }
 }
 
@@ -307,10 +307,10 @@ enum Likely {
 }
 
 /// The conclusion from the name of the claim's class.
-fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Likely {
+fn likely(claim: &Claim, class: &Text, named: &UsedVolume, facts: Facts<'_>) -> Likely {
     let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
         .iter()
-        .map(|class| by_class(claim, Some(class), blank.clone(), facts))
+        .map(|class| by_class(claim, Some(class), named.clone(), facts))
         // The driver's reaction depends on parameters, which the name of a class does not show.
         .map(|volume| match volume.attach_constraint {
             AttachConstraint::Driver(_) => UsedVolume {
@@ -355,7 +355,7 @@ fn persistent(
     volume: &Volume,
     claim: &Claim,
     basis: Basis,
-    blank: UsedVolume,
+    named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
     let modes = volume.spec.access_modes;
@@ -393,7 +393,7 @@ fn persistent(
         driver,
         reach,
         stays_on_its_node: stays,
-        ..blank
+        ..named
     }
 }
 
@@ -402,7 +402,7 @@ fn persistent(
 fn by_class(
     claim: &Claim,
     class: Option<&StorageClass>,
-    blank: UsedVolume,
+    named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
     let (modes, basis) = if claim.spec.volume_name.is_empty() {
@@ -414,7 +414,7 @@ fn by_class(
         return UsedVolume {
             attach_constraint: attach_constraint(modes, Attach::Unforeseen, basis, facts),
             modes,
-            ..blank
+            ..named
         };
     };
     let driver = class.driver();
@@ -423,7 +423,7 @@ fn by_class(
     if attach == Attach::Unforeseen && attach_constraint != AttachConstraint::Free {
         return UsedVolume {
             modes,
-            ..unknown(unforeseen(class), blank)
+            ..unknown(unforeseen(class), named)
         };
     }
     UsedVolume {
@@ -439,7 +439,7 @@ fn by_class(
             NodeLocal::Pinned | NodeLocal::Scheduled
         ),
         stays_in_its_zone: facts.catalog.reach(driver, &class.parameters) == Some(Reach::Zone),
-        ..blank
+        ..named
     }
 }
 

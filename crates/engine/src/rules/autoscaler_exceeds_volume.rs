@@ -123,21 +123,21 @@ fn find(
     if analysis.workload.replicas <= before.max(1) {
         return None;
     }
-    let blank = Hazard {
+    let base = Hazard {
         field_path: field.to_owned(),
         excess: analysis.pods(),
         ..RULE.hazard(Outcome::Stuck)
     };
     if analysis.replicas_share_exclusive() {
-        return Some(on_several_nodes(analysis, blank, who, fewer));
+        return Some(on_several_nodes(analysis, base, who, fewer));
     }
     if analysis.replicas_share_single_pod() {
-        return Some(of_single_pod(analysis, blank, who, fewer));
+        return Some(of_single_pod(analysis, base, who, fewer));
     }
-    kept_apart(analysis, blank, who, fewer)
+    kept_apart(analysis, base, who, fewer)
 }
 
-fn on_several_nodes(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+fn on_several_nodes(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Hazard {
     let pods = analysis.pods();
     Hazard {
         volumes: messages::names(analysis.exclusive()),
@@ -155,11 +155,11 @@ fn on_several_nodes(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &s
             "{} serves one node, but {pods} pods may be on several; the others never start",
             messages::first_of(analysis.exclusive())
         ),
-        ..blank
+        ..base
     }
 }
 
-fn of_single_pod(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+fn of_single_pod(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Hazard {
     let pods = analysis.pods();
     Hazard {
         volumes: messages::names(analysis.single_pod()),
@@ -172,11 +172,11 @@ fn of_single_pod(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str)
             "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
             messages::first_of(analysis.single_pod())
         ),
-        ..blank
+        ..base
     }
 }
 
-fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Option<Hazard> {
+fn kept_apart(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Option<Hazard> {
     let pods = analysis.pods();
     let Contradiction {
         pods: Together::Replicas(_),
@@ -198,6 +198,6 @@ fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) ->
             "{} needs the {pods} pods on one node, which their own constraints forbid",
             messages::first_of(analysis.volumes_in_one_place())
         ),
-        ..blank
+        ..base
     })
 }

@@ -99,10 +99,9 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         (Some(volume), _) => mislabelled(volume, claim, facts),
         // Another rule reports modes that the class does not give.
         (None, Some(class)) if claim.spec.volume_name.is_empty() => {
-            let given =
-                facts
-                    .catalog
-                    .capability_of_claim(class.driver(), &class.parameters, claim);
+            let given = facts
+                .catalog
+                .capability_of_claim(class.driver(), &class.parameters, claim);
             let is_given = claim
                 .spec
                 .access_modes
@@ -112,7 +111,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         }
         _ => None,
     };
-    let blank = match by_driver {
+    let hazard = match by_driver {
         Some(ByDriver::NeverAttached) => never("it"),
         Some(ByDriver::RefusesModes(modes)) => {
             let name = volume.map_or("", |volume| volume.metadata.name.as_str());
@@ -132,7 +131,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     found.push(Hazard {
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
-        ..blank
+        ..hazard
     });
 }
 

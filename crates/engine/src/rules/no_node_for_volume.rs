@@ -115,7 +115,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             "Use nodeSelector {{kubernetes.io/hostname: {node}}} in place of nodeName."
         ),
         brief: format!("claim \"{name}\" is never bound with nodeName; use nodeSelector"),
-        ..blank(Certainty::Verified)
+        ..hazard(Certainty::Verified)
     })
 }
 
@@ -174,7 +174,7 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
             "claims \"{}\" and \"{}\" are in two places, and no node is in both",
             one.claim, other.claim
         ),
-        ..blank(Certainty::Verified)
+        ..hazard(Certainty::Verified)
     })
 }
 
@@ -249,7 +249,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
             ),
             None => format!("no node can have both the pod and the volume of claim \"{claim}\""),
         },
-        ..blank(certainty)
+        ..hazard(certainty)
     })
 }
 
@@ -315,7 +315,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
             "the volumes of \"{}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart",
             other.1
         ),
-        ..blank(if is_host && places.len() == 1 {
+        ..hazard(if is_host && places.len() == 1 {
             Certainty::Verified
         } else {
             // Another node may join.
@@ -411,7 +411,7 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     }
 }
 
-fn blank(certainty: Certainty) -> Hazard {
+fn hazard(certainty: Certainty) -> Hazard {
     Hazard {
         certainty,
         ..RULE.hazard(Outcome::Stuck)

@@ -146,7 +146,7 @@ fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
             volume.spec.access_modes
         ),
         brief: format!("volume \"{name}\" is not {lacking}, so the claim is never bound to it"),
-        ..blank(claim, Outcome::Stuck, lacking)
+        ..hazard(claim, Outcome::Stuck, lacking)
     })
 }
 
@@ -207,7 +207,7 @@ fn unsupported(
         what,
         advice,
         brief,
-        ..blank(claim, outcome, modes)
+        ..hazard(claim, outcome, modes)
     })
 }
 
@@ -242,11 +242,11 @@ fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Ha
             "StorageClass \"{}\" has an access-modes annotation that cannot be read",
             class.metadata.name
         ),
-        ..blank(claim, Outcome::Unknown, AccessModes::EMPTY)
+        ..hazard(claim, Outcome::Unknown, AccessModes::EMPTY)
     }
 }
 
-fn blank(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
+fn hazard(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
     Hazard {
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],

@@ -125,14 +125,17 @@ impl Evaluation<'_> {
         let hazards: Vec<Hazard> = existing.cloned().collect();
         let starts_a_rollout = !hazards.is_empty()
             && existing_violations::starts_a_rollout(workload, self.review.document);
-        let mut met = Vec::new();
+        let mut hit_by_this_rollout = Vec::new();
         if starts_a_rollout {
             let analysis = Analysis::of(workload, previous, self.facts);
             let is_a_step =
                 |hazard: &Hazard| existing_violations::is_a_step(&analysis, old, hazard);
-            met.extend(hazards.iter().filter(|it| !is_a_step(it)).cloned());
+            hit_by_this_rollout.extend(hazards.iter().filter(|it| !is_a_step(it)).cloned());
         }
-        Existing { hazards, met }
+        Existing {
+            hazards,
+            hit_by_this_rollout,
+        }
     }
 
     /// The findings alone.
@@ -310,7 +313,7 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
 struct Existing {
     hazards: Vec<Hazard>,
     /// The hazards that affect the rollout that the update starts.
-    met: Vec<Hazard>,
+    hit_by_this_rollout: Vec<Hazard>,
 }
 
 /// The policy's decisions about the hazards of one workload.
@@ -338,19 +341,18 @@ impl Decisions<'_> {
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
         let existed = self.existing.hazards.contains(hazard);
-        if existed && !self.existing.met.contains(hazard) {
+        if existed && !self.existing.hit_by_this_rollout.contains(hazard) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
             return decision;
         }
         if existed && self.resolved.existing() == Strictness::Warn {
-            let spared = |action| match action {
-                Action::Deny => Action::Warn,
-                action => action,
-            };
-            decision.action = spared(decision.action);
-            decision.without_remedy = spared(decision.without_remedy);
+            for action in [&mut decision.action, &mut decision.without_remedy] {
+                if *action == Action::Deny {
+                    *action = Action::Warn;
+                }
+            }
             decision.lowered = None;
         }
         if let Mode::Repair { remedy } = self.mode {

@@ -68,10 +68,10 @@ pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(),
         Err(refusal) if changes.len() <= 1 => (text.to_owned(), vec![Err(refusal)]),
         Err(_) => {
             let (first, second) = changes.split_at(changes.len() / 2);
-            let (edited, mut came_of) = apply_each(text, first);
+            let (edited, mut results) = apply_each(text, first);
             let (edited, more) = apply_each(&edited, second);
-            came_of.extend(more);
-            (edited, came_of)
+            results.extend(more);
+            (edited, results)
         }
     }
 }

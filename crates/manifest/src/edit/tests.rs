@@ -67,8 +67,8 @@ fn one_refusal_leaves_the_other_items_repaired() {
         .into_iter()
         .map(|items| (items, &patch))
         .collect();
-    let (edited, came_of) = apply_each(&text, &changes);
-    let refused: Vec<bool> = came_of.iter().map(Result::is_err).collect();
+    let (edited, results) = apply_each(&text, &changes);
+    let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false, false]);
     let [a, b, c, d] =
         ["a", "b", "c", "d"].map(|name| format!("name: {name}, spec: {{strategy: {{type: "));

@@ -400,9 +400,9 @@ fn each_case_has_its_cause_and_its_words() {
             wrong(format!("{said:?} is in\n{report}"));
         }
         for found in &diagnosis.cases {
-            for because in &case.explains {
-                if !found.because.contains(because.as_str()) {
-                    wrong(format!("it says {}", found.because));
+            for part in &case.explains {
+                if !found.explanation.contains(part.as_str()) {
+                    wrong(format!("it says {}", found.explanation));
                 }
             }
             if case.holders.is_some_and(|it| it != found.holders.len()) {

@@ -75,7 +75,7 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         row(out, "with", &format!("{}{more}", holds(holder)))?;
     }
     writeln!(out)?;
-    paragraph(out, "  ", &case.because)?;
+    paragraph(out, "  ", &case.explanation)?;
     let is_shown = |at: usize| {
         let step = &case.steps[at];
         let earlier = case.steps[..at].iter();
@@ -155,7 +155,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         row(out, "taints", &format!("{}: {taints}", node.name))?;
     }
     writeln!(out)?;
-    paragraph(out, "  ", &case.because)?;
+    paragraph(out, "  ", &case.explanation)?;
     steps(case, out)
 }
 

@@ -137,7 +137,7 @@ fn stuck_now(stuck: &Stuck) -> Markup {
             }
             p.brief { code { (case.cause) } " · " (case.title) }
             p { (words::waiting(case)) "." }
-            p { (prose(&case.because)) }
+            p { (prose(&case.explanation)) }
             (owner(stuck.owner.as_ref()))
             @if let Some((command, cost)) = stuck.way_out() {
                 h4 { "The way out" }

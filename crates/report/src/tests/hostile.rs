@@ -101,7 +101,7 @@ fn hostile(texts: &[String]) -> Report {
     let live = of_cluster();
     report.stuck = live.stuck;
     let case = &mut report.stuck[0].case;
-    case.because = next();
+    case.explanation = next();
     case.volume.namespace = next().into();
     case.volume.claim = next().into();
     case.waiting[0].pod = next().into();

@@ -100,7 +100,7 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
 /// The cause that would apply if the volume were declared exclusive.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find(|cause| cause.because(waiting).is_some())
+    causes.find(|cause| cause.explanation(waiting).is_some())
 }
 
 /// The cause if no other applies.
@@ -116,7 +116,7 @@ impl Cause {
     pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
-            .find_map(|cause| Some((cause, cause.because(waiting)?)))
+            .find_map(|cause| Some((cause, cause.explanation(waiting)?)))
             .unwrap_or((&LAST, String::new()))
     }
 
@@ -152,7 +152,7 @@ impl Cause {
             .collect()
     }
 
-    fn because(&self, waiting: &WaitingPod<'_>) -> Option<String> {
+    fn explanation(&self, waiting: &WaitingPod<'_>) -> Option<String> {
         (self.judge)(waiting)
     }
 

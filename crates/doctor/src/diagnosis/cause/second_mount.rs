@@ -22,7 +22,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Some(other) => format!("{} on the same node has it", named(other)),
         None => "something on that node still has it".to_owned(),
     };
-    let rollout = exclusive_use(waiting).and_then(|cause| cause.because(waiting));
+    let rollout = exclusive_use(waiting).and_then(|cause| cause.explanation(waiting));
     let rollout = rollout.map(|it| format!(" {it}"));
     Some(format!(
         "The driver refuses to mount the volume on node {node} for a second pod, and {other}.{}",
