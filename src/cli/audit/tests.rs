@@ -142,7 +142,8 @@ fn a_deployment_without_pods_is_judged_as_it_will_be() {
     assert_eq!(found(&at_zero("Recreate")), [] as [&str; 0]);
 }
 
-/// One override ends today, one has ended, and one does not count because it has no reason.
+/// One override ends today, one has ended, and one does not count because it has no reason. The
+/// action of a Namespace needs none and counts, although its list lacks one.
 #[test]
 fn overrides_end_by_the_clock_of_the_cluster() {
     let with = |name: &str, annotations: Value| {
@@ -157,6 +158,8 @@ fn overrides_end_by_the_clock_of_the_cluster() {
     let mut namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}});
     namespace["metadata"]["labels"] = json!({"multi-attach-guard.dev/action": "warn"});
+    namespace["metadata"]["annotations"] =
+        json!({"multi-attach-guard.dev/ignore": "rolling-update-overlap"});
     let objects = [
         claim("shop"),
         with("ends-today", until("2026-11-25")),
@@ -188,7 +191,9 @@ fn overrides_end_by_the_clock_of_the_cluster() {
     assert_eq!(
         all,
         [
-            format!("Namespace lab: action=warn; {unknown}; no end."),
+            format!(
+                "Namespace lab: action=warn, ignore=rolling-update-overlap; {unknown}; no end."
+            ),
             format!(
                 "Deployment shop/ended: ignore=rolling-update-overlap, \"moves\"; {unknown}; until 2026-11-24. It does not count: multi-attach-guard.dev keys are ignored: multi-attach-guard.dev/until was 2026-11-24."
             ),

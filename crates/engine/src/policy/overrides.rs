@@ -39,8 +39,7 @@ pub struct PassedOver<'a> {
     pub source: OverrideSource<'a>,
     /// The reason for which it is not honoured: a sentence.
     pub(super) why: String,
-    /// Whether keys of the source do not count because they are forbidden, have ended or lack a
-    /// reason.
+    /// Whether none of the source's keys counts.
     pub ends_override: bool,
 }
 
@@ -222,13 +221,12 @@ impl<'a> Honoured<'a> {
             .unwrap_or_default();
         let rules = entries(ignore).filter(|rule| codes::find(rule).is_none());
         unknown.extend(rules.map(unknown_rule).take(MOST_UNKNOWN));
-        for (whys, ends_override) in [(lacking, true), (unknown, false)] {
-            passed_over.extend(whys.into_iter().map(|why| PassedOver {
-                source,
-                why,
-                ends_override,
-            }));
-        }
+        let ends_override = action.is_none() && remedy.is_none() && ignore.is_empty();
+        passed_over.extend(lacking.into_iter().chain(unknown).map(|why| PassedOver {
+            source,
+            why,
+            ends_override,
+        }));
         Self {
             action,
             remedy,
