@@ -57,5 +57,7 @@ const fn is_written(kind: ObjectKind) -> bool {
             | ObjectKind::Node
             | ObjectKind::Volume
             | ObjectKind::Claim
+            | ObjectKind::RuntimeClass
+            | ObjectKind::CsiNode
     )
 }
