@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::VolumeFacts;
+use super::probe::NOBODY;
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::workload::WorkloadKind;
@@ -32,9 +33,6 @@ const COMPILED: [(&str, Rules); 5] = [
     ("DaemonSet", &[REPLICAS]),
     ("HorizontalPodAutoscaler", &[SCALED]),
 ];
-
-/// A name that no object has: an exemption by name that covers it covers every object.
-const NOBODY: &str = "multi-attach-guard-volume-facts-probe";
 
 /// The facts about the policy; `None` if the Namespace is not known, because its labels and
 /// annotations may lead to a milder policy.

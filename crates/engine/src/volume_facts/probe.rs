@@ -7,12 +7,15 @@ use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::verdict::Document;
 
+/// A name that no object has: an exemption by name that covers it covers every object.
+pub(super) const NOBODY: &str = "multi-attach-guard-volume-facts-probe";
+
 /// A Deployment that does nothing but use the volume `source`.
 pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
     let mut volume = source.clone();
     volume["name"] = json!("volume");
     let document = json!({
-        "metadata": { "name": "multi-attach-guard-volume-facts-probe", "namespace": namespace },
+        "metadata": { "name": NOBODY, "namespace": namespace },
         "spec": { "template": { "spec": { "volumes": [volume] } } },
     });
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);

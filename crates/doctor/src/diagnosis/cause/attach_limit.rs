@@ -1,5 +1,6 @@
 //! No node that the pod may be on can attach another volume.
 
+use super::driver_error::DRIVERS;
 use super::{Cause, Steps, SuggestedAction, no_node, wait};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -62,9 +63,8 @@ fn counts(waiting: &WaitingPod<'_>) -> Vec<(String, usize)> {
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let limits = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
     let mut steps = vec![SuggestedAction::check(
-        waiting.kubectl(&["get", "csinode", "-o", limits]),
+        waiting.kubectl(&["get", "csinode", "-o", DRIVERS]),
         "Nothing. It shows how many volumes of each driver a node can attach.",
     )];
     steps.extend(no_node::uncordon(waiting));

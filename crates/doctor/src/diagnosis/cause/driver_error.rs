@@ -278,7 +278,7 @@ fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction
 }
 
 /// The columns that show the drivers and limits of each node.
-const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
+pub(super) const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
 
 /// The last resort if the machine is gone and the driver can no longer detach the volume from it.
 fn orphaned(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
