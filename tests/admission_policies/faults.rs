@@ -8,20 +8,14 @@ use serde_json::{Value, json};
 
 use crate::harness::output::{out, program};
 use crate::harness::shorthand::list;
-use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, seen, until};
-use crate::{CLUSTER, SOON, install, is_of, objects};
+use crate::harness::{self, ControlPlane, GuardOptions, Needs, seen, until};
+use crate::{CLUSTER, SOON, World, install, is_of, objects};
 
 /// The rights of the component.
 const RIGHTS: &str = "components/admission-policies/admission-policies-rbac.yaml";
 
 /// What readiness prints, without its version.
 const APPLY: &str = "multi-attach-guard policies | kubectl apply -f -";
-
-struct Faults {
-    plane: ControlPlane,
-    guard: Guard,
-    namespace: String,
-}
 
 /// The command as it is printed.
 fn run(plane: &ControlPlane, printed: &str) {
@@ -30,25 +24,23 @@ fn run(plane: &ControlPlane, printed: &str) {
     assert!(status.success(), "{printed}");
 }
 
-impl Faults {
-    /// A guard with the account and the rights of the manifests, but for the component's.
-    fn start() -> Option<Self> {
-        let plane = harness::start_control_plane(Needs::ApiServer)?;
-        let kubeconfig = install::account(&plane);
-        plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
-        let namespace = plane.namespace("faults");
-        plane.apply(&namespace, &list(CLUSTER));
-        let options = GuardOptions::default()
-            .with(&["--admission-policies"])
-            .kubeconfig(&kubeconfig);
-        let guard = plane.guard("faults", &options);
-        Some(Self {
-            plane,
-            guard,
-            namespace,
-        })
+/// A guard with the account and the rights of the manifests, but for the component's.
+fn guarded(plane: &ControlPlane) -> World<'_> {
+    let kubeconfig = install::account(plane);
+    plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
+    let namespace = plane.namespace("faults");
+    plane.apply(&namespace, &list(CLUSTER));
+    let options = GuardOptions::default()
+        .with(&["--admission-policies"])
+        .kubeconfig(&kubeconfig);
+    World {
+        plane,
+        guard: plane.guard("faults", &options),
+        namespace,
     }
+}
 
+impl World<'_> {
     fn until_ready_says(&self, part: &str) {
         let readiness = format!("{}/readyz", self.guard.admin_url);
         until(part, SOON, || {
@@ -59,24 +51,8 @@ impl Faults {
 
     fn until_counted(&self, series: &str, count: u64) {
         until(series, SOON, || {
-            let counted = self.guard.count(&self.plane, series);
+            let counted = self.guard.count(self.plane, series);
             seen(counted >= count, counted)
-        });
-    }
-
-    fn facts(&self) -> Value {
-        let get = ["get", "volumefacts", "volumes", "-o=json"];
-        let arguments = [&get[..], &["-n", &self.namespace]].concat();
-        let output = self.plane.kubectl(&arguments, None);
-        let object: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
-        object["spec"].clone()
-    }
-
-    fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
-        until(what, SOON, || {
-            let facts = self.facts();
-            let so = accept(&facts["claims"]);
-            seen(so, (facts, self.guard.program.log_tail()))
         });
     }
 
@@ -92,11 +68,18 @@ impl Faults {
         let words: Vec<&str> = out(&output).split_whitespace().collect();
         words.join(" ")
     }
+
+    fn audit_is_silent(&self) {
+        let audit = self.audit();
+        assert!(!audit.contains("policies in the API server"), "{audit}");
+    }
 }
 
 #[test]
 fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
-    let Some(world) = Faults::start() else { return };
+    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
+    let plane = &plane;
+    let world = guarded(plane);
     let ready =
         "ready admission-policies: The policies in the API server are those of this version.";
     let rights = install::file(RIGHTS);
@@ -106,28 +89,23 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_ready_says(
         "degraded admission-policies: The policies in the API server cannot be read",
     );
-    world.plane.run(&format!("apply -f {rights}"));
+    plane.run(&format!("apply -f {rights}"));
     world.until_ready_says(
         "degraded admission-policies: The API server has no policies of multi-attach-guard",
     );
-    assert!(
-        !world.audit().contains("policies in the API server"),
-        "nobody wants them"
-    );
-    run(&world.plane, APPLY);
+    // Nobody wants them.
+    world.audit_is_silent();
+    run(plane, APPLY);
     world.until_ready_says(ready);
     world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
-    assert!(
-        !world.audit().contains("policies in the API server"),
-        "they are as here"
-    );
+    // They are as here.
+    world.audit_is_silent();
 
     // An object for which an expression costs too much passes.
     let namespace = &world.namespace;
     let create = |claims: usize| {
         let object = objects::deployment(&json!({}), &vec!["data"; claims]).to_string();
-        let arguments = ["create", "--dry-run=server", "-f", "-", "-n", namespace];
-        world.plane.kubectl(&arguments, Some(&object))
+        world.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&object))
     };
     until("a denial", SOON, || match create(1) {
         refused if refused.stderr.contains("rolling-update-overlap") => Ok(()),
@@ -137,21 +115,21 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
 
     // Somebody switches a binding off.
     let binding = "validatingadmissionpolicybinding workloads.multi-attach-guard.dev";
-    world.plane.run(&format!(
+    plane.run(&format!(
         r#"patch {binding} --type=merge -p {{"spec":{{"validationActions":["Audit"]}}}}"#
     ));
     let differs = "ValidatingAdmissionPolicyBinding workloads.multi-attach-guard.dev differs";
     world.until_ready_says(differs);
     let audit = world.audit();
     assert!(audit.contains(differs), "{audit}");
-    run(&world.plane, APPLY);
+    run(plane, APPLY);
     world.until_ready_says(ready);
 
     // Somebody changes and deletes facts.
     let denied = world.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
-    world.plane.run(&format!(
+    plane.run(&format!(
         r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}},"denied":null}}}}"#
     ));
     world.until_counted(restored, 1);
@@ -159,35 +137,29 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
         claims["share"] == "Any" && claims["more"].is_null()
     });
     assert_eq!(world.facts()["denied"], denied);
-    world.plane.run(&format!("delete {object}"));
+    plane.run(&format!("delete {object}"));
     world.until_counted(restored, 2);
     world.until_claims("the facts once more", |claims| claims["share"] == "Any");
 
     // The right to write is gone, then the definition of the parameters.
-    world
-        .plane
-        .run("delete clusterrolebinding multi-attach-guard-admission-policies");
-    world
-        .plane
-        .run(&format!("delete pvc logs --wait=false -n {namespace}"));
-    world.plane.run(&format!(
+    plane.run("delete clusterrolebinding multi-attach-guard-admission-policies");
+    plane.run(&format!("delete pvc logs --wait=false -n {namespace}"));
+    plane.run(&format!(
         r#"patch pvc logs -n {namespace} --type=merge -p {{"metadata":{{"finalizers":null}}}}"#
     ));
     world.until_counted(
         r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#,
         1,
     );
-    world.plane.run(&format!("apply -f {rights}"));
+    plane.run(&format!("apply -f {rights}"));
     world.until_claims("the facts without the claim", |claims| {
         claims["logs"].is_null()
     });
     world.until_ready_says(ready);
-    world
-        .plane
-        .run("delete crd volumefacts.multi-attach-guard.dev");
+    plane.run("delete crd volumefacts.multi-attach-guard.dev");
     world
         .until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");
-    run(&world.plane, APPLY);
+    run(plane, APPLY);
     world.until_claims("the facts after all", |claims| claims["share"] == "Any");
     world.until_ready_says(ready);
 
@@ -204,10 +176,10 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     });
     let text = large.to_string();
     assert!(text.len() > 1 << 20, "{}", text.len());
-    let arguments = ["apply", "--server-side", "-f", "-", "-n", namespace];
-    world.plane.kubectl(&arguments, Some(&text)).success();
-    run(&world.plane, &APPLY.replace("apply", "delete"));
+    let apply = ["apply", "--server-side", "-f", "-"];
+    world.kubectl(&apply, Some(&text)).success();
+    run(plane, &APPLY.replace("apply", "delete"));
     let left = "get validatingadmissionpolicies,validatingadmissionpolicybindings,crd -o=name";
-    let left = world.plane.run(left);
+    let left = plane.run(left);
     assert!(!left.stdout.contains("multi-attach-guard"), "{left:?}");
 }

@@ -18,39 +18,21 @@ mod objects;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use axum::http::Method;
+use harness::output::program;
 use harness::shorthand::list;
 use harness::webhooks::review;
-use harness::{
-    ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, until, wait_until,
-};
+use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, seen, until};
 use objects::Lot;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Nodes, classes, drivers and claims of every sort. `local` stays on one node, `share` does not
-/// attach, `lost` is of a class that nobody knows.
-const CLUSTER: &str = "
-- {kind: Node, name: node-a, labels: {kubernetes.io/hostname: node-a}}
-- {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
-- {kind: Node, name: node-c, labels: {kubernetes.io/hostname: node-c}}
-- {kind: StorageClass, name: disk, with: {provisioner: ebs.csi.aws.com}}
-- {kind: StorageClass, name: share, with: {provisioner: efs.csi.aws.com}}
-- {kind: StorageClass, name: local, with: {provisioner: rancher.io/local-path, volumeBindingMode: WaitForFirstConsumer}}
-- {kind: CSIDriver, name: ebs.csi.aws.com, with: {spec: {attachRequired: true}}}
-- {kind: CSIDriver, name: efs.csi.aws.com, with: {spec: {attachRequired: false}}}
-- {kind: PersistentVolumeClaim, name: data}
-- {kind: PersistentVolumeClaim, name: logs}
-- {kind: PersistentVolumeClaim, name: lock, with: {spec: {accessModes: [ReadWriteOncePod]}}}
-- {kind: PersistentVolumeClaim, name: share, with: {spec: {accessModes: [ReadWriteMany], storageClassName: share}}}
-- {kind: PersistentVolumeClaim, name: local, with: {spec: {storageClassName: local}}}
-- {kind: PersistentVolumeClaim, name: lost, with: {spec: {storageClassName: nobody}}}
-";
+/// Nodes, classes, drivers and claims of every sort.
+const CLUSTER: &str = include_str!("cluster.yaml");
 
 /// Whether this minor has mutating policies (1.36 and newer), which can be read from a folder
 /// there too.
@@ -60,14 +42,14 @@ fn has_repair() -> bool {
     number.is_some_and(|number: u32| number >= 36)
 }
 
-struct World {
-    plane: &'static ControlPlane,
+struct World<'p> {
+    plane: &'p ControlPlane,
     guard: Guard,
     namespace: String,
 }
 
-fn world() -> Option<&'static World> {
-    static WORLD: OnceLock<Option<World>> = OnceLock::new();
+fn world() -> Option<&'static World<'static>> {
+    static WORLD: OnceLock<Option<World<'static>>> = OnceLock::new();
     WORLD.get_or_init(|| World::of("policies")).as_ref()
 }
 
@@ -83,7 +65,7 @@ fn install(plane: &ControlPlane) {
     }
 }
 
-impl World {
+impl World<'_> {
     /// A namespace whose name begins so, on the control plane that all tests share.
     fn of(name: &str) -> Option<Self> {
         // Two that apply the definition at once would both create it.
@@ -100,27 +82,27 @@ impl World {
             guard,
             namespace,
         };
-        world.until_facts(|spec| is_of(&spec["claims"]["data"], "OneNode"));
+        world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
+        // The API server reads the facts from a watch of its own.
+        until("the policies", SOON, || {
+            let said = world.policies_say(&objects::deployment(&json!({}), &["data"]));
+            said.ok_or_else(|| "nothing is refused".to_owned())
+        });
         Some(world)
     }
 
     /// The facts that the guard has written.
-    fn facts(&self) -> Option<Value> {
+    fn facts(&self) -> Value {
         let found = self.kubectl(&["get", "volumefacts", "volumes", "-o=json"], None);
-        (found.status == 0).then(|| serde_json::from_str(&found.stdout).unwrap())
+        let object: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
+        object["spec"].clone()
     }
 
-    fn until_facts(&self, accept: impl Fn(&Value) -> bool) {
-        until("the guard's facts", SOON, || match self.facts() {
-            Some(object) if accept(&object["spec"]) => Ok(()),
-            other => Err(format!("{other:?}\n{}", self.guard.program.log_tail())),
-        });
-        // The API server reads the facts from a watch of its own.
-        until("the policies", SOON, || {
-            match self.policies_say(&objects::deployment(&json!({}), &["data"])) {
-                Some(_) => Ok(()),
-                None => Err("nothing is refused".to_owned()),
-            }
+    fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
+        until(what, SOON, || {
+            let facts = self.facts();
+            let so = accept(&facts["claims"]);
+            seen(so, (facts, self.guard.program.log_tail()))
         });
     }
 
@@ -282,7 +264,7 @@ fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
 fn plain_workloads_are_refused_by_both() {
     let Some(world) = world() else { return };
     for replicas in [1, 2, 5] {
-        for strategy in objects::STRATEGIES {
+        for strategy in &objects::CHOICES.strategies {
             for claims in [
                 &["data"][..],
                 &["lock"],
@@ -290,11 +272,7 @@ fn plain_workloads_are_refused_by_both() {
                 &["share"],
                 &["data", "logs"],
             ] {
-                let strategy: Value = serde_json::from_str(strategy).unwrap();
-                let mut spec = json!({"replicas": replicas});
-                if !strategy.is_null() {
-                    spec["strategy"] = strategy;
-                }
+                let spec = json!({"replicas": replicas, "strategy": strategy});
                 let object = objects::deployment(&spec, claims);
                 let (policy, webhook) =
                     (world.policies_say(&object), world.webhook_refuses(&object));
@@ -339,29 +317,28 @@ fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
     }
 }
 
+/// What kubectl prints of an object.
+const STRATEGY: &str = "-o=jsonpath={.spec.strategy}";
+
+/// A Deployment that Kubernetes takes only without its `rollingUpdate`.
+fn leftover(claim: &str) -> String {
+    let strategy = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
+    objects::deployment(&json!({"strategy": strategy}), &[claim]).to_string()
+}
+
 #[test]
 fn the_api_server_drops_a_leftover_by_itself() {
     if !has_repair() {
         return;
     }
     let Some(world) = world() else { return };
-    let object = objects::deployment(
-        &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
-        &["share"],
-    );
-    let text = object.to_string();
-    let strategy = "-o=jsonpath={.spec.strategy}";
-    let arguments = ["create", "--dry-run=server", strategy, "-f", "-"];
     // The binding is followed by a watch.
-    let strategy = wait_until("the repair", SOON, || {
-        let created = world.kubectl(&arguments, Some(&text));
-        if created.status == 0 {
-            Ok(created.stdout)
-        } else {
-            Err(created.stderr)
-        }
+    let created = until("the repair", SOON, || {
+        let create = ["create", "--dry-run=server", STRATEGY, "-f", "-"];
+        let created = world.kubectl(&create, Some(&leftover("share")));
+        seen(created.status == 0, created)
     });
-    assert_eq!(strategy.unwrap(), r#"{"type":"Recreate"}"#);
+    assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);
 }
 
 /// The policy for a manifest directory of the API server works without any object.
@@ -370,12 +347,8 @@ fn a_manifest_directory_repairs_before_anything_is_installed() {
     if !has_repair() {
         return;
     }
-    let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let folder = tempfile::tempdir().unwrap();
-    let printed = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(["policies", "--manifest-dir"])
-        .output()
-        .unwrap();
+    let printed = program(&["policies", "--manifest-dir"]).output().unwrap();
     let manifests = folder.path().join("manifests");
     fs::create_dir(&manifests).unwrap();
     fs::write(manifests.join("policies.yaml"), printed.stdout).unwrap();
@@ -400,16 +373,12 @@ fn a_manifest_directory_repairs_before_anything_is_installed() {
         ],
         ..harness::Options::of(Needs::ApiServer)
     };
-    let plane = ControlPlane::start(programs, &options).unwrap();
+    let plane = harness::or_skip!(harness::start_control_plane_with(
+        Needs::ApiServer,
+        &options
+    ));
     let namespace = plane.namespace("static");
-    let object = objects::deployment(
-        &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
-        &["data"],
-    );
-    let strategy = "-o=jsonpath={.spec.strategy}";
-    let arguments = ["create", strategy, "-n", &namespace, "-f", "-"];
-    let created = plane
-        .kubectl(&arguments, Some(&object.to_string()))
-        .success();
+    let create = ["create", STRATEGY, "-n", &namespace, "-f", "-"];
+    let created = plane.kubectl(&create, Some(&leftover("data"))).success();
     assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);
 }
