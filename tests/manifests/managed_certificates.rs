@@ -2,8 +2,8 @@
 //! time: whatever happens to them, every admission is answered.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,14 +13,13 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use webhook::server::{Metrics, Options, Reviewer, Server};
 use webhook_certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Needs};
+use crate::harness::{self, ControlPlane, Needs, seen, until};
 use crate::installed::{DEADLINE, account, kubeconfig, options, register_changed};
 use crate::rendered::BASE;
 use crate::repository;
@@ -55,14 +54,11 @@ const PACE: Pace = Pace {
     forgotten: Duration::from_secs(3600),
 };
 
-/// What the replicas say is wrong.
-type Failures = [Option<Arc<String>>; 2];
-
 /// How far the clock of the replicas is behind, in seconds.
 type Behind = Arc<AtomicI64>;
 
-/// Allows everything, and counts.
-struct Allowing(Arc<AtomicU64>);
+/// Allows everything.
+struct Allowing;
 
 impl Reviewer for Allowing {
     async fn review(
@@ -78,7 +74,6 @@ impl Reviewer for Allowing {
             "kind": "AdmissionReview",
             "response": {"uid": review["request"]["uid"], "allowed": true},
         });
-        self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Answer {
             body: answer.to_string().into(),
             kind: "Deployment",
@@ -95,13 +90,11 @@ impl Reviewer for Allowing {
 struct Replica {
     certificates: Arc<Certificates>,
     url: String,
-    answered: Arc<AtomicU64>,
 }
 
 impl Replica {
     fn start(plane: &ControlPlane, client: kube::Client, behind: &Behind) -> Self {
         let certificates = Arc::new(Certificates::default());
-        let answered = Arc::new(AtomicU64::new(0));
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut options = Options::new(any, any);
         // New connections all the time, as only those see a new certificate.
@@ -110,7 +103,7 @@ impl Replica {
             .block_on(Server::start(
                 &options,
                 Arc::clone(&certificates) as _,
-                Allowing(Arc::clone(&answered)),
+                Allowing,
                 Vec::new(),
                 Metrics::new(&["Deployment"]),
             ))
@@ -131,39 +124,29 @@ impl Replica {
             };
             managed.follow(client, &into, now, |_| ()).await;
         });
-        Self {
-            certificates,
-            url,
-            answered,
-        }
+        Self { certificates, url }
     }
 }
 
-struct Snapshot<'a> {
+struct Cluster<'a> {
     plane: &'a ControlPlane,
     replicas: [Replica; 2],
     behind: Behind,
 }
 
-impl Snapshot<'_> {
+impl Cluster<'_> {
     fn set_age(&self, age: SignedDuration) {
         let behind = AUTHORITY_DUE - age;
         self.behind.store(behind.as_secs(), Ordering::Relaxed);
     }
 
-    /// The Secret's values, decoded.
-    fn secret(&self) -> Option<Value> {
-        let get = ["get", "secret", SECRET, "-n", NAMESPACE, "-o=json"];
-        let got = self.plane.kubectl(&get, None);
-        let secret: Value = serde_json::from_str(&got.stdout).ok()?;
-        Some(secret["data"].clone())
+    /// The CA in the Secret.
+    fn authority(&self) -> String {
+        let secret = self.plane.get(&["secret", SECRET, "-n", NAMESPACE]);
+        pem(&secret["data"]["ca.crt"])
     }
 
-    fn authority(&self) -> Value {
-        self.secret().unwrap()["ca.crt"].clone()
-    }
-
-    /// The authorities in every caBundle, in PEM.
+    /// The CAs in every caBundle.
     fn bundles(&self) -> Vec<String> {
         KINDS
             .iter()
@@ -171,46 +154,41 @@ impl Snapshot<'_> {
                 let got = self.plane.get(&[*kind, NAMESPACE]);
                 got["webhooks"].as_array().unwrap().clone()
             })
-            .map(|webhook| {
-                let bundle = webhook["clientConfig"]["caBundle"].clone();
-                let bundle: Option<ByteString> = serde_json::from_value(bundle).unwrap();
-                String::from_utf8(bundle.unwrap_or_default().0).unwrap()
-            })
+            .map(|webhook| pem(&webhook["clientConfig"]["caBundle"]))
             .collect()
     }
 
     /// Waits until both replicas show one certificate, and another than `before`.
     fn until_served(&self, before: Option<&ServingPair>) -> Arc<ServingPair> {
-        harness::wait_until("both replicas to show a new certificate", DEADLINE, || {
-            let [one, two] = self.replicas.each_ref().map(|it| it.certificates.current());
-            let (Some(one), Some(two)) = (one, two) else {
-                return Err(format!("{:?}", self.failures()));
-            };
-            let new = before.is_none_or(|it| it.not_after() != one.not_after());
-            if one.not_after() == two.not_after() && new {
-                Ok(one)
-            } else {
-                Err(format!("{one:?} {two:?} {:?}", self.failures()))
+        until("both replicas to show a new certificate", DEADLINE, || {
+            let served = self.replicas.each_ref().map(|it| it.certificates.current());
+            match &served {
+                [Some(one), Some(two)]
+                    if one.not_after() == two.not_after()
+                        && before.is_none_or(|it| it.not_after() != one.not_after()) =>
+                {
+                    Ok(Arc::clone(one))
+                }
+                _ => Err(format!("{served:?} {:?}", self.failures())),
             }
         })
-        .unwrap()
     }
 
-    fn failures(&self) -> Failures {
-        self.replicas.each_ref().map(|it| it.certificates.failure())
+    /// What the replicas say is wrong.
+    fn failures(&self) -> Vec<Arc<String>> {
+        let of_each = self.replicas.each_ref().map(|it| it.certificates.failure());
+        of_each.into_iter().flatten().collect()
     }
 
-    fn until_failures(&self, say: &str, done: impl Fn(&Failures) -> bool) {
-        let what = format!("both replicas to say {say}");
-        harness::until(&what, DEADLINE, || {
+    /// Waits until so many replicas say that something is wrong, each of them with these parts.
+    fn until_failures(&self, count: usize, parts: &[&str]) {
+        let what = format!("{count} failures with {parts:?}");
+        until(&what, DEADLINE, || {
             let failures = self.failures();
-            harness::seen(done(&failures), failures)
+            let mut said = failures.iter();
+            let so = said.all(|it| parts.iter().all(|part| it.contains(part)));
+            seen(so && failures.len() == count, failures)
         });
-    }
-
-    fn answered(&self) -> [u64; 2] {
-        let count = |it: &Replica| it.answered.load(Ordering::Relaxed);
-        self.replicas.each_ref().map(count)
     }
 
     /// Registers the webhooks of the base, the mutating ones at the first replica and
@@ -226,11 +204,12 @@ impl Snapshot<'_> {
         });
     }
 
-    /// Does it while Deployments with a claim are created all the time, and goes on
-    /// until both replicas were asked often afterwards. No creation may fail.
+    /// Does it while Deployments with a claim are created all the time, and goes on for many
+    /// creations. None may fail; once the webhooks must be answered, both replicas answer each.
     fn under_requests<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
-        let (stop, mut stopped) = watch::channel(false);
         let deployments = Api::<Deployment>::namespaced(self.plane.client(), "default");
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&errors);
         let asking = self.plane.runtime().spawn(async move {
             let dry_run = PostParams {
                 dry_run: true,
@@ -238,32 +217,34 @@ impl Snapshot<'_> {
             };
             let deployment = object(json!({"kind": "Deployment", "uses": ["data"]}));
             let deployment: Deployment = serde_json::from_value(deployment).unwrap();
-            let (mut made, mut failed) = (0, Vec::new());
             let mut pace = tokio::time::interval(Duration::from_millis(20));
             loop {
-                tokio::select! {
-                    _ = stopped.changed() => return (made, failed),
-                    _ = pace.tick() => {}
-                }
-                made += 1;
-                if let Err(error) = deployments.create(&dry_run, &deployment).await {
-                    failed.push(error.to_string());
-                }
+                pace.tick().await;
+                let answer = deployments.create(&dry_run, &deployment).await;
+                let error = answer.err().map(|it| it.to_string());
+                into.lock().unwrap().push(error);
             }
         });
         let done = act();
-        let before = self.answered();
-        harness::until("both replicas to be asked", DEADLINE, || {
-            let now = self.answered();
-            let mut both = now.iter().zip(before);
-            harness::seen(both.all(|(now, before)| *now >= before + 25), now)
+        let made = || errors.lock().unwrap().len();
+        let enough = made() + 25;
+        until("further creations", DEADLINE, || {
+            let made = made();
+            seen(made >= enough, made)
         });
-        stop.send(true).unwrap();
-        let (made, failed) = self.plane.block_on(asking).unwrap();
-        eprintln!("{what}: {made} requests, {} failed", failed.len());
+        asking.abort();
+        let errors = errors.lock().unwrap();
+        let failed: Vec<&String> = errors.iter().flatten().collect();
+        eprintln!("{what}: {} requests, {} failed", errors.len(), failed.len());
         assert!(failed.is_empty(), "{what}: {failed:#?}");
         done
     }
+}
+
+/// The text of a field that holds bytes; nothing where there is none.
+fn pem(field: &Value) -> String {
+    let bytes: Option<ByteString> = serde_json::from_value(field.clone()).unwrap();
+    String::from_utf8(bytes.unwrap_or_default().0).unwrap()
 }
 
 /// A client with the rights of the guard.
@@ -283,7 +264,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     account(&plane);
     let behind = Behind::new(AtomicI64::new(AUTHORITY_DUE.as_secs()));
     let start = || Replica::start(&plane, client(&plane), &behind);
-    let cluster = Snapshot {
+    let cluster = Cluster {
         plane: &plane,
         replicas: [start(), start()],
         behind: Arc::clone(&behind),
@@ -320,62 +301,45 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         cluster.until_served(Some(&third))
     });
 
-    let fifth = cluster.under_requests("rubbish in the Secret", || {
-        let rubbish = json!({"data": {"tls.crt": "Zm9v", "ca.key": "YmFy"}});
-        plane.run(&format!(
-            "patch secret {SECRET} -n {NAMESPACE} -p {rubbish}"
-        ));
-        cluster.until_served(Some(&fourth))
-    });
-
     // What is in use stays, and the log and /readyz say what is missing.
     let rights = repository("manifests/base/certificates.yaml");
     let rights = rights.to_str().unwrap();
     cluster.under_requests("a right is missing", || {
         plane.kubectl(&["delete", "-f", rights], None).success();
-        cluster.until_failures("that a right is missing", |failures| {
-            let named = |it: &String| it.contains(SECRET) && it.contains("certificates.yaml");
-            failures.iter().flatten().filter(|it| named(it)).count() == 2
-        });
+        cluster.until_failures(2, &[SECRET, "certificates.yaml"]);
     });
     plane.kubectl(&["apply", "-f", rights], None).success();
-    let is_well = |failures: &Failures| failures.iter().all(Option::is_none);
-    cluster.until_failures("that all is well", is_well);
+    cluster.until_failures(0, &[]);
 
     // Nobody can ask meanwhile, so this is about what comes after.
     plane.api_server().signal("STOP");
-    cluster.until_failures("that the API server is away", |failures| {
-        failures.iter().all(Option::is_some)
-    });
+    cluster.until_failures(2, &[]);
     plane.api_server().signal("CONT");
-    cluster.until_failures("that all is well again", is_well);
+    cluster.until_failures(0, &[]);
     cluster.under_requests("API server away", || ());
     let after = cluster.until_served(None);
-    assert_eq!(after.not_after(), fifth.not_after());
+    assert_eq!(after.not_after(), fourth.not_after());
 
     // The API server hears of the wrong one before anybody can right it, so that a few
     // objects pass unjudged.
     cluster.register("Ignore");
-    let foreign = plane.pki.authority_pem();
+    let foreign = ByteString(plane.pki.authority_pem().into_bytes());
+    let wrong = json!({"webhooks": [{
+        "name": "workloads.multi-attach-guard.dev",
+        "clientConfig": {"caBundle": foreign},
+    }]});
     cluster.under_requests("caBundle overwritten", || {
-        let bundle = ByteString(foreign.clone().into_bytes());
-        let wrong = json!({"webhooks": [{
-            "name": "workloads.multi-attach-guard.dev",
-            "clientConfig": {"caBundle": bundle},
-        }]});
         for kind in KINDS {
             plane.run(&format!("patch {kind} {NAMESPACE} -p {wrong}"));
         }
-        let own = || {
-            let authority: ByteString = serde_json::from_value(cluster.authority()).unwrap();
-            String::from_utf8(authority.0).unwrap()
-        };
-        harness::until("the caBundles to be right", DEADLINE, || {
-            let (own, bundles) = (own(), cluster.bundles());
+        until("the caBundles to be right", DEADLINE, || {
+            let (own, bundles) = (cluster.authority(), cluster.bundles());
             let right = bundles.iter().all(|it| it.contains(&own));
-            harness::seen(right, bundles)
+            seen(right, bundles)
         });
     });
+    cluster.register("Fail");
+    cluster.under_requests("caBundle right again", || ());
 }
 
 /// The program itself, with the rights and the argument of the manifests.
@@ -402,20 +366,18 @@ fn the_program_manages_its_certificate_with_the_rights_it_has() {
 
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:multi-attach-guard");
     for (question, expected) in [
-        ("get secret/OWN -n multi-attach-guard", true),
-        ("update secret/OWN -n multi-attach-guard", true),
-        ("delete secret/OWN -n multi-attach-guard", false),
-        ("get secret/other -n multi-attach-guard", false),
-        ("update secret/other -n multi-attach-guard", false),
-        ("list secrets -n multi-attach-guard", false),
+        ("get secret/OWN -n GUARD", true),
+        ("update secret/OWN -n GUARD", true),
+        ("delete secret/OWN -n GUARD", false),
+        ("get secret/other -n GUARD", false),
+        ("update secret/other -n GUARD", false),
+        ("list secrets -n GUARD", false),
         ("get secret/OWN -n default", false),
-        (
-            "patch validatingwebhookconfigurations/multi-attach-guard",
-            true,
-        ),
+        ("patch validatingwebhookconfigurations/GUARD", true),
         ("patch validatingwebhookconfigurations/other", false),
     ] {
-        let question = format!("auth can-i {} {account}", question.replace("OWN", SECRET));
+        let question = question.replace("OWN", SECRET).replace("GUARD", NAMESPACE);
+        let question = format!("auth can-i {question} {account}");
         let words: Vec<&str> = question.split(' ').collect();
         let answer = plane.kubectl(&words, None);
         assert_eq!(answer.status == 0, expected, "{answer:#?}");
