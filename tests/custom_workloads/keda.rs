@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::harness::fake_nodes::ENDS_AFTER;
 use crate::harness::pki::Pki;
 use crate::harness::process::free_port;
+use crate::harness::seen;
 use crate::harness::shorthand::{merge, object};
-use crate::harness::{at_once, seen};
-use crate::{Stage, World, is_ready, multi_attach};
+use crate::{Stage, World, is_ready, multi_attach, play_all};
 
 fn world() -> Option<World> {
     // The operator listens, for its metrics server, where it has a certificate.
@@ -63,27 +63,23 @@ fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The limits of the autoscaler that the operator has made, if any.
-fn limits(stage: &Stage<'_>) -> Result<Option<[i64; 2]>, String> {
-    let autoscalers = stage.list("hpa")?;
-    Ok(autoscalers.first().map(|it| {
-        ["minReplicas", "maxReplicas"].map(|field| it["spec"][field].as_i64().unwrap_or_default())
-    }))
-}
-
+/// Waits until the autoscaler that the operator has made has these limits, or is gone.
 fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
     let what = format!("the autoscaler's limits {expected:?}");
     stage.until(&what, || {
-        let found = limits(stage)?;
+        let autoscaler = stage.list("hpa")?.pop();
+        let found = autoscaler.map(|it| {
+            let limit = |field: &str| it["spec"][field].as_i64().unwrap_or_default();
+            ["minReplicas", "maxReplicas"].map(limit)
+        });
         seen(found == expected, found).map(drop)
     })
 }
 
 /// What `audit` says about the scaler and its workload.
-fn messages(stage: &Stage<'_>) -> Result<Vec<String>, String> {
-    let kinds = ["ScaledObject", "ScaledJob", "Deployment"];
-    let findings = stage.audit(&kinds)?;
-    let words = findings.iter().map(|it| {
+fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
+    let findings = stage.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
+    let messages = findings.iter().map(|it| {
         let words = [
             &it["rule"],
             &it["object"]["kind"],
@@ -92,15 +88,15 @@ fn messages(stage: &Stage<'_>) -> Result<Vec<String>, String> {
         ];
         words.map(|it| it.as_str().unwrap_or_default()).join(" ")
     });
-    Ok(words.collect())
-}
-
-fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
-    let messages = messages(stage)?;
+    let messages: Vec<String> = messages.collect();
     let is_expected = messages.len() == starts.len()
         && (messages.iter().zip(starts))
             .all(|(message, start)| message.starts_with(start) && message.contains(names));
     seen(is_expected, messages).map(drop)
+}
+
+fn no_maximum() -> Value {
+    json!({"spec": {"maxReplicaCount": null}})
 }
 
 /// Without a maximum, the autoscaler has 100, as `audit` says.
@@ -119,14 +115,12 @@ fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     until_100_are_found(stage)?;
 
     // The operator reverts what somebody else writes into its autoscaler.
-    let one = r#"{"spec":{"maxReplicas":1}}"#;
-    let autoscaler = "hpa/keda-hpa-web";
-    stage.kubectl(&["patch", autoscaler, "--type=merge", "-p", one])?;
+    let one = json!({"spec": {"maxReplicas": 1}});
+    stage.patch("hpa/keda-hpa-web", "merge", &one)?;
     until_limits(stage, Some([1, 100]))?;
 
-    let two = r#"{"spec":{"minReplicaCount":2}}"#;
-    let patch = ["patch", "scaledobject/web", "--type=merge", "-p", two];
-    stage.kubectl(&patch)?;
+    let two = json!({"spec": {"minReplicaCount": 2}});
+    stage.patch("scaledobject/web", "merge", &two)?;
     until_limits(stage, Some([2, 100]))?;
     stage.until_pods(2, 1)?;
     until_multi_attach(stage)?;
@@ -160,8 +154,7 @@ fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
     stage.until_pods(1, 1)?;
     expect(stage, &[], "")?;
 
-    let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
-    stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", limit])?;
+    stage.patch("scaledobject/web", "merge", &no_maximum())?;
     until_100_are_found(stage)?;
     let web = "scaledobjects.keda.sh/web";
     let annotate = |it: &str| stage.kubectl(&["annotate", web, it, "--overwrite"]);
@@ -186,8 +179,7 @@ fn jobs(stage: &Stage<'_>) -> Result<(), String> {
     stage.apply(&scaler("ScaledJob", &own))?;
     stage.until_pods(1, 1)?;
     expect(stage, &[], "")?;
-    let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
-    stage.kubectl(&["patch", "scaledjob/web", "--type=merge", "-p", limit])?;
+    stage.patch("scaledjob/web", "merge", &no_maximum())?;
     let delay = "replicas-share-volume ScaledJob delay";
     expect(stage, &[delay], "100 pods")?;
     stage.until_pods(2, 1)?;
@@ -218,10 +210,8 @@ fn scalers_bring_as_many_pods_as_the_engine_says() {
         ("none-and-back", none_and_back),
         ("jobs", jobs),
     ];
-    let played = at_once(cases.len(), &cases, |_, (name, play)| {
+    play_all(&cases, |(name, play)| {
         let played = Stage::build(&world, name).and_then(|stage| play(&stage));
         played.map_err(|error| format!("{name}: {error}"))
     });
-    let failed: Vec<String> = played.into_iter().filter_map(Result::err).collect();
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -20,7 +20,7 @@ use harness::fake_nodes::ATTACHING_DRIVER;
 use harness::output::{err, fed, out, program};
 use harness::process::Program;
 use harness::shorthand::{bound_claim, merge, object};
-use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, seen, wait_until};
+use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, at_once, seen, wait_until};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes, also where the machine is busy.
@@ -103,6 +103,12 @@ impl<'w> Stage<'w> {
         output.done().map(|()| output)
     }
 
+    fn patch(&self, object: &str, how: &str, patch: &Value) -> Result<(), String> {
+        let (how, patch) = (format!("--type={how}"), patch.to_string());
+        self.kubectl(&["patch", object, &how, "-p", &patch])?;
+        Ok(())
+    }
+
     fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
         self.world.plane.list(&self.namespace, kind)
     }
@@ -156,6 +162,17 @@ impl<'w> Stage<'w> {
         findings.retain(|it| kinds.iter().any(|kind| it["object"]["kind"] == *kind));
         Ok(findings)
     }
+}
+
+/// Plays all cases at once.
+///
+/// # Panics
+///
+/// When one does not go as it should, with all that do not.
+fn play_all<C: Sync>(cases: &[C], play: impl Fn(&C) -> Result<(), String> + Sync) {
+    let played = at_once(cases.len(), cases, |_, case| play(case));
+    let failed: Vec<String> = played.into_iter().filter_map(Result::err).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 fn is_ready(pod: &Value) -> bool {
