@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::harness::output::has;
 use crate::harness::{FakeNodes, seen, sum, until, wait_until};
 use crate::installed::DEADLINE;
-use crate::requests::{Snapshot, counts, workload};
+use crate::requests::{Cluster, counts, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
@@ -22,7 +22,7 @@ const CONTROLLER: &str = "--as=system:serviceaccount:kube-system:attachdetach-co
     --as-group=system:masters";
 
 /// The whole story of one pod with a volume, whose node dies in the end.
-pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeNodes<'_>) {
+pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNodes<'_>) {
     let (node, attachment) = settled(cluster);
     let (node, attachment) = (node.as_str(), attachment.as_str());
     daily_life_asks_nothing(cluster, node, attachment);
@@ -56,7 +56,7 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeN
 }
 
 /// How many requests the entry has refused, as the API server counts them.
-fn refused(cluster: &Snapshot) -> u64 {
+fn refused(cluster: &Cluster) -> u64 {
     let rejections = "apiserver_admission_webhook_rejection_count";
     let entry = "name=\"fencing.multi-attach-guard.dev\"";
     sum(&cluster.plane.exposition(), rejections, &[entry])
@@ -64,7 +64,7 @@ fn refused(cluster: &Snapshot) -> u64 {
 
 /// A pod that leaves a dead node soon, once it runs and its node says what it holds: the
 /// names of the node and of the VolumeAttachment.
-fn settled(cluster: &Snapshot) -> (String, String) {
+fn settled(cluster: &Cluster) -> (String, String) {
     let leave = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2});
     let tolerations =
         ["not-ready", "unreachable"].map(|it| leave(&format!("node.kubernetes.io/{it}")));
@@ -95,7 +95,7 @@ fn settled(cluster: &Snapshot) -> (String, String) {
 }
 
 /// Heartbeats, labels and other taints, and what the attach-detach controller does.
-fn daily_life_asks_nothing(cluster: &Snapshot, node: &str, attachment: &str) {
+fn daily_life_asks_nothing(cluster: &Cluster, node: &str, attachment: &str) {
     let renewed = || {
         let lease = cluster.plane.get(&["lease", node, "-n=kube-node-lease"]);
         lease["spec"]["renewTime"].to_string()
@@ -122,7 +122,7 @@ fn daily_life_asks_nothing(cluster: &Snapshot, node: &str, attachment: &str) {
 }
 
 /// Until the control plane knows that the node is dead, and its pod is to go.
-fn dead(cluster: &Snapshot, nodes: &FakeNodes<'_>, node: &str) {
+fn dead(cluster: &Cluster, nodes: &FakeNodes<'_>, node: &str) {
     nodes.die(node);
     until("the node to be missed", DEATH, || {
         let object = cluster.plane.get(&["node", node]);

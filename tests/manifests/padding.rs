@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::harness;
 use crate::harness::padding::{LISTS, PADDING, padded};
 use crate::installed::{client_config, register_changed};
-use crate::requests::Snapshot;
+use crate::requests::Cluster;
 
 #[test]
 fn no_list_makes_an_object_pass_unjudged() {
-    let cluster = harness::or_skip!(Snapshot::start());
+    let cluster = harness::or_skip!(Cluster::start());
     let plane = &cluster.plane;
     for name in ["padded-a", "padded-b"] {
         let node =

@@ -8,63 +8,12 @@ use serde_json::{Value, json};
 use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::shorthand::{Shorthand, bound_claim, object};
-use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output, seen};
+use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output, seen, sum};
 use crate::installed::{DEADLINE, account, guard, register};
 use crate::monitoring::OF_THE_API_SERVER;
 
-/// Reviews by the name of the webhook, as the API server counts them, and how many the
-/// guard has answered.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct LiveLookups {
-    pub(crate) by_webhook: BTreeMap<String, u64>,
-    answered: u64,
-}
-
-impl LiveLookups {
-    fn now(plane: &ControlPlane, guard: &Guard) -> Self {
-        let exposition = plane.exposition();
-        let mut by_webhook = BTreeMap::new();
-        let asked = "apiserver_admission_webhook_request_total";
-        for (labels, value) in series(&exposition, asked) {
-            let name = label(labels, "name").strip_suffix(".multi-attach-guard.dev");
-            let kind = label(labels, "type");
-            if let Some(name) = name {
-                *by_webhook.entry(format!("{name} {kind}")).or_default() += value;
-            }
-        }
-        let answered = guard.count(plane, "multi_attach_guard_reviews_total{");
-        Self {
-            by_webhook,
-            answered,
-        }
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        let mut by_webhook = BTreeMap::new();
-        for (name, count) in &self.by_webhook {
-            let count = count - before.by_webhook.get(name).unwrap_or(&0);
-            if count > 0 {
-                by_webhook.insert(name.clone(), count);
-            }
-        }
-        Self {
-            by_webhook,
-            answered: self.answered - before.answered,
-        }
-    }
-}
-
-fn series<'a>(exposition: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
-    exposition.lines().filter_map(move |line| {
-        let (labels, value) = line
-            .strip_prefix(name)?
-            .strip_prefix('{')?
-            .split_once("} ")?;
-        // Counts may be written as 1e+06.
-        let value = value.parse::<f64>().ok()?;
-        Some((labels, value as u64))
-    })
-}
+/// Reviews by the name of the webhook and its kind.
+pub(crate) type Asked = BTreeMap<String, u64>;
 
 fn label<'a>(labels: &'a str, name: &str) -> &'a str {
     let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
@@ -74,13 +23,13 @@ fn label<'a>(labels: &'a str, name: &str) -> &'a str {
 }
 
 /// A cluster in which rollouts end, with the guard registered as in the manifests.
-pub(crate) struct Snapshot {
+pub(crate) struct Cluster {
     pub(crate) plane: ControlPlane,
     pub(crate) guard: Guard,
     pub(crate) namespace: String,
 }
 
-impl Snapshot {
+impl Cluster {
     pub(crate) fn start() -> Option<Self> {
         // An account for each controller, as in nearly every cluster.
         let own_accounts = "--use-service-account-credentials=true".to_owned();
@@ -106,21 +55,43 @@ impl Snapshot {
         })
     }
 
-    fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) {
-        self.run(arguments, stdin).success();
-    }
-
     /// What kubectl says in the namespace.
     pub(crate) fn run(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let arguments = [&["-n", &self.namespace], arguments].concat();
         self.plane.kubectl(&arguments, stdin)
     }
 
-    /// What was asked while `act` ran.
-    pub(crate) fn asked(&self, act: impl FnOnce()) -> LiveLookups {
-        let before = LiveLookups::now(&self.plane, &self.guard);
+    /// What was asked while `act` ran, as the API server counts it: the guard has answered as much.
+    pub(crate) fn asked(&self, act: impl FnOnce()) -> Asked {
+        let (before, answered_before) = self.counted();
         act();
-        LiveLookups::now(&self.plane, &self.guard).since(&before)
+        let (mut asked, answered) = self.counted();
+        for (name, count) in before {
+            *asked.entry(name).or_default() -= count;
+        }
+        asked.retain(|_, count| *count > 0);
+        let sum: u64 = asked.values().sum();
+        assert_eq!(sum, answered - answered_before, "{asked:?}");
+        asked
+    }
+
+    /// What the API server has asked, and how many reviews the guard has answered.
+    fn counted(&self) -> (Asked, u64) {
+        let exposition = self.plane.exposition();
+        let name = "apiserver_admission_webhook_request_total{";
+        let mut asked = Asked::new();
+        for series in exposition.lines().filter_map(|it| it.strip_prefix(name)) {
+            let (labels, count) = series.split_once("} ").unwrap();
+            let name = label(labels, "name").strip_suffix(".multi-attach-guard.dev");
+            if let Some(name) = name {
+                let kind = label(labels, "type");
+                // Counts may be written as 1e+06.
+                let count = count.parse::<f64>().unwrap() as u64;
+                *asked.entry(format!("{name} {kind}")).or_default() += count;
+            }
+        }
+        let answered = "multi_attach_guard_reviews_total{";
+        (asked, self.guard.count(&self.plane, answered))
     }
 
     pub(crate) fn until_rolled_out(&self, name: &str) {
@@ -139,19 +110,14 @@ pub(crate) fn workload(kind: &str, name: &str, claims: &[&str], with: &Value) ->
     object(shorthand).to_string()
 }
 
-pub(crate) fn counts(expected: &[(&str, u64)]) -> LiveLookups {
-    LiveLookups {
-        by_webhook: expected
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect(),
-        answered: expected.iter().map(|(_, count)| count).sum(),
-    }
+pub(crate) fn counts(expected: &[(&str, u64)]) -> Asked {
+    let owned = |(name, count): &(&str, u64)| ((*name).to_owned(), *count);
+    expected.iter().map(owned).collect()
 }
 
 #[test]
 fn nothing_is_asked_that_cannot_matter() {
-    let cluster = harness::or_skip!(Snapshot::start());
+    let cluster = harness::or_skip!(Cluster::start());
     let nodes = cluster.plane.fake_nodes();
     let specs = ["asked-a", "asked-b"].map(|name| NodeSpec {
         name: name.to_owned(),
@@ -168,7 +134,7 @@ fn nothing_is_asked_that_cannot_matter() {
 
 /// With `failurePolicy: Ignore` objects pass, and the API server counts them where the
 /// alert looks.
-fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
+fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
     cluster.guard.program.signal("KILL");
     cluster.guard.program.wait(DEADLINE).unwrap();
     let plane = &cluster.plane;
@@ -177,10 +143,10 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
     let manifest = workload("Deployment", "unjudged", &["one"], &json!({}));
     plane.kubectl(&create, Some(&manifest)).success();
     let exposition = plane.exposition();
-    let passed: BTreeMap<&str, u64> = series(&exposition, OF_THE_API_SERVER[0])
-        .map(|(labels, count)| (label(labels, "type"), count))
-        .collect();
-    assert_eq!(passed, BTreeMap::from([("admit", 1), ("validating", 1)]));
+    let passed = |labels: &[&str]| sum(&exposition, OF_THE_API_SERVER[0], labels);
+    assert_eq!(passed(&["type=\"admit\""]), 1);
+    assert_eq!(passed(&["type=\"validating\""]), 1);
+    assert_eq!(passed(&[]), 2);
 
     // With `Fail` they are refused, which another alert looks at.
     let name = "multi-attach-guard";
@@ -194,15 +160,13 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
         let said = plane.kubectl(&create, Some(&manifest));
         seen(said.stderr.contains("failed calling webhook"), said)
     });
-    let exposition = plane.exposition();
-    let mut refused = series(&exposition, OF_THE_API_SERVER[1])
-        .map(|(labels, count)| (label(labels, "error_type"), count));
-    let unasked = refused.find(|(error, _)| *error == "calling_webhook_error");
-    assert_eq!(unasked, Some(("calling_webhook_error", 1)));
+    let unasked = ["error_type=\"calling_webhook_error\""];
+    let refused = sum(&plane.exposition(), OF_THE_API_SERVER[1], &unasked);
+    assert_eq!(refused, 1);
 }
 
 /// Everything that controllers do in a rollout, until it is over.
-fn rollouts(cluster: &Snapshot) {
+fn rollouts(cluster: &Cluster) {
     let both = |count| [("workloads admit", count), ("workloads validating", count)];
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     for (name, claims, with, expected) in [
@@ -211,7 +175,8 @@ fn rollouts(cluster: &Snapshot) {
     ] {
         let manifest = workload("Deployment", name, claims, &with);
         let created = cluster.asked(|| {
-            cluster.kubectl(&["create", "-f", "-"], Some(&manifest));
+            let create = ["create", "-f", "-"];
+            cluster.run(&create, Some(&manifest)).success();
             cluster.until_rolled_out(name);
         });
         assert_eq!(created, expected, "{name}, created");
@@ -243,7 +208,7 @@ fn create() -> String {
     "create --dry-run=server -f -".to_owned()
 }
 
-fn single_requests(cluster: &Snapshot) {
+fn single_requests(cluster: &Cluster) {
     let requests: Vec<Request> = serde_saphyr::from_str(include_str!("requests.yaml")).unwrap();
     for request in requests {
         let account = request.r#as.map(|account| format!("--as={account}"));
@@ -252,7 +217,9 @@ fn single_requests(cluster: &Snapshot) {
             .flat_map(|it| [it, "--as-group=system:masters"]);
         let arguments: Vec<&str> = request.run.split(' ').chain(account).collect();
         let stdin = request.object.map(|it| it.manifest().to_string());
-        let asked = cluster.asked(|| cluster.kubectl(&arguments, stdin.as_deref()));
+        let asked = cluster.asked(|| {
+            cluster.run(&arguments, stdin.as_deref()).success();
+        });
         let expected: Vec<(&str, u64)> = request.asked.iter().map(|it| (&**it, 1)).collect();
         assert_eq!(asked, counts(&expected), "{}", request.what);
     }
