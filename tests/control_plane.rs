@@ -8,20 +8,22 @@
 mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::http::{Method, StatusCode, Uri};
 use harness::kubectl::kubeconfig_of;
-use harness::output::{fed, findings, program};
+use harness::output::{fed, findings, has, program};
 use harness::process::Program;
 use harness::programs::minors;
+use harness::shorthand::object;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
+use tokio::net::TcpListener;
 
 /// Ctrl-C and `timeout` signal the group of the test process. Whoever has to end the
 /// programs must not be in it.
@@ -44,69 +46,50 @@ fn group(stat: &str) -> Option<u32> {
     fields.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Answers one request after the other as the script says, `None` by closing the connection;
-/// tells what was asked.
-fn scripted(script: Vec<Option<(u16, Value)>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// An answer of the API server; without one the connection is closed.
+type Said = Option<(StatusCode, String)>;
+
+/// Answers one request after the other as the script says, and keeps what was asked.
+async fn scripted(script: Vec<Said>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    let answer = move |method: Method, uri: Uri| {
+        let mut kept = kept.lock().unwrap();
+        let answer = script[kept.len()].clone();
+        kept.push(format!("{method} {}", uri.path()));
+        // A panic closes the connection.
+        async move { answer.unwrap() }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || {
-        let answered = script.into_iter().map(|answer| {
-            let mut stream = BufReader::new(listener.accept().unwrap().0);
-            let mut head = Vec::new();
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                stream.read_line(&mut line).unwrap();
-                if line.trim().is_empty() {
-                    break;
-                }
-                let line = line.to_lowercase();
-                if let Some(value) = line.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                head.push(line);
-            }
-            stream.read_exact(&mut vec![0; length]).unwrap();
-            if let Some((code, body)) = answer {
-                let body = body.to_string();
-                let length = body.len();
-                let answer = format!(
-                    "HTTP/1.1 {code} Said\r\ncontent-type: application/json\r\n\
-                     connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-                );
-                stream.get_mut().write_all(answer.as_bytes()).unwrap();
-            }
-            let words: Vec<&str> = head[0].split_whitespace().collect();
-            format!("{} {}", words[0], words[1].trim_end_matches('?'))
-        });
-        answered.collect()
-    });
-    (address, server)
+    let router = axum::Router::new().fallback(answer);
+    tokio::spawn(async { axum::serve(listener, router).await });
+    (address, asked)
 }
 
 /// A request that a busy API server did not answer is repeated, and what an earlier one has
 /// done is done. What a webhook says is an answer.
-#[test]
-fn the_harness_asks_again_as_clients_of_kubernetes_do() {
+#[tokio::test]
+async fn the_harness_asks_again_as_clients_of_kubernetes_do() {
     let status = |code: u16, reason: &str, message: &str| {
         let body = json!({
             "apiVersion": "v1", "kind": "Status", "status": "Failure",
             "code": code, "reason": reason, "message": message,
         });
-        Some((code, body))
+        Some((StatusCode::from_u16(code).unwrap(), body.to_string()))
     };
     let there = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": "one", "uid": "of-the-first-request",
     }});
     let busy = "Internal error occurred: resource quota evaluation timed out";
     let webhook = "Internal error occurred: failed calling webhook: timed out";
-    let (address, server) = scripted(vec![
+    let script = vec![
         // A create.
         status(429, "TooManyRequests", "later"),
         None,
         status(500, "InternalError", busy),
         status(409, "AlreadyExists", "namespaces \"one\" already exists"),
-        Some((200, there.clone())),
+        Some((StatusCode::OK, there.to_string())),
         // One of what somebody else has made.
         status(409, "AlreadyExists", "namespaces \"one\" already exists"),
         // A delete.
@@ -114,31 +97,27 @@ fn the_harness_asks_again_as_clients_of_kubernetes_do() {
         status(404, "NotFound", "namespaces \"one\" not found"),
         // A get.
         status(500, "InternalError", webhook),
-    ]);
+    ];
+    let (address, asked) = scripted(script).await;
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, kubeconfig_of(address)).unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let client = harness::asking::client(&kubeconfig, None).await.unwrap();
-        let namespaces = Api::<Namespace>::all(client);
-        let object: Namespace = serde_json::from_value(there).unwrap();
-        let create = PostParams::default();
-        let made = namespaces.create(&create, &object).await.unwrap();
-        assert_eq!(made.metadata.uid.as_deref(), Some("of-the-first-request"));
-        let error = namespaces.create(&create, &object).await.unwrap_err();
-        assert!(error.to_string().contains("already exists"), "{error}");
-        namespaces
-            .delete("one", &DeleteParams::default())
-            .await
-            .unwrap();
-        let error = namespaces.get("one").await.unwrap_err();
-        assert!(error.to_string().contains("webhook"), "{error}");
-    });
-    let (post, one) = ("post /api/v1/namespaces", "/api/v1/namespaces/one");
-    let [get, delete] = ["get", "delete"].map(|method| format!("{method} {one}"));
+    let client = harness::asking::client(&kubeconfig, None).await.unwrap();
+    let namespaces = Api::<Namespace>::all(client);
+    let object: Namespace = serde_json::from_value(there).unwrap();
+    let create = PostParams::default();
+    let made = namespaces.create(&create, &object).await.unwrap();
+    assert_eq!(made.metadata.uid.as_deref(), Some("of-the-first-request"));
+    let error = namespaces.create(&create, &object).await.unwrap_err();
+    has(&error.to_string(), "already exists");
+    let delete = DeleteParams::default();
+    namespaces.delete("one", &delete).await.unwrap();
+    let error = namespaces.get("one").await.unwrap_err();
+    has(&error.to_string(), "webhook");
+    let (post, one) = ("POST /api/v1/namespaces", "/api/v1/namespaces/one");
+    let [get, delete] = ["GET", "DELETE"].map(|method| format!("{method} {one}"));
     assert_eq!(
-        server.join().unwrap(),
+        *asked.lock().unwrap(),
         [post, post, post, post, &get, post, &delete, &delete, &get]
     );
 }
@@ -332,11 +311,8 @@ fn every_strategy_of_the_table_is_one_to_check() {
         assert!(values.len() > 1, "{name}");
         values.push(("Sometimes".to_owned(), false));
         for (value, is_known) in values {
-            let object = json!({"apiVersion": "apps/v1", "kind": kind,
-                "metadata": {"name": "web", "namespace": "shop"},
-                "spec": {field: {"type": value}, "selector": {"matchLabels": {"app": "web"}},
-                    "template": {"metadata": {"labels": {"app": "web"}},
-                        "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+            let strategy = json!({"spec": {field: {"type": value}}});
+            let object = object(json!({"kind": kind, "namespace": "shop", "with": strategy}));
             let mut check = program(&["check", "--format", "json", "-"]);
             let findings = findings(&fed(&mut check, &object.to_string()));
             let is_refused = findings
