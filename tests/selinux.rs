@@ -1,5 +1,5 @@
 //! Whether the SELinux labels of two pods on one volume conflict: Kubernetes'
-//! selinux-warning-controller judges every pair of the pods in [`PODS`], a kubelet those whose
+//! selinux-warning-controller judges every pair of the pods in `selinux.yaml`, a kubelet those whose
 //! labels are certain, and so does `check`. A kubelet takes `PLAY=once`, as in tests/scenarios.
 
 #![allow(
@@ -20,7 +20,7 @@ use harness::hollow_nodes::Kubelet;
 use harness::output::{findings, program};
 use harness::programs::with_kubelets;
 use harness::shorthand::{Claim, object};
-use harness::{ControlPlane, Needs, NodeSpec, until, wait_until};
+use harness::{ControlPlane, Needs, NodeSpec, seen, until};
 use serde_json::{Value, json};
 
 const DRIVER: &str = "labelled.csi.example.com";
@@ -28,34 +28,11 @@ const DRIVER: &str = "labelled.csi.example.com";
 /// Longer than anything here takes, also where the machine is busy.
 const WITHIN: Duration = Duration::from_secs(300);
 
-/// The security context of a pod, those of its containers, and whether it is certain what label
-/// its volume is mounted with: an admission plugin may add a label where there is none, and the
-/// container runtime chooses a level.
-const PODS: &str = r#"[
-    [{}, [{}], false],
-    [{"seLinuxOptions": {}}, [{}], false],
-    [{"seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
-    [{"seLinuxOptions": {"level": "s0:c2"}}, [{}], true],
-    [{"seLinuxOptions": {"type": "one_t", "level": "s0:c1"}}, [{}], true],
-    [{"seLinuxOptions": {"type": "two_t", "level": "s0:c1"}}, [{}], true],
-    [{"seLinuxOptions": {"user": "one_u", "role": "one_r", "level": "s0:c1"}}, [{}], true],
-    [{"seLinuxOptions": {"type": "one_t"}}, [{}], false],
-    [{"seLinuxChangePolicy": "Recursive"}, [{}], true],
-    [{"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
-    [{"seLinuxChangePolicy": "MountOption", "seLinuxOptions": {"level": "s0:c1"}}, [{}], true],
-    [{"seLinuxOptions": {"level": "s0:c1"}}, [{"seLinuxOptions": {"level": "s0:c2"}}], true],
-    [{"seLinuxOptions": {"level": "s0:c2"}}, [{"privileged": true}], true],
-    [{}, [{"seLinuxOptions": {"level": "s0:c1"}}, {}], false],
-    [{}, [{"seLinuxOptions": {"level": "s0:c1"}}, {"seLinuxOptions": {"level": "s0:c2"}}], false]
-]"#;
-
-/// A line of [`PODS`].
+/// The security context of a pod, those of its containers, and whether its label is certain.
 type Pod = (Value, Vec<Value>, bool);
 
-fn kinds() -> &'static [Pod] {
-    static READ: LazyLock<Vec<Pod>> = LazyLock::new(|| serde_json::from_str(PODS).unwrap());
-    &READ
-}
+static KINDS: LazyLock<Vec<Pod>> =
+    LazyLock::new(|| serde_saphyr::from_str(include_str!("selinux.yaml")).unwrap());
 
 /// Of these only the type differs. It is the type of processes, and files get another one
 /// (`InitLabels` in `github.com/opencontainers/selinux`), so the kubelet mounts for both with one
@@ -64,7 +41,7 @@ const ONE_LABEL: [(usize, usize); 2] = [(4, 5), (5, 4)];
 
 /// The spec of such a pod that mounts the claim.
 fn spec(pod: usize, claim: &str) -> Value {
-    let (security, containers, _) = &kinds()[pod];
+    let (security, containers, _) = &KINDS[pod];
     let containers = containers.iter().enumerate().map(|(at, security)| {
         json!({
             "name": format!("main-{at}"), "image": "example.com/app:1",
@@ -90,7 +67,7 @@ fn name(pair: (usize, usize)) -> String {
 }
 
 fn pairs() -> impl Iterator<Item = (usize, usize)> {
-    (0..kinds().len()).flat_map(|one| (0..kinds().len()).map(move |other| (one, other)))
+    (0..KINDS.len()).flat_map(|one| (0..KINDS.len()).map(move |other| (one, other)))
 }
 
 /// The pairs of pods that suit.
@@ -133,7 +110,7 @@ fn pair_of(name: &str) -> String {
 /// Whether it is certain what label its volume is mounted with, and the hollow node takes no
 /// part of the label for another one than a node with SELinux does.
 fn suits_a_hollow_node(pod: usize) -> bool {
-    kinds()[pod].2 && !(4..=6).contains(&pod)
+    KINDS[pod].2 && !(4..=6).contains(&pod)
 }
 
 /// The names of the pairs whose second pod does not start on the node of the first.
@@ -171,12 +148,12 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         running.map(name).collect()
     };
     create(plane, &namespace, &pods("a"));
-    until("the first pods to run", WITHIN, || match running().len() {
-        count if count == pairs.len() => Ok(()),
-        count => Err(format!("{count} do")),
+    until("the first pods to run", WITHIN, || {
+        let count = running().len();
+        seen(count == pairs.len(), count)
     });
     create(plane, &namespace, &pods("b"));
-    wait_until("the second pods to run or to be refused", WITHIN, || {
+    let refused = until("the second pods to run or to be refused", WITHIN, || {
         let events = listed("events").into_iter();
         let refused = events.filter(|it| {
             let message = it["message"].as_str().unwrap_or_default();
@@ -185,13 +162,9 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         let pod = |it: Value| it["involvedObject"]["name"].as_str().map(str::to_owned);
         let refused: BTreeSet<String> = refused.filter_map(pod).collect();
         let ended = running().len() + refused.len();
-        if ended == 2 * pairs.len() {
-            Ok(refused.iter().map(|it| pair_of(it)).collect())
-        } else {
-            Err(format!("{ended} of {} have", 2 * pairs.len()))
-        }
-    })
-    .unwrap()
+        seen(ended == 2 * pairs.len(), refused)
+    });
+    refused.iter().map(|it| pair_of(it)).collect()
 }
 
 fn pod(kind: usize, claim: &str, letter: &str) -> Value {
@@ -241,33 +214,31 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     let surely = [pod(2, &last, "a"), pod(3, &last, "b")];
     create(&plane, &namespace, &surely);
 
-    let seen = until("the last pair to conflict", WITHIN, || {
+    let conflicting = until("the last pair to conflict", WITHIN, || {
         let events = plane.list(&namespace, "events")?;
         let conflicts = events.iter().filter(|it| {
             let reason = it["reason"].as_str().unwrap_or_default();
             ["SELinuxLabelConflict", "SELinuxChangePolicyConflict"].contains(&reason)
         });
         let pods = conflicts.filter_map(|it| it["involvedObject"]["name"].as_str());
-        let seen: BTreeSet<String> = pods.map(pair_of).collect();
-        harness::seen(seen.contains(&last), seen)
+        let found: BTreeSet<String> = pods.map(pair_of).collect();
+        seen(found.contains(&last), found)
     });
     let found = found_by_check(&driver);
-    let expected: BTreeSet<String> = pairs_of(|pod| kinds()[pod].2)
+    let expected: BTreeSet<String> = pairs_of(|pod| KINDS[pod].2)
         .filter(|pair| !ONE_LABEL.contains(pair))
         .map(name)
-        .filter(|it| seen.contains(it))
+        .filter(|it| conflicting.contains(it))
         .collect();
     assert_eq!(found, expected);
     println!(
         "{} pairs; {} conflict, {} are found",
         pairs().count(),
-        seen.len() - 1,
+        conflicting.len() - 1,
         found.len()
     );
     let skip = || harness::skip("Without PLAY=once there are no nodes with kubelets.");
-    let Some(()) = with_kubelets().then_some(()).or_else(skip) else {
-        return;
-    };
+    harness::or_skip!(with_kubelets().then_some(()).or_else(skip));
     let expected: BTreeSet<String> = pairs_of(suits_a_hollow_node)
         .map(name)
         .filter(|it| found.contains(it))
