@@ -7,49 +7,40 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence/applying.md");
 
-/// The rows of a table. Ways of applying that fare alike share a row.
-pub(crate) fn folded(
-    rows: impl Iterator<Item = (Vec<String>, String, Vec<String>)>,
-) -> Vec<Vec<String>> {
-    let mut folded: Vec<(Vec<String>, Vec<String>, Vec<String>)> = Vec::new();
-    for (group, way, cells) in rows {
-        let alike = folded
-            .iter_mut()
-            .find(|(other, _, others)| *other == group && *others == cells);
-        match alike {
-            Some((_, ways, _)) => ways.push(way),
-            None => folded.push((group, vec![way], cells)),
-        }
-    }
-    let rows = folded.into_iter();
-    rows.map(|(group, ways, cells)| [group, vec![ways.join(", ")], cells].concat())
-        .collect()
-}
+/// A row: what it is about, the way of applying, and what was seen.
+type Row = (Vec<String>, String, Vec<String>);
 
-/// Asserts that the page has this table, or writes it where `APPLYING=write` is set.
+/// Asserts that the page has this table, or writes it where `APPLYING=write` is set. Ways of
+/// applying that fare alike share a row.
 ///
 /// # Panics
 ///
 /// When the page has another table, or no place for one.
-pub(crate) fn check(name: &str, header: &[&str], rows: &[Vec<String>]) {
-    let mut table = format!(
-        "| {} |\n|{}\n",
-        header.join(" | "),
-        "---|".repeat(header.len())
-    );
-    for row in rows {
+pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
+    let mut folded: Vec<Row> = Vec::new();
+    for (group, way, cells) in rows {
+        let mut others = folded.iter_mut();
+        match others.find(|other| other.0 == group && other.2 == cells) {
+            Some((_, ways, _)) => ways.push_str(&format!(", {way}")),
+            None => folded.push((group, way, cells)),
+        }
+    }
+    let line = "---|".repeat(header.split(" | ").count());
+    let mut table = format!("| {header} |\n|{line}\n");
+    for (group, ways, cells) in folded {
+        let row = [group, vec![ways], cells].concat();
         table.push_str(&format!("| {} |\n", row.join(" | ")));
     }
     let _writing = WRITING.lock().unwrap();
     let page = std::fs::read_to_string(PAGE).unwrap();
     let begin = format!("<!-- table {name}: APPLYING=write cargo test --test applying -->\n");
     let end = format!("<!-- end of table {name} -->\n");
-    let (before, rest) = page
+    let place = page
         .split_once(&begin)
-        .unwrap_or_else(|| panic!("{PAGE} has no line {begin}"));
-    let (there, after) = rest
-        .split_once(&end)
-        .unwrap_or_else(|| panic!("{PAGE} has no line {end}"));
+        .and_then(|(before, rest)| Some((before, rest.split_once(&end)?)));
+    let Some((before, (there, after))) = place else {
+        panic!("{PAGE} has no {begin} or no {end}");
+    };
     if std::env::var_os("APPLYING").is_some_and(|it| it == "write") {
         let page = format!("{before}{begin}{table}{end}{after}");
         std::fs::write(PAGE, page).unwrap();

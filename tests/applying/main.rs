@@ -23,6 +23,7 @@ mod remedies;
 mod ways;
 mod world;
 
+use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
 /// Cells at once: they mostly wait for Kubernetes.
@@ -33,15 +34,15 @@ const AT_ONCE: usize = 8;
 /// # Panics
 ///
 /// When one cannot be played, with all that could not.
-fn play<C: Sync, R: Send>(
+fn play<C: Debug + Sync, R: Send>(
     cells: &[C],
-    one: impl Fn(usize, &C) -> Result<R, String> + Sync,
+    one: impl Fn(&C) -> Result<R, String> + Sync,
 ) -> Vec<R> {
     static TURN: Mutex<()> = Mutex::new(());
     // One table after the other; that another failed does not matter.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let played = harness::at_once(AT_ONCE, cells, |at, cell| {
-        one(at, cell).map_err(|error| format!("Cell {at}: {error}"))
+    let played = harness::at_once(AT_ONCE, cells, |_, cell| {
+        one(cell).map_err(|error| format!("{cell:?}: {error}"))
     });
     let (results, failed): (Vec<_>, Vec<_>) = played.into_iter().partition(Result::is_ok);
     let failed: Vec<String> = failed.into_iter().filter_map(Result::err).collect();

@@ -12,39 +12,49 @@ use crate::world::{Mode, World};
 /// A way of applying. Flux's helm-controller is Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    Apply,
-    ServerSideApply,
+    Apply(Options),
     Replace,
     Edit,
     Patch(&'static str),
     Helm3,
-    Helm4,
-    Helm4ClientSide,
-    Flux,
-    ArgoCd,
-    ArgoCdServerSide,
+    Helm4(Options),
+    /// Flux or Argo CD.
+    Controller(&'static str, Options),
 }
+
+type Options = &'static [&'static str];
+
+const SERVER_SIDE: Options = &["--server-side"];
+const CLIENT_SIDE: Options = &["--server-side=false"];
+const ARGO_CD_ON_THE_SERVER: Way = Way::Controller("argo-cd", SERVER_SIDE);
 
 impl Way {
     /// All of them, with their names in the document.
     const NAMED: [(Self, &str); 13] = [
-        (Self::Apply, "`kubectl apply`"),
-        (Self::ServerSideApply, "`kubectl apply --server-side`"),
+        (Self::Apply(&[]), "`kubectl apply`"),
+        (Self::Apply(SERVER_SIDE), "`kubectl apply --server-side`"),
         (Self::Replace, "`kubectl replace`"),
         (Self::Edit, "`kubectl edit`"),
         (Self::Patch("strategic"), "`kubectl patch --type=strategic`"),
         (Self::Patch("merge"), "`kubectl patch --type=merge`"),
         (Self::Patch("json"), "`kubectl patch --type=json`"),
         (Self::Helm3, "Helm 3"),
-        (Self::Helm4, "Helm 4"),
-        (Self::Helm4ClientSide, "Helm 4 `--server-side=false`"),
-        (Self::Flux, "Flux"),
-        (Self::ArgoCd, "Argo CD"),
-        (Self::ArgoCdServerSide, "Argo CD `ServerSideApply=true`"),
+        (Self::Helm4(&[]), "Helm 4"),
+        (Self::Helm4(CLIENT_SIDE), "Helm 4 `--server-side=false`"),
+        (Self::Controller("flux", &[]), "Flux"),
+        (Self::Controller("argo-cd", &[]), "Argo CD"),
+        (ARGO_CD_ON_THE_SERVER, "Argo CD `ServerSideApply=true`"),
     ];
 
     pub(crate) fn all() -> [Self; 13] {
         Self::NAMED.map(|(way, _)| way)
+    }
+
+    /// Those in which a whole manifest is applied again and again, by a tool that knows what it
+    /// applied before.
+    pub(crate) fn declarative() -> Vec<Self> {
+        let ways = Self::all().into_iter();
+        ways.filter(|it| it.is_declarative()).collect()
     }
 
     pub(crate) fn name(self) -> String {
@@ -53,9 +63,7 @@ impl Way {
         name.to_owned()
     }
 
-    /// Whether a whole manifest is applied again and again, by a tool that knows what it
-    /// applied before.
-    pub(crate) const fn is_declarative(self) -> bool {
+    const fn is_declarative(self) -> bool {
         !matches!(self, Self::Replace | Self::Edit | Self::Patch(_))
     }
 
@@ -156,22 +164,20 @@ impl<'a> Applier<'a> {
 
     fn declare(&self, kubeconfig: &Path, manifest: &Value) -> Output {
         match self.way {
-            Way::ServerSideApply => {
-                let file = self.file(manifest);
-                self.kubectl(kubeconfig, &["apply", "--server-side", "-f", &file])
-            }
             Way::Helm3 => self.helm(kubeconfig, manifest, self.program("helm3"), &[]),
-            Way::Helm4 => self.helm(kubeconfig, manifest, self.plane("helm"), &[]),
-            Way::Helm4ClientSide => {
-                let client_side = ["--server-side=false"];
-                self.helm(kubeconfig, manifest, self.plane("helm"), &client_side)
+            Way::Helm4(options) => self.helm(kubeconfig, manifest, self.plane("helm"), options),
+            Way::Controller(name, options) => {
+                let mut command = self.command(self.program("appliers"), kubeconfig);
+                command.arg(name).args(options).arg(&self.namespace);
+                command.stdin(File::open(self.file(manifest)).unwrap());
+                ran(command)
             }
-            Way::Flux => self.applier(kubeconfig, manifest, &["flux"]),
-            Way::ArgoCd => self.applier(kubeconfig, manifest, &["argo-cd"]),
-            Way::ArgoCdServerSide => {
-                self.applier(kubeconfig, manifest, &["argo-cd", "--server-side"])
+            Way::Apply(options) => {
+                let file = self.file(manifest);
+                let apply = ["apply", "-f", &file];
+                self.kubectl(kubeconfig, &[&apply[..], options].concat())
             }
-            _ => self.kubectl(kubeconfig, &["apply", "-f", &self.file(manifest)]),
+            Way::Replace | Way::Edit | Way::Patch(_) => unreachable!("nothing is declared"),
         }
     }
 
@@ -211,13 +217,6 @@ impl<'a> Applier<'a> {
         }
         command.args(["upgrade", "--install", "web"]).arg(chart);
         command.args(["--namespace", &self.namespace]).args(further);
-        ran(command)
-    }
-
-    fn applier(&self, kubeconfig: &Path, manifest: &Value, arguments: &[&str]) -> Output {
-        let mut command = self.command(self.program("appliers"), kubeconfig);
-        command.args(arguments).arg(&self.namespace);
-        command.stdin(File::open(self.file(manifest)).unwrap());
         ran(command)
     }
 
