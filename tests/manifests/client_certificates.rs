@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::harness::output::{code, has, out};
 use crate::harness::{self, ControlPlane, Needs, Options};
 use crate::installed::{account, options, register_changed, until_asked};
+use crate::pages::{blocks, section};
 use crate::rendered::{BASE, printed, script};
 use crate::repository;
 
@@ -21,17 +22,6 @@ const PLACE: &str = "/etc/kubernetes/pki/multi-attach-guard";
 
 /// How the page calls the API server's user for the guard.
 const USER: &str = "- name: multi-attach-guard.multi-attach-guard.svc\n";
-
-/// The texts of that language in the page's section on client certificates.
-fn blocks(language: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(repository("docs/security.md")).unwrap();
-    let (_, section) = page.split_once("\n## Client certificates\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let begin = format!("```{language}\n");
-    let blocks = section.split(&begin).skip(1);
-    let text = |block: &str| block.split("```").next().unwrap().to_owned();
-    blocks.map(text).collect()
-}
 
 /// What a Service does: whoever connects there is connected with the guard.
 fn forward(plane: &ControlPlane, from: net::TcpListener, guard: &str) {
@@ -53,18 +43,17 @@ fn forward(plane: &ControlPlane, from: net::TcpListener, guard: &str) {
 fn the_api_server_is_answered_and_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    let commands = blocks("bash");
-    assert_eq!(commands.len(), 1);
-    script(folder.path(), &commands[0]);
+    let section = section("security.md", "Client certificates");
+    let [("bash", commands), ("yaml", admission), ("yaml", webhooks)] = blocks(&section)[..] else {
+        panic!("the page shows the commands and the two files, and no other");
+    };
+    script(folder.path(), commands);
 
     // The port has to be known before there is an API server. For another one than 443
     // the user's name ends with it (`clientConfig` in apiserver/pkg/util/webhook).
     let address = net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = address.local_addr().unwrap().port();
     let place = folder.path().display().to_string();
-    let [admission, webhooks] = &blocks("yaml")[..] else {
-        panic!("the page shows the two files, and no other");
-    };
     assert!(webhooks.contains(USER), "{webhooks}");
     let webhooks = webhooks.replace(USER, &format!("{}:{port}\n", USER.trim_end()));
     std::fs::write(file("webhooks.kubeconfig"), webhooks.replace(PLACE, &place)).unwrap();

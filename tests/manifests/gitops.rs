@@ -16,6 +16,7 @@ use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
 
+use crate::pages::blocks;
 use crate::release::release;
 use crate::rendered::documents;
 use crate::repository;
@@ -34,15 +35,6 @@ const FOREIGN: [&str; 6] = [
 
 fn text(name: &str) -> String {
     fs::read_to_string(repository(name)).unwrap()
-}
-
-/// The fenced blocks of a page: their language and text.
-fn blocks(page: &str) -> Vec<(&str, &str)> {
-    page.split("\n```")
-        .skip(1)
-        .step_by(2)
-        .map(|block| block.split_once('\n').unwrap())
-        .collect()
 }
 
 /// The pages' inline code.
@@ -115,17 +107,11 @@ fn every_block_of_the_page_parses() {
 #[test]
 fn every_name_on_the_page_exists() {
     let page = text("docs/gitops.md");
-    let hooks = documents(&text(".pre-commit-hooks.yaml"));
-    let hooks: Vec<&str> = hooks[0]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|hook| hook["id"].as_str().unwrap())
-        .collect();
+    let hooks = hooks();
     let known = |name: &str| {
         codes::find(name).is_some()
             || REMEDIES.iter().any(|remedy| remedy.name == name)
-            || hooks.contains(&name)
+            || hooks.iter().any(|hook| hook["id"] == name)
             || FOREIGN.contains(&name)
     };
     let kebab = |name: &&str| {
@@ -147,22 +133,18 @@ fn every_name_on_the_page_exists() {
     }
 }
 
+fn hooks() -> Vec<Value> {
+    serde_saphyr::from_str(&text(".pre-commit-hooks.yaml")).unwrap()
+}
+
 #[test]
 fn every_hook_is_understood() {
-    for hook in documents(&text(".pre-commit-hooks.yaml"))[0]
-        .as_array()
-        .unwrap()
-    {
+    for hook in hooks() {
         let entry = hook["entry"].as_str().unwrap();
-        let mut arguments: Vec<&str> = entry.split(' ').skip(1).collect();
-        arguments.extend(
-            hook["args"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|it| it.as_str().unwrap()),
-        );
-        is_understood(&arguments);
+        let arguments = hook["args"].as_array().unwrap().iter();
+        let arguments = arguments.map(|it| it.as_str().unwrap());
+        let arguments = entry.split(' ').skip(1).chain(arguments);
+        is_understood(&arguments.collect::<Vec<_>>());
         // A script is downloaded, and started, with the repository of the hooks.
         let program = match hook["language"].as_str() {
             Some("script") => ".ci/hook",
@@ -197,22 +179,19 @@ fn every_input_of_the_action_is_used_and_no_other() {
     assert_eq!(used.collect::<BTreeSet<_>>(), inputs);
     let page = text("docs/gitops.md");
     let mut seen = 0;
-    for (_, block) in blocks(&page)
-        .into_iter()
-        .filter(|(_, block)| block.contains("uses: multi-attach-guard/"))
-    {
+    for (_, block) in blocks(&page) {
+        if !block.contains("uses: multi-attach-guard/") {
+            continue;
+        }
         let document = documents(block).swap_remove(0);
-        let steps = document
-            .pointer("/jobs/manifests/steps")
-            .unwrap_or(&document);
-        let ours = steps.as_array().unwrap().iter().filter(|step| {
+        let job = document.pointer("/jobs/manifests/steps");
+        for step in job.unwrap_or(&document).as_array().unwrap() {
             let uses = step["uses"].as_str().unwrap_or_default();
-            uses.starts_with("multi-attach-guard/")
-        });
-        let given = ours.filter_map(|step| step["with"].as_object());
-        for input in given.flat_map(|with| with.keys()) {
-            assert!(inputs.contains(&**input), "the action has no input {input}");
-            seen += 1;
+            let given = step["with"].as_object().into_iter().flatten();
+            for (input, _) in given.filter(|_| uses.starts_with("multi-attach-guard/")) {
+                assert!(inputs.contains(&**input), "the action has no input {input}");
+                seen += 1;
+            }
         }
     }
     assert!(seen > 0);

@@ -24,6 +24,7 @@ mod installed;
 mod managed_certificates;
 mod monitoring;
 mod padding;
+mod pages;
 mod publish;
 mod release;
 mod removed;

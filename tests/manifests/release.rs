@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::{self, Needs};
+use crate::pages::{blocks, section};
 use crate::rendered::{documents, printed, script};
 use crate::repository;
 
@@ -207,19 +208,6 @@ fn a_released_program_runs_once_its_checksum_is_right() {
     assert_eq!(printed(&mut hook()), "check,a b,", "it is kept");
 }
 
-/// The commands of docs/install.md.
-fn verify_commands() -> Vec<String> {
-    let page = fs::read_to_string(repository("docs/install.md")).unwrap();
-    let (_, section) = page.split_once("\n## Verify a release\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
-    let blocks = section.split("\n```").skip(1).step_by(2);
-    let commands: Vec<String> = blocks
-        .map(|block| block.trim_start_matches("sh\n").to_owned())
-        .collect();
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    commands
-}
-
 #[test]
 fn a_signature_is_verified_as_it_is_documented() {
     harness::or_skip!(harness::require_tool("cosign"));
@@ -242,8 +230,11 @@ fn a_signature_is_verified_as_it_is_documented() {
     assert!(made.status.success(), "{made:?}");
     let signed = run(repository(".ci/sign").to_str().unwrap(), &["."]);
     assert!(signed.status.success(), "{signed:?}");
-    for command in verify_commands() {
-        let verify = || run("bash", &["-e", "-o", "pipefail", "-c", &command]);
+    let section = section("install.md", "Verify a release");
+    let commands = blocks(&section);
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for (_, command) in commands {
+        let verify = || run("bash", &["-e", "-o", "pipefail", "-c", command]);
         let genuine = verify();
         assert!(genuine.status.success(), "{command}: {genuine:?}");
         fs::write(&sums, [sum.as_slice(), b"\n"].concat()).unwrap();

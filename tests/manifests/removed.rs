@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::shorthand::object;
 use crate::harness::{self, ControlPlane, Needs, Output, seen, until};
 use crate::installed::{DEADLINE, define, options};
+use crate::pages::{blocks, section};
 use crate::rendered::{built, objects, printed};
 use crate::repository;
 
@@ -98,15 +99,6 @@ fn everything() -> String {
     )
 }
 
-/// The commands that docs/install.md has under "Removing".
-fn documented() -> Vec<String> {
-    let page = std::fs::read_to_string(repository("docs/install.md")).unwrap();
-    let section = page.split_once("\n## Removing\n").unwrap().1;
-    let block = section.split("```").nth(1).unwrap();
-    let lines = block.lines().filter_map(|it| it.strip_prefix("kubectl "));
-    lines.map(str::to_owned).collect()
-}
-
 fn stored(plane: &ControlPlane, kind: &str) -> Value {
     plane.get(&[kind, NAME, "-n", NAME])
 }
@@ -162,14 +154,15 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
         seen(said.stderr.contains("failed calling webhook"), said)
     });
     // The way out, as the page has it where the API server repairs by itself.
-    let commands = documented();
-    assert_eq!(commands.len(), 2, "{commands:?}");
+    let section = section("install.md", "Removing");
+    let (_, block) = blocks(&section)[0];
+    let lines = block.lines();
+    let commands: Vec<&str> = lines.filter_map(|it| it.strip_prefix("kubectl ")).collect();
+    let [first, last] = commands[..] else {
+        panic!("{commands:?}")
+    };
     let repair = "delete mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
-    for (place, command) in commands.iter().enumerate() {
-        let command = match place {
-            0 => command.replacen("delete ", repair, 1),
-            _ => command.clone(),
-        };
+    for command in [first.replacen("delete ", repair, 1).as_str(), last] {
         // No controller empties the namespace here.
         plane.run(&format!("{command} --wait=false"));
     }
