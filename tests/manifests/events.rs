@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::shorthand::{bound_claim, object};
-use crate::harness::{self, ControlPlane, Guard, Needs};
+use crate::harness::{self, Needs, seen, until};
 use crate::installed::{DEADLINE, account, grant, options, register};
 use crate::rendered::BASE;
 
@@ -12,32 +12,8 @@ const POLICY: &str = "defaults: {outcomes: {deadlock: warn}}";
 
 const NAMESPACE: &str = "events";
 
-/// A server with the rights of its ServiceAccount alone, and those of the component.
-fn guard(plane: &ControlPlane) -> Guard {
-    account(plane);
-    grant(plane, "bare-pods");
-    grant(plane, "events");
-    let options = options(plane, &["--events"]).policy(plane, "events", POLICY);
-    let guard = plane.guard("events", &options);
-    register(plane, &guard, BASE);
-    guard
-}
-
 fn deadlocked(name: &str) -> String {
     object(json!({"kind": "Deployment", "name": name, "uses": ["data"]})).to_string()
-}
-
-/// How many occurrences came to that end.
-fn ended(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
-    let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}}");
-    guard.count(plane, &series)
-}
-
-fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64) {
-    harness::until(result, DEADLINE, || {
-        let count = ended(plane, guard, result);
-        harness::seen(count == expected, count)
-    });
 }
 
 /// A control plane of its own: every object of it is judged.
@@ -52,7 +28,24 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     for object in bound_claim(NAMESPACE, "data", "ebs.csi.aws.com") {
         plane.apply(NAMESPACE, &object.to_string());
     }
-    let guard = guard(&plane);
+    // A server with the rights of its ServiceAccount alone, and those of the component.
+    account(&plane);
+    grant(&plane, "bare-pods");
+    grant(&plane, "events");
+    let options = options(&plane, &["--events"]).policy(&plane, "events", POLICY);
+    let guard = plane.guard("events", &options);
+    register(&plane, &guard, BASE);
+    // How many occurrences came to that end.
+    let ended = |result: &str| {
+        let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}}");
+        guard.count(&plane, &series)
+    };
+    let until_ended = |result: &str, expected: u64| {
+        until(result, DEADLINE, || {
+            let count = ended(result);
+            seen(count == expected, count)
+        });
+    };
 
     let leftover = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
     let repaired = json!({"kind": "Deployment", "name": "repaired", "strategy": leftover});
@@ -60,14 +53,11 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     let create = ["create", "-f", "-"];
     // The warning of what stays at fault, and the repair of what the API server would
     // refuse; of a dry run nothing.
-    kubectl(
-        &["create", "--dry-run=server", "-f", "-"],
-        Some(&deadlocked("dry")),
-    )
-    .success();
+    let dry = ["create", "--dry-run=server", "-f", "-"];
+    kubectl(&dry, Some(&deadlocked("dry"))).success();
     kubectl(&create, Some(&deadlocked("warned"))).success();
     kubectl(&create, Some(&repaired)).success();
-    until_ended(&plane, &guard, "recorded", 2);
+    until_ended("recorded", 2);
     let cases = [
         (
             "warned",
@@ -97,12 +87,12 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     plane.run(&format!(
         "set image deployment/warned main=example.com/app:2 -n {NAMESPACE}"
     ));
-    until_ended(&plane, &guard, "repeated", 1);
+    until_ended("repeated", 1);
     // The API server refuses a second object of the name, after the webhooks.
     assert_ne!(kubectl(&create, Some(&deadlocked("warned"))).status, 0);
-    until_ended(&plane, &guard, "gone", 1);
-    assert_eq!(ended(&plane, &guard, "recorded"), 2);
-    assert_eq!(ended(&plane, &guard, "failed"), 0);
+    until_ended("gone", 1);
+    assert_eq!(ended("recorded"), 2);
+    assert_eq!(ended("failed"), 0);
     // The API server may have an Event of its own, about its Service.
     let events = "get events -A -o=name --field-selector=involvedObject.kind=Deployment";
     let events = plane.run(events).stdout;
