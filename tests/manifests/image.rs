@@ -1,7 +1,6 @@
 //! The image: that it builds without any other, and is what the Deployment runs.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,24 +37,18 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
     let context = folder.path().join("context");
     let programs = context.join("target/programs/linux");
     for architecture in ["amd64", "arm64"] {
-        fs::create_dir_all(programs.join(architecture)).unwrap();
-        fs::write(
-            programs.join(architecture).join("multi-attach-guard"),
-            architecture,
-        )
-        .unwrap();
+        let folder = programs.join(architecture);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("multi-attach-guard"), architecture).unwrap();
     }
     for file in ["Dockerfile", ".dockerignore", "LICENSE"] {
         fs::copy(repository(file), context.join(file)).unwrap();
     }
     let deployment = fs::read_to_string(repository("manifests/base/deployment.yaml")).unwrap();
     let pod = &documents(&deployment).remove(0)["spec"]["template"]["spec"];
-    let ports: BTreeSet<String> = pod["containers"][0]["ports"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|port| format!("{}/tcp", port["containerPort"]))
-        .collect();
+    let ports = pod["containers"][0]["ports"].as_array().unwrap().iter();
+    let ports = ports.map(|port| format!("{}/tcp", port["containerPort"]));
+    let ports: BTreeSet<String> = ports.collect();
 
     for architecture in ["amd64", "arm64"] {
         printed(
@@ -80,20 +73,15 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
         let exposed = config["ExposedPorts"].as_object().unwrap();
         let exposed: BTreeSet<String> = exposed.keys().cloned().collect();
         assert_eq!(exposed, ports);
-        assert_eq!(
-            config["Labels"]["org.opencontainers.image.version"],
-            "1.2.3"
-        );
+        let labels = &config["Labels"];
+        assert_eq!(labels["org.opencontainers.image.version"], "1.2.3");
 
-        let layers = manifest["layers"].as_array().unwrap();
-        let files: String = layers
-            .iter()
-            .map(|layer| {
-                let mut tar = Command::new("tar");
-                tar.args([OsStr::new("--list"), OsStr::new("--file")]);
-                printed(tar.arg(part(&image, layer)))
-            })
-            .collect();
+        let layers = manifest["layers"].as_array().unwrap().iter();
+        let files = layers.map(|layer| {
+            let mut tar = Command::new("tar");
+            printed(tar.args(["--list", "--file"]).arg(part(&image, layer)))
+        });
+        let files: String = files.collect();
         assert_eq!(files, "LICENSE\nmulti-attach-guard\n");
     }
 }

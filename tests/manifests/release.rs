@@ -6,8 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::harness::output::{err, has};
 use crate::harness::{self, Needs};
 use crate::pages::{blocks, section};
 use crate::rendered::{documents, printed, script};
@@ -47,37 +48,29 @@ fn archives_hold_what_their_papers_say() {
         ("windows", "amd64", format!("{release}-windows-amd64.zip")),
     ];
 
-    let json = |name: &str| -> Value { serde_json::from_str(&read(name)).unwrap() };
-    let provenance = json(&format!("{release}.provenance.json"));
+    let read_json = |name: &str| -> Value { serde_json::from_str(&read(name)).unwrap() };
+    let provenance = read_json(&format!("{release}.provenance.json"));
     let krew = documents(&read("multi-attach.yaml")).remove(0);
     let sums = read("SHA256SUMS");
+    let scoop = &read_json("multi-attach-guard.json")["architecture"]["64bit"];
+    let formula = read("multi-attach-guard.rb");
     for (number, (system, architecture, archive)) in archives.iter().enumerate() {
         let subject = &provenance["subject"][number];
         assert_eq!(subject["name"], *archive);
+        let digest = &subject["digest"]["sha256"];
+        let uri = format!("{DOWNLOADS}/{archive}");
         let platform = &krew["spec"]["platforms"][number];
-        let labels = &platform["selector"]["matchLabels"];
-        assert_eq!(
-            (&labels["os"], &labels["arch"]),
-            (&(*system).into(), &(*architecture).into())
-        );
-        assert_eq!(platform["uri"], format!("{DOWNLOADS}/{archive}"));
-        assert_eq!(platform["sha256"], subject["digest"]["sha256"]);
-        let digest = platform["sha256"].as_str().unwrap();
-        assert!(sums.contains(&format!("{digest}  {archive}\n")), "{sums}");
-    }
-    let scoop = json("multi-attach-guard.json");
-    let windows = &scoop["architecture"]["64bit"];
-    assert_eq!(
-        windows["hash"],
-        provenance["subject"][3]["digest"]["sha256"]
-    );
-    assert_eq!(windows["url"], format!("{DOWNLOADS}/{}", archives[3].2));
-    let formula = read("multi-attach-guard.rb");
-    for (_, _, archive) in &archives[..3] {
-        assert!(
-            formula.contains(&format!("url \"{DOWNLOADS}/{archive}\"")),
-            "{formula}"
-        );
+        let labels = json!({"os": system, "arch": architecture});
+        assert_eq!(platform["selector"]["matchLabels"], labels);
+        assert_eq!(platform["uri"], uri);
+        assert_eq!(platform["sha256"], *digest);
+        has(&sums, &format!("{}  {archive}\n", digest.as_str().unwrap()));
+        if *system == "windows" {
+            assert_eq!(scoop["url"], uri);
+            assert_eq!(scoop["hash"], *digest);
+        } else {
+            has(&formula, &format!("url \"{uri}\""));
+        }
     }
     script(at, "ruby -W -c multi-attach-guard.rb");
 
@@ -87,10 +80,8 @@ fn archives_hold_what_their_papers_say() {
         unpack(&at.join(archive), &unpacked);
         let text = |name: &str| fs::read_to_string(unpacked.join(name)).unwrap();
         let bill: Value = serde_json::from_str(&text(&format!("{release}.spdx.json"))).unwrap();
-        assert_eq!(
-            bill,
-            json(&format!("{release}-{system}-{architecture}.spdx.json"))
-        );
+        let beside = read_json(&format!("{release}-{system}-{architecture}.spdx.json"));
+        assert_eq!(bill, beside);
         let packages = bill["packages"].as_array().unwrap();
         let has = |name: &str| packages.iter().any(|it| it["name"] == name);
         assert!(has("multi-attach-guard") && has("rustls") && has("tokio"));
@@ -101,13 +92,9 @@ fn archives_hold_what_their_papers_say() {
         let licences = text("THIRD-PARTY-LICENSES");
         for package in packages.iter().filter(|it| it["name"] == "rustls") {
             let version = package["versionInfo"].as_str().unwrap();
-            let (_, text) = licences
-                .split_once(&format!("==== rustls {version} ("))
-                .unwrap();
-            assert!(
-                text.contains("Permission is hereby granted"),
-                "no text for rustls"
-            );
+            let head = format!("==== rustls {version} (");
+            let (_, text) = licences.split_once(&head).unwrap();
+            has(text, "Permission is hereby granted");
         }
         for file in [
             "LICENSE",
@@ -132,10 +119,9 @@ fn unpack(archive: &Path, folder: &Path) {
 /// The program of this machine, and files that only have the headers of others.
 fn programs(folder: &Path) -> Vec<PathBuf> {
     let mut other = fs::read(BINARY).unwrap();
-    other[18] = if cfg!(target_arch = "aarch64") {
-        0x3e
-    } else {
-        0xb7
+    other[18] = match ARCHITECTURES[1] {
+        "amd64" => 0x3e,
+        _ => 0xb7,
     };
     let darwin = [0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1].repeat(4);
     // The header of DOS, which says where that of Windows is.
@@ -166,45 +152,39 @@ pub(crate) fn release(folder: &Path, program: &str) -> String {
     archive
 }
 
-fn fetch(downloads: &Path, home: &Path) -> Command {
-    let mut command = Command::new(repository(".ci/hook"));
-    command
-        .args(["check", "a b"])
-        .env("XDG_CACHE_HOME", home)
-        .env("DOWNLOADS", format!("file://{}", downloads.display()))
-        // What pipelines set for themselves.
-        .env("VERSION", "9.9.9")
-        .env_remove("SHA256");
-    command
-}
-
 #[test]
 fn a_released_program_runs_once_its_checksum_is_right() {
     let [downloads, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let folder = home.path().join("multi-attach-guard").join(VERSION);
     let refused = |command: &mut Command, reason: &str| {
         let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
-        assert!(said.contains(reason), "{said}");
+        has(err(&output), reason);
         // Nothing of it is left.
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     };
-    let hook = || fetch(downloads.path(), home.path());
+    let hook = || {
+        let mut command = Command::new(repository(".ci/hook"));
+        let address = format!("file://{}", downloads.path().display());
+        command.args(["check", "a b"]).env("DOWNLOADS", address);
+        command.env("XDG_CACHE_HOME", home.path());
+        // What pipelines set for themselves.
+        command.env("VERSION", "9.9.9").env_remove("SHA256");
+        command
+    };
     refused(&mut hook(), "could not be downloaded. Set DOWNLOADS");
 
     let archive = release(downloads.path(), "#!/bin/sh\nprintf '%s,' \"$@\"\n");
-    refused(
-        hook().env("SHA256", "0".repeat(64)),
-        "and should be 00000000",
-    );
-    let genuine = fs::read(downloads.path().join(&archive)).unwrap();
-    fs::write(downloads.path().join(&archive), b"something else").unwrap();
+    let archive = downloads.path().join(archive);
+    let zeros = "0".repeat(64);
+    refused(hook().env("SHA256", zeros), "and should be 00000000");
+    let genuine = fs::read(&archive).unwrap();
+    fs::write(&archive, b"something else").unwrap();
     refused(&mut hook(), "so it is not used");
 
-    fs::write(downloads.path().join(&archive), genuine).unwrap();
+    fs::write(&archive, genuine).unwrap();
     assert_eq!(printed(&mut hook()), "check,a b,");
-    fs::remove_file(downloads.path().join(&archive)).unwrap();
+    fs::remove_file(&archive).unwrap();
     assert_eq!(printed(&mut hook()), "check,a b,", "it is kept");
 }
 
@@ -247,17 +227,11 @@ fn a_signature_is_verified_as_it_is_documented() {
 #[test]
 fn only_programs_are_packed() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(repository(".ci/package"))
-        .arg(folder.path())
-        .arg(repository(".ci/package"))
-        .output()
-        .unwrap();
+    let script = repository(".ci/package");
+    let mut package = Command::new(&script);
+    let output = package.arg(folder.path()).arg(&script).output().unwrap();
     assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("is no program for Linux, macOS or Windows"),
-        "{said}"
-    );
+    has(err(&output), "is no program for Linux, macOS or Windows");
 }
 
 /// krew links the program under this name, and kubectl finds it by that.
