@@ -1,6 +1,7 @@
 //! Deployments in many ways of writing, for tests of what edits them.
 
 use proptest::prelude::*;
+use proptest::sample::select;
 
 /// A Deployment in some way of writing.
 #[derive(Debug, Clone)]
@@ -14,10 +15,10 @@ pub(crate) struct Written {
     comments: bool,
     crlf: bool,
     final_newline: bool,
-    strategy: usize,
-    order: Vec<usize>,
-    scalar: usize,
-    affinity: usize,
+    strategy: &'static str,
+    scalar: &'static str,
+    affinity: &'static str,
+    order: [usize; 4],
 }
 
 const STRATEGIES: [&str; 9] = [
@@ -77,15 +78,15 @@ impl Written {
             comment("latest"),
             self.name,
         );
-        let affinity = block(AFFINITIES[self.affinity], 3);
+        let affinity = block(self.affinity, 3);
         let parts = [
             format!("{step}replicas: {}{}\n", self.replicas, comment("not more")),
-            block(STRATEGIES[self.strategy], 1),
+            block(self.strategy, 1),
             format!("{template}{affinity}"),
             format!("{step}selector: {{matchLabels: {{app: {}}}}}\n", self.name),
         ];
         let spec: String = self.order.iter().map(|at| parts[*at].as_str()).collect();
-        let odd = block(&format!("odd: {}", SCALARS[self.scalar]), 2);
+        let odd = block(&format!("odd: {}", self.scalar), 2);
         let mut text = format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n{step}name: {}\n{step}annotations:\n{odd}spec:{}\n{spec}",
             self.name,
@@ -103,34 +104,28 @@ impl Written {
 
 /// Any way of writing.
 pub(crate) fn written() -> impl Strategy<Value = Written> {
-    (
-        (
-            1..=5usize,
-            any::<bool>(),
-            any::<bool>(),
-            any::<bool>(),
-            any::<bool>(),
-        ),
-        (0..STRATEGIES.len(), 0..SCALARS.len(), 0..AFFINITIES.len()),
-        Just(vec![0, 1, 2, 3]).prop_shuffle(),
-    )
-        .prop_map(
-            |(
-                (indent, compact, comments, crlf, final_newline),
-                (strategy, scalar, affinity),
-                order,
-            )| Written {
-                name: "web".to_owned(),
-                replicas: 1,
-                indent,
-                compact,
-                comments,
-                crlf,
-                final_newline,
-                strategy,
-                order,
-                scalar,
-                affinity,
-            },
-        )
+    let flags = any::<[bool; 4]>();
+    let texts = (
+        select(&STRATEGIES[..]),
+        select(&SCALARS[..]),
+        select(&AFFINITIES[..]),
+    );
+    let order = Just([0, 1, 2, 3]).prop_shuffle();
+    (1..=5usize, flags, texts, order).prop_map(|(indent, flags, texts, order)| {
+        let [compact, comments, crlf, final_newline] = flags;
+        let (strategy, scalar, affinity) = texts;
+        Written {
+            name: "web".to_owned(),
+            replicas: 1,
+            indent,
+            compact,
+            comments,
+            crlf,
+            final_newline,
+            strategy,
+            scalar,
+            affinity,
+            order,
+        }
+    })
 }
