@@ -2,7 +2,7 @@
 //! time: whatever happens to them, every admission is answered.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ const LIFETIMES: Lifetimes = Lifetimes {
     certificate: SignedDuration::from_hours(80 * 24),
 };
 
-/// An age at which the certificate is due, and one at which the CA is.
-const CERTIFICATE_DUE: SignedDuration = SignedDuration::from_hours(55 * 24);
-const AUTHORITY_DUE: SignedDuration = SignedDuration::from_hours(75 * 24);
+/// An age in days at which the certificate is due, and one at which the CA is.
+const CERTIFICATE_DUE: i32 = 55;
+const AUTHORITY_DUE: i32 = 75;
 
 /// Nothing waits longer than it has to. An API server here has two seconds to hear of a
 /// new caBundle.
@@ -54,8 +54,9 @@ const PACE: Pace = Pace {
     forgotten: Duration::from_secs(3600),
 };
 
-/// How far the clock of the replicas is behind, in seconds.
-type Behind = Arc<AtomicI64>;
+/// The age in days, by the clock of the replicas, of what they have made first. Their clock starts
+/// behind that of the API server, and is right when the CA is due.
+type Age = Arc<AtomicI32>;
 
 /// Allows everything.
 struct Allowing;
@@ -93,7 +94,7 @@ struct Replica {
 }
 
 impl Replica {
-    fn start(plane: &ControlPlane, client: kube::Client, behind: &Behind) -> Self {
+    fn start(plane: &ControlPlane, client: kube::Client, age: &Age) -> Self {
         let certificates = Arc::new(Certificates::default());
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut options = Options::new(any, any);
@@ -116,12 +117,9 @@ impl Replica {
             lifetimes: LIFETIMES,
             pace: PACE,
         };
-        let (into, behind) = (Arc::clone(&certificates), Arc::clone(behind));
+        let (into, age) = (Arc::clone(&certificates), Arc::clone(age));
         plane.runtime().spawn(async move {
-            let now = || {
-                let behind = SignedDuration::from_secs(behind.load(Ordering::Relaxed));
-                Timestamp::now() - behind
-            };
+            let now = || Timestamp::now() - DAY * (AUTHORITY_DUE - age.load(Ordering::Relaxed));
             managed.follow(client, &into, now, |_| ()).await;
         });
         Self { certificates, url }
@@ -131,15 +129,9 @@ impl Replica {
 struct Cluster<'a> {
     plane: &'a ControlPlane,
     replicas: [Replica; 2],
-    behind: Behind,
 }
 
 impl Cluster<'_> {
-    fn set_age(&self, age: SignedDuration) {
-        let behind = AUTHORITY_DUE - age;
-        self.behind.store(behind.as_secs(), Ordering::Relaxed);
-    }
-
     /// The CA in the Secret.
     fn authority(&self) -> String {
         let secret = self.plane.get(&["secret", SECRET, "-n", NAMESPACE]);
@@ -262,12 +254,11 @@ fn client(plane: &ControlPlane) -> kube::Client {
 fn nothing_that_happens_to_certificates_fails_an_admission() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     account(&plane);
-    let behind = Behind::new(AtomicI64::new(AUTHORITY_DUE.as_secs()));
-    let start = || Replica::start(&plane, client(&plane), &behind);
+    let age = Age::default();
+    let start = || Replica::start(&plane, client(&plane), &age);
     let cluster = Cluster {
         plane: &plane,
         replicas: [start(), start()],
-        behind: Arc::clone(&behind),
     };
     // Both begin at once, and one Secret comes of it. Until then objects pass unjudged,
     // as the manifests have it.
@@ -275,19 +266,19 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         cluster.register("Ignore");
         cluster.until_served(None)
     });
-    assert!(first.not_before() < Timestamp::now() - AUTHORITY_DUE);
+    assert!(first.not_before() < Timestamp::now() - DAY * AUTHORITY_DUE);
     let authority = cluster.authority();
 
     // From here on, every request has to be answered by both.
     cluster.register("Fail");
     let second = cluster.under_requests("certificate renewed", || {
-        cluster.set_age(CERTIFICATE_DUE);
+        age.store(CERTIFICATE_DUE, Ordering::Relaxed);
         cluster.until_served(Some(&first))
     });
     assert_eq!(cluster.authority(), authority, "the CA stays");
 
     let third = cluster.under_requests("authority renewed", || {
-        cluster.set_age(AUTHORITY_DUE);
+        age.store(AUTHORITY_DUE, Ordering::Relaxed);
         cluster.until_served(Some(&second))
     });
     assert_ne!(cluster.authority(), authority);

@@ -106,9 +106,10 @@ fn lines_to_copy_name_this_release() {
 
 /// A tag can be moved, a digest cannot.
 #[test]
-fn actions_of_workflows_are_pinned_by_digest() {
-    let files = fs::read_dir(repository(".github/workflows")).unwrap();
-    for file in files.map(|it| it.unwrap().path()) {
+fn actions_are_pinned_by_digest() {
+    let workflows = fs::read_dir(repository(".github/workflows")).unwrap();
+    let workflows = workflows.map(|it| it.unwrap().path());
+    for file in workflows.chain([repository("action.yml")]) {
         let text = fs::read_to_string(&file).unwrap();
         let actions = text.lines().filter_map(|line| line.split_once("uses: "));
         let actions: Vec<&str> = actions.map(|(_, action)| action).collect();

@@ -195,17 +195,12 @@ fn rollouts(cluster: &Cluster) {
 #[serde(deny_unknown_fields)]
 struct Request {
     what: String,
-    #[serde(default = "create")]
-    run: String,
+    run: Option<String>,
     /// Who asks, in place of the administrator.
     r#as: Option<String>,
     object: Option<Shorthand>,
     #[serde(default)]
     asked: Vec<String>,
-}
-
-fn create() -> String {
-    "create --dry-run=server -f -".to_owned()
 }
 
 fn single_requests(cluster: &Cluster) {
@@ -215,7 +210,9 @@ fn single_requests(cluster: &Cluster) {
         let account = account
             .iter()
             .flat_map(|it| [it, "--as-group=system:masters"]);
-        let arguments: Vec<&str> = request.run.split(' ').chain(account).collect();
+        let run = request.run.as_deref();
+        let run = run.unwrap_or("create --dry-run=server -f -").split(' ');
+        let arguments: Vec<&str> = run.chain(account).collect();
         let stdin = request.object.map(|it| it.manifest().to_string());
         let asked = cluster.asked(|| {
             cluster.run(&arguments, stdin.as_deref()).success();
