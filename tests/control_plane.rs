@@ -153,7 +153,8 @@ fn the_table_of_feature_gates_is_what_each_minor_has() {
     let mut rows = table.filter(|line| !line.starts_with('#'));
     let heads: Vec<&str> = rows.next().unwrap().split_whitespace().collect();
     assert_eq!(heads[1..=oldest_first.len()], oldest_first[..]);
-    let written: BTreeSet<String> = rows.map(|row| row_of(row, oldest_first.len())).collect();
+    let columns = 1 + oldest_first.len();
+    let written: BTreeSet<String> = rows.map(|row| row_of(row, columns)).collect();
     let actual: BTreeSet<String> = actual
         .into_iter()
         .map(|(gate, states)| format!("{gate} {}", states.join(" ")))
@@ -165,11 +166,11 @@ fn the_table_of_feature_gates_is_what_each_minor_has() {
     );
 }
 
-/// A row's gate and defaults, which a meaning must follow.
-fn row_of(row: &str, minors: usize) -> String {
+/// The first columns of a row, which a meaning must follow.
+fn row_of(row: &str, columns: usize) -> String {
     let words: Vec<&str> = row.split_whitespace().collect();
-    assert!(words.len() > minors + 1, "{row} says no meaning");
-    words[..=minors].join(" ")
+    assert!(words.len() > columns, "{row} says no meaning");
+    words[..columns].join(" ")
 }
 
 /// The gates of `kube_features.go` with their defaults. Until 1.32 each has one line; since
@@ -206,20 +207,11 @@ fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
     found
 }
 
-/// A row of `tests/control-plane/enums`: package, type and value.
-type EnumValue = (String, String, String);
-
-fn enum_rows() -> BTreeSet<EnumValue> {
+/// The rows of `tests/control-plane/enums`: package, type and value.
+fn enum_rows() -> BTreeSet<String> {
     let table = include_str!("control-plane/enums").lines();
     let rows = table.filter(|line| !line.starts_with('#')).skip(1);
-    rows.map(|row| {
-        let mut words = row.split_whitespace().map(str::to_owned);
-        let mut next = || words.next().unwrap();
-        let value = (next(), next(), next());
-        assert!(words.next().is_some(), "{row}: what does it mean?");
-        value
-    })
-    .collect()
+    rows.map(|row| row_of(row, 3)).collect()
 }
 
 /// The values of an enumeration in a file of k8s.io/api: `Name Type = "Value"`.
@@ -259,10 +251,8 @@ fn newest_api() -> Option<PathBuf> {
 #[test]
 fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
     let written = enum_rows();
-    let types: BTreeSet<(&str, &str)> = written
-        .iter()
-        .map(|(package, name, _)| (package.as_str(), name.as_str()))
-        .collect();
+    let rows = written.iter().map(|row| row.split(' ').collect());
+    let types: BTreeSet<[&str; 2]> = rows.map(|row: Vec<&str>| [row[0], row[1]]).collect();
     let mut folders = Vec::new();
     for minor in minors() {
         let folder = harness::or_skip!(harness::require_module(minor, "k8s.io/api"));
@@ -272,11 +262,11 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
     let newest = newest_api().or_else(|| harness::skip(cannot));
     let mut actual = BTreeSet::new();
     for folder in folders.into_iter().chain(newest) {
-        for (package, name) in &types {
+        for [package, name] in &types {
             let file = folder.join(package).join("types.go");
             let source = std::fs::read_to_string(&file).unwrap();
             for value in enum_values(&source, name) {
-                actual.insert(((*package).to_owned(), (*name).to_owned(), value));
+                actual.insert(format!("{package} {name} {value}"));
             }
         }
     }
@@ -299,11 +289,13 @@ fn every_strategy_of_the_table_is_one_to_check() {
         ),
         ("DaemonSetUpdateStrategyType", "DaemonSet", "updateStrategy"),
     ];
+    let rows = enum_rows();
     for (name, kind, field) in kinds {
-        let known = enum_rows().into_iter().filter(|row| row.1 == name);
-        let mut values: Vec<(String, bool)> = known.map(|row| (row.2, true)).collect();
+        let of_type = format!(" {name} ");
+        let known = rows.iter().filter_map(|row| row.split_once(&of_type));
+        let mut values: Vec<(&str, bool)> = known.map(|(_, value)| (value, true)).collect();
         assert!(values.len() > 1, "{name}");
-        values.push(("Sometimes".to_owned(), false));
+        values.push(("Sometimes", false));
         for (value, is_known) in values {
             let strategy = json!({"spec": {field: {"type": value}}});
             let object = object(json!({"kind": kind, "namespace": "shop", "with": strategy}));

@@ -132,11 +132,10 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     let claims = pairs.iter().flat_map(|it| storage(&namespace, &name(*it)));
     create(plane, &namespace, &claims.collect::<Vec<_>>());
     let pods = |letter: &str| -> Vec<Value> {
+        let there = json!({"nodeName": node.name});
         let pod = |pair: &(usize, usize)| {
             let kind = if letter == "a" { pair.0 } else { pair.1 };
-            let mut pod = pod(kind, &name(*pair), letter);
-            pod["spec"]["nodeName"] = json!(node.name);
-            pod
+            pod(kind, &name(*pair), letter, &there)
         };
         pairs.iter().map(pod).collect()
     };
@@ -167,9 +166,10 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     refused.iter().map(|it| pair_of(it)).collect()
 }
 
-fn pod(kind: usize, claim: &str, letter: &str) -> Value {
-    let name = format!("{claim}-{letter}");
-    object(json!({"kind": "Pod", "name": name, "pod": spec(kind, claim)}))
+/// A pod of a pair; `with` is merged into its spec.
+fn pod(kind: usize, claim: &str, letter: &str, with: &Value) -> Value {
+    let (name, with) = (format!("{claim}-{letter}"), json!({"spec": with}));
+    object(json!({"kind": "Pod", "name": name, "pod": spec(kind, claim), "with": with}))
 }
 
 fn create(plane: &ControlPlane, namespace: &str, items: &[Value]) {
@@ -200,18 +200,14 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     create(&plane, &namespace, &storage.collect::<Vec<_>>());
     let bound = "wait --for=jsonpath={.status.phase}=Bound pvc --all --timeout=300s";
     plane.run(&format!("{bound} -n {namespace}"));
-    let pod = |kind: usize, claim: &str, letter: &str| {
-        let mut pod = pod(kind, claim, letter);
-        pod["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);
-        pod
-    };
+    let never = json!({"schedulingGates": [{"name": "example.com/never"}]});
     let of_pair = |(one, other): (usize, usize)| {
         let claim = name((one, other));
-        [pod(one, &claim, "a"), pod(other, &claim, "b")]
+        [(one, "a"), (other, "b")].map(|(kind, letter)| pod(kind, &claim, letter, &never))
     };
     let pods: Vec<Value> = pairs().flat_map(of_pair).collect();
     create(&plane, &namespace, &pods);
-    let surely = [pod(2, &last, "a"), pod(3, &last, "b")];
+    let surely = [pod(2, &last, "a", &never), pod(3, &last, "b", &never)];
     create(&plane, &namespace, &surely);
 
     let conflicting = until("the last pair to conflict", WITHIN, || {
