@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::shorthand::object;
+use crate::harness::shorthand::Shorthand;
 use crate::harness::webhooks::review;
 use crate::harness::{GuardOptions, or_skip, seen};
 use crate::{Stage, World, is_ready, multi_attach, play_all};
@@ -26,9 +26,18 @@ const ROLLOUT: &str = "rollout/web";
 
 fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
     let rollout = Stage::build(world, &case.name)?;
-    for object in rollout.objects(case) {
-        rollout.apply(&object)?;
+    let services: Vec<Shorthand> = serde_saphyr::from_str(include_str!("services.yaml")).unwrap();
+    for service in services {
+        rollout.apply(&service.manifest())?;
     }
+    rollout.apply(&rollout.workload(json!({
+        "kind": "Rollout",
+        "replicas": 1,
+        "strategy": case.strategy,
+        "beside": case.beside.then(|| json!({"app": "web"})),
+        // The usual ten minutes are long for a verdict.
+        "with": {"spec": {"progressDeadlineSeconds": 20}},
+    })))?;
     rollout.until_over()?;
     if case.scaled_to_0 {
         rollout.patch(ROLLOUT, "merge", &json!({"spec": {"replicas": 0}}))?;
@@ -38,30 +47,6 @@ fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
 }
 
 impl Stage<'_> {
-    fn objects(&self, case: &Case) -> Vec<Value> {
-        let to_web = json!({"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
-        let service = |name: &str| object(json!({"kind": "Service", "name": name, "with": to_web}));
-        vec![
-            service("web"),
-            service("canary"),
-            json!({
-                "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"},
-                "spec": {"ingressClassName": "nginx", "rules": [{"http": {"paths": [{
-                    "path": "/", "pathType": "Prefix",
-                    "backend": {"service": {"name": "web", "port": {"number": 80}}},
-                }]}}]},
-            }),
-            self.workload(json!({
-                "kind": "Rollout",
-                "replicas": 1,
-                "strategy": case.strategy,
-                "beside": case.beside.then(|| json!({"app": "web"})),
-                // The usual ten minutes are long for a verdict.
-                "with": {"spec": {"progressDeadlineSeconds": 20}},
-            })),
-        ]
-    }
-
     /// Waits until the rollout is over or hangs; whether it hangs.
     fn ended(&self) -> Result<bool, String> {
         self.until("the rollout to end", || self.hangs())
