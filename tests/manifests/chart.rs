@@ -23,12 +23,13 @@ fn lint_has_nothing_to_say() {
 /// `chart.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Values {
+pub(crate) struct Values {
+    pub(crate) overlays: Vec<(String, Vec<String>)>,
     reaching: Vec<(String, String, String, Value)>,
     refused: Vec<(String, String)>,
 }
 
-fn values() -> Values {
+pub(crate) fn values() -> Values {
     serde_saphyr::from_str(include_str!("chart.yaml")).unwrap()
 }
 

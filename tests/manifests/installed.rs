@@ -7,9 +7,10 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
+use crate::chart;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Output};
 use crate::removed::{run_for_once, until_nothing_is_left};
-use crate::rendered::{OVERLAYS, built, helm, objects, printed, templated};
+use crate::rendered::{built, helm, objects, printed, templated};
 use crate::repository;
 
 /// Nothing here takes this long.
@@ -181,9 +182,9 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
     account(&plane);
-    for (overlay, values) in OVERLAYS {
+    for (overlay, values) in chart::values().overlays {
         let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
-        for rendered in [built(programs, overlay), templated(programs, values)] {
+        for rendered in [built(programs, &overlay), templated(programs, &values)] {
             let taken = plane.kubectl(&apply, Some(&rendered)).success();
             assert_eq!(taken.stderr, "", "{overlay}");
         }

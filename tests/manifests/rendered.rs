@@ -1,38 +1,19 @@
 //! Manifests as kustomize and Helm write them out.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::chart;
 use crate::harness::programs::Programs;
 use crate::harness::{self, Needs};
 use crate::repository;
 
 /// Objects by kind and name.
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
-
-/// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
-    (BASE, &[]),
-    ("fencing", &["fencing.enabled=true"]),
-    ("strict", &["failurePolicy=Fail"]),
-    (
-        "warn-only",
-        &[
-            "policy.defaults.outcomes.data-loss=warn",
-            "policy.defaults.outcomes.deadlock=warn",
-            "policy.defaults.outcomes.stuck=warn",
-            "policy.defaults.outcomes.refused=warn",
-        ],
-    ),
-    ("monitoring", &["monitoring.enabled=true"]),
-    ("bare-pods", &["barePods=true"]),
-    ("custom-workloads", &["customWorkloads=true"]),
-    ("events", &["events=true"]),
-    ("cert-manager", &["certificates.source=cert-manager"]),
-];
 
 /// The base, which can be installed by itself, seen from the folder of the overlays.
 pub(crate) const BASE: &str = "../base";
@@ -65,7 +46,7 @@ pub(crate) fn helm(programs: &Programs) -> Command {
 }
 
 /// What the chart renders with these values.
-pub(crate) fn templated(programs: &Programs, values: &[&str]) -> String {
+pub(crate) fn templated(programs: &Programs, values: &[impl Display]) -> String {
     let mut command = helm(programs);
     command
         .args(["template", "multi-attach-guard"])
@@ -106,9 +87,9 @@ fn read_policy(objects: &mut Objects) {
 #[test]
 fn kustomize_and_helm_render_the_same_objects() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
-    for (overlay, values) in OVERLAYS {
-        let mut kustomized = objects(&built(programs, overlay));
-        let mut templated = objects(&templated(programs, values));
+    for (overlay, values) in chart::values().overlays {
+        let mut kustomized = objects(&built(programs, &overlay));
+        let mut templated = objects(&templated(programs, &values));
         // Helm makes the namespace by itself, with --create-namespace.
         let namespace = ("Namespace".to_owned(), "multi-attach-guard".to_owned());
         assert!(kustomized.remove(&namespace).is_some());
