@@ -73,11 +73,10 @@ fn the_api_server_is_answered_and_nobody_else() {
     let mut script = Command::new(repository("certs/development"));
     printed(script.args([&place, "multi-attach-guard.multi-attach-guard.svc"]));
     let files = [
-        "tls-cert=tls.crt",
-        "tls-key=tls.key",
-        "client-ca=client-ca.crt",
+        format!("--tls-cert={place}/tls.crt"),
+        format!("--tls-key={place}/tls.key"),
+        format!("--client-ca={place}/client-ca.crt"),
     ];
-    let files = files.map(|it| format!("--{}", it.replace('=', &format!("={place}/"))));
     let options = options(&plane, &files.each_ref().map(String::as_str));
     let (_program, url, _) = plane.serve("asked-by-name", &options);
     forward(&plane, address, &url);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::output::has;
-use crate::harness::{FakeNodes, seen, sum, until, wait_until};
+use crate::harness::{FakeNodes, seen, sum, until};
 use crate::installed::DEADLINE;
 use crate::requests::{Cluster, counts, workload};
 
@@ -75,7 +75,7 @@ fn settled(cluster: &Cluster) -> (String, String) {
     let manifest = workload("Deployment", "held", &["two"], &with);
     cluster.plane.apply(&cluster.namespace, &manifest);
     cluster.until_rolled_out("held");
-    wait_until("the node to say what it holds", DEADLINE, || {
+    until("the node to say what it holds", DEADLINE, || {
         let attachments = cluster.plane.get(&["volumeattachments"]);
         let held = attachments["items"].as_array().unwrap().iter().find(|it| {
             it.pointer("/spec/source/persistentVolumeName")
@@ -91,7 +91,6 @@ fn settled(cluster: &Cluster) -> (String, String) {
             None => Err(object["status"].to_string()),
         }
     })
-    .unwrap()
 }
 
 /// Heartbeats, labels and other taints, and what the attach-detach controller does.

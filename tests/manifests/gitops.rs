@@ -16,6 +16,7 @@ use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
 
+use crate::harness::output::{code, err, has, out};
 use crate::pages::blocks;
 use crate::release::release;
 use crate::rendered::documents;
@@ -157,9 +158,11 @@ fn action() -> Value {
     documents(&text("action.yml")).swap_remove(0)
 }
 
-fn step<'a>(action: &'a Value, id: &str) -> &'a Value {
-    let steps = action["runs"]["steps"].as_array().unwrap();
-    steps.iter().find(|step| step["id"] == id).unwrap()
+/// The input that a variable of a step is set to.
+fn input_of(variable: &Value) -> &str {
+    let input = variable.as_str().unwrap().strip_prefix("${{ inputs.");
+    let input = input.and_then(|it| it.strip_suffix(" }}"));
+    input.unwrap_or_else(|| panic!("{variable}"))
 }
 
 #[test]
@@ -169,11 +172,7 @@ fn every_input_of_the_action_is_used_and_no_other() {
     let inputs: BTreeSet<&str> = inputs.map(String::as_str).collect();
     let steps = action["runs"]["steps"].as_array().unwrap();
     let variables = steps.iter().filter_map(|step| step["env"].as_object());
-    let used = variables.flat_map(|it| it.values()).map(|value| {
-        let input = value.as_str().unwrap().strip_prefix("${{ inputs.");
-        let input = input.and_then(|it| it.strip_suffix(" }}"));
-        input.unwrap_or_else(|| panic!("{value}"))
-    });
+    let used = variables.flat_map(|it| it.values()).map(input_of);
     assert_eq!(used.collect::<BTreeSet<_>>(), inputs);
     let page = text("docs/gitops.md");
     let mut seen = 0;
@@ -204,7 +203,8 @@ fn every_input_of_the_action_is_used_and_no_other() {
 /// a runner would.
 fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let action = action();
-    let step = step(&action, id);
+    let mut steps = action["runs"]["steps"].as_array().unwrap().iter();
+    let step = steps.find(|step| step["id"] == id).unwrap();
     let mut command = Command::new("bash");
     command
         .args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c"])
@@ -213,10 +213,7 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
         .env("GITHUB_ACTION_PATH", env!("CARGO_MANIFEST_DIR"))
         .env("HOME", folder.join("home"));
     for (variable, value) in step["env"].as_object().unwrap() {
-        let value = value.as_str().unwrap();
-        let input = value
-            .trim_start_matches("${{ inputs.")
-            .trim_end_matches(" }}");
+        let input = input_of(value);
         let given = inputs.iter().find(|(name, _)| *name == input);
         let default = action["inputs"][input]["default"].as_str().unwrap();
         command.env(variable, given.map_or(default, |(_, value)| value));
@@ -243,9 +240,8 @@ fn a_download_follows_no_redirect_to_http() {
     });
     let folder = tempfile::tempdir().unwrap();
     let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
-    let said = String::from_utf8_lossy(&fetched.stderr);
     assert!(!fetched.status.success(), "{fetched:?}");
-    assert!(said.contains("could not be downloaded"), "{said}");
+    has(err(&fetched), "could not be downloaded");
     let again = asked.join().unwrap().accept();
     assert!(again.is_err(), "It asked there: {again:?}");
 }
@@ -263,37 +259,30 @@ fn the_action_checks_the_paths_it_is_given() {
     write("policy.yaml", "defaults: {outcomes: {deadlock: warn}}\n");
     let downloads = tempfile::tempdir().unwrap();
     let built = env!("CARGO_BIN_EXE_multi-attach-guard");
-    release(
-        downloads.path(),
-        &format!("#!/bin/sh\nexec '{built}' \"$@\"\n"),
-    );
+    let program = format!("#!/bin/sh\nexec '{built}' \"$@\"\n");
+    release(downloads.path(), &program);
     let downloads = format!("file://{}", downloads.path().display());
     let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
     assert!(fetched.status.success(), "{fetched:?}");
     let error = "::error file=my apps/web.yaml,line=";
     let warning = "::warning file=my apps/web.yaml,line=";
+    let findings = "{\n  \"findings\": [";
     let paths = ("paths", "my apps\n");
     let facts = ("facts", "facts\n");
     let policy = ("config", "policy.yaml");
-    type Case<'c> = (&'c [(&'c str, &'c str)], i32, &'c str);
-    let table: &[Case<'_>] = &[
-        (&[], 1, error),
+    for (inputs, expected, start) in [
+        (&[][..], 1, error),
         (&[paths, facts], 1, error),
         (&[paths], 0, warning),
         (&[paths, ("fail-on", "warn")], 1, warning),
         (&[paths, facts, policy], 0, warning),
-        (
-            &[paths, facts, ("format", "json")],
-            1,
-            "{\n  \"findings\": [",
-        ),
+        (&[paths, facts, ("format", "json")], 1, findings),
         (&[paths, facts, ("output", "out.txt")], 1, ""),
         (&[("paths", "$(touch x)")], 2, "::error"),
-    ];
-    for (inputs, code, start) in table {
+    ] {
         let output = run_step("check", folder.path(), inputs);
-        let out = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(*code), "{inputs:?}: {output:?}");
+        assert_eq!(code(&output), expected, "{inputs:?}: {output:?}");
+        let out = out(&output);
         assert!(out.starts_with(start), "{inputs:?}: {out}");
         assert!(!start.is_empty() || out.is_empty(), "{inputs:?}: {out}");
     }

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::http::Method;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,7 +17,7 @@ use webhook::server::{Metrics, Options, Reviewer, Server};
 use webhook_certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
 
 use crate::harness::shorthand::object;
-use crate::harness::{self, ControlPlane, Needs, seen, until};
+use crate::harness::{self, ControlPlane, Needs, asking, seen, until};
 use crate::installed::{DEADLINE, account, kubeconfig, options, register_changed};
 use crate::rendered::BASE;
 use crate::repository;
@@ -199,22 +197,17 @@ impl Cluster<'_> {
     /// Does it while Deployments with a claim are created all the time, and goes on for many
     /// creations. None may fail; once the webhooks must be answered, both replicas answer each.
     fn under_requests<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
-        let deployments = Api::<Deployment>::namespaced(self.plane.client(), "default");
-        let errors = Arc::new(Mutex::new(Vec::new()));
+        let (errors, client) = (Arc::new(Mutex::new(Vec::new())), self.plane.client());
         let into = Arc::clone(&errors);
         let asking = self.plane.runtime().spawn(async move {
-            let dry_run = PostParams {
-                dry_run: true,
-                ..PostParams::default()
-            };
+            let deployments = "/apis/apps/v1/namespaces/default/deployments?dryRun=All";
             let deployment = object(json!({"kind": "Deployment", "uses": ["data"]}));
-            let deployment: Deployment = serde_json::from_value(deployment).unwrap();
             let mut pace = tokio::time::interval(Duration::from_millis(20));
             loop {
                 pace.tick().await;
-                let answer = deployments.create(&dry_run, &deployment).await;
-                let error = answer.err().map(|it| it.to_string());
-                into.lock().unwrap().push(error);
+                let request = asking::request(Method::POST, deployments, &deployment);
+                let error = client.request_text(request).await.err();
+                into.lock().unwrap().push(error.map(|it| it.to_string()));
             }
         });
         let done = act();
