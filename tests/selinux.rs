@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use harness::control_plane::Options;
 use harness::hollow_nodes::Kubelet;
-use harness::output::{findings, program};
+use harness::output::{fed, findings, program};
 use harness::programs::with_kubelets;
 use harness::shorthand::{Claim, object};
 use harness::{ControlPlane, Needs, NodeSpec, seen, until};
@@ -91,11 +91,8 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
                 "name": name, "pod": spec(pod, &claim)})));
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("pairs.json"), list(&items)).unwrap();
-    let mut check = program(&["check", "--exit-zero", "--format=json", "pairs.json"]);
-    let checked = check.current_dir(folder.path()).output().unwrap();
-    let findings = findings(&checked).into_iter();
+    let mut check = program(&["check", "--exit-zero", "--format=json", "-"]);
+    let findings = findings(&fed(&mut check, &list(&items))).into_iter();
     let findings = findings.filter(|it| it["rule"] == "selinux-label-conflict");
     findings
         .map(|it| pair_of(it["object"]["name"].as_str().unwrap()))

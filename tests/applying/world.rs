@@ -97,19 +97,14 @@ impl World {
             cpus: 64,
             ..NodeSpec::default()
         }));
+        let warn_only = policy_of("components/warn-only/policy.yaml");
+        let guards = [(Mode::Deny, usual_policy()), (Mode::WarnOnly, warn_only)];
         Some(Self {
             unguarded: plane.kubeconfig_as(UNGUARDED, &["system:masters"]),
             plane,
             programs,
             _nodes: nodes,
-            _guards: [
-                (Mode::Deny, usual_policy()),
-                (
-                    Mode::WarnOnly,
-                    policy_of("components/warn-only/policy.yaml"),
-                ),
-            ]
-            .map(|(mode, policy)| {
+            _guards: guards.map(|(mode, policy)| {
                 let selector = json!({ "matchLabels": { LABEL: mode.guard() } });
                 install::guard(plane, mode.guard(), &policy, &[], |webhook| {
                     webhook["namespaceSelector"] = selector.clone();

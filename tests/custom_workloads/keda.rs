@@ -80,13 +80,9 @@ fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), Str
 fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
     let findings = stage.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
     let messages = findings.iter().map(|it| {
-        let words = [
-            &it["rule"],
-            &it["object"]["kind"],
-            &it["outcome"],
-            &it["message"],
-        ];
-        words.map(|it| it.as_str().unwrap_or_default()).join(" ")
+        let fields = ["/rule", "/object/kind", "/outcome", "/message"];
+        let text = |field| it.pointer(field).and_then(Value::as_str);
+        fields.map(|it| text(it).unwrap_or_default()).join(" ")
     });
     let messages: Vec<String> = messages.collect();
     let is_expected = messages.len() == starts.len()

@@ -176,10 +176,8 @@ fn play_all<C: Sync>(cases: &[C], play: impl Fn(&C) -> Result<(), String> + Sync
 }
 
 fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .into_iter()
-        .any(|it| it["type"] == "Ready" && it["status"] == "True")
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// Whether a pod waits for a volume that another node has.

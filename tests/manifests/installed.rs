@@ -105,8 +105,8 @@ pub(crate) fn until_asked(plane: &ControlPlane) {
 /// What the install page has everybody try.
 fn smoke_test(plane: &ControlPlane) -> Output {
     let file = repository("examples/smoke-test.yaml");
-    let file = file.to_str().unwrap();
-    plane.kubectl(&["apply", "--dry-run=server", "-f", file], None)
+    let apply = ["apply", "--dry-run=server", "-f", file.to_str().unwrap()];
+    plane.kubectl(&apply, None)
 }
 
 /// The files with the guard's rights, all that it can be given.
@@ -118,8 +118,7 @@ const RIGHTS: [&str; 3] = [
 
 fn apply(plane: &ControlPlane, name: &str) {
     let file = repository("manifests").join(name);
-    let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
-    plane.kubectl(&apply, None).success();
+    plane.run(&format!("apply --validate=strict -f {}", file.display()));
 }
 
 /// The namespace and the account that the guard runs as.
@@ -191,18 +190,15 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     }
 
     // What kubectl made is not Helm's to take over.
-    let removed = ["delete", "-f", "-"];
     for name in RIGHTS {
-        let rights = std::fs::read_to_string(repository("manifests").join(name)).unwrap();
-        plane.kubectl(&removed, Some(&rights)).success();
+        let file = repository("manifests").join(name);
+        plane.run(&format!("delete -f {}", file.display()));
     }
     let chart = repository("manifests/chart");
     let command = |arguments: &[&str]| {
         let mut helm = helm(programs);
-        let kubeconfig = plane.kubeconfig();
-        helm.args(arguments)
-            .args(["--namespace=multi-attach-guard"]);
-        helm.arg("--kubeconfig").arg(kubeconfig);
+        helm.args(arguments).arg("--namespace=multi-attach-guard");
+        helm.arg("--kubeconfig").arg(plane.kubeconfig());
         helm
     };
     let run = |arguments: &[&str]| printed(&mut command(arguments));

@@ -29,10 +29,8 @@ fn the_chart_installs_the_image_that_was_pushed() {
     let folder = tempfile::tempdir().unwrap();
     copy(folder.path());
     for (architecture, machine) in [("amd64", 0x3e), ("arm64", 0xb7)] {
-        let at = folder
-            .path()
-            .join("target/programs/linux")
-            .join(architecture);
+        let at = folder.path().join("target/programs/linux");
+        let at = at.join(architecture);
         fs::create_dir_all(&at).unwrap();
         let mut program = fs::read(env!("CARGO_BIN_EXE_multi-attach-guard")).unwrap();
         program[18] = machine;
@@ -42,16 +40,10 @@ fn the_chart_installs_the_image_that_was_pushed() {
     }
     let helm = plane.program("helm");
     let path = std::env::var("PATH").unwrap();
-    printed(
-        Command::new(folder.path().join(".ci/release-dry-run"))
-            .arg("target/dry-run")
-            .arg(plane.kubeconfig())
-            .current_dir(folder.path())
-            .env(
-                "PATH",
-                format!("{}:{path}", helm.parent().unwrap().display()),
-            ),
-    );
+    let path = format!("{}:{path}", helm.parent().unwrap().display());
+    let mut dry_run = Command::new(folder.path().join(".ci/release-dry-run"));
+    dry_run.arg("target/dry-run").arg(plane.kubeconfig());
+    printed(dry_run.current_dir(&folder).env("PATH", path));
     let read =
         |name: &str| fs::read_to_string(folder.path().join("target/dry-run").join(name)).unwrap();
     let pushed = read("pushed");
