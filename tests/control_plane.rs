@@ -63,7 +63,7 @@ async fn scripted(script: Vec<Said>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().fallback(answer);
-    tokio::spawn(async { axum::serve(listener, router).await });
+    tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
     (address, asked)
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Written {
     order: [usize; 4],
 }
 
-const STRATEGIES: [&str; 9] = [
+const STRATEGIES: &[&str] = &[
     "",
     "strategy: {}",
     "strategy:",
@@ -33,7 +33,7 @@ const STRATEGIES: [&str; 9] = [
     "strategy:\n>type: RollingUpdate\n>rollingUpdate: {maxSurge: 0o1}",
 ];
 
-const SCALARS: [&str; 8] = [
+const SCALARS: &[&str] = &[
     "0755",
     "yes",
     "123456789012345678901234567890",
@@ -44,7 +44,7 @@ const SCALARS: [&str; 8] = [
     "!!str 0755",
 ];
 
-const AFFINITIES: [&str; 3] = ["", "affinity: {}", "affinity:\n>nodeAffinity: {}"];
+const AFFINITIES: &[&str] = &["", "affinity: {}", "affinity:\n>nodeAffinity: {}"];
 
 impl Written {
     /// The manifest. Its pods use the claim `NAME-data`.
@@ -105,12 +105,8 @@ impl Written {
 /// Any way of writing.
 pub(crate) fn written() -> impl Strategy<Value = Written> {
     let flags = any::<[bool; 4]>();
-    let texts = (
-        select(&STRATEGIES[..]),
-        select(&SCALARS[..]),
-        select(&AFFINITIES[..]),
-    );
-    let order = Just([0, 1, 2, 3]).prop_shuffle();
+    let texts = (select(STRATEGIES), select(SCALARS), select(AFFINITIES));
+    let order = Just([0, 1, 2, 3_usize]).prop_shuffle();
     (1..=5usize, flags, texts, order).prop_map(|(indent, flags, texts, order)| {
         let [compact, comments, crlf, final_newline] = flags;
         let (strategy, scalar, affinity) = texts;
