@@ -114,10 +114,11 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     create(1_600).success();
 
     // Somebody switches a binding off.
+    let patch = |object: &str, patch: Value| {
+        plane.run(&format!("patch {object} --type=merge -p {patch}"));
+    };
     let binding = "validatingadmissionpolicybinding workloads.multi-attach-guard.dev";
-    plane.run(&format!(
-        r#"patch {binding} --type=merge -p {{"spec":{{"validationActions":["Audit"]}}}}"#
-    ));
+    patch(binding, json!({"spec": {"validationActions": ["Audit"]}}));
     let differs = "ValidatingAdmissionPolicyBinding workloads.multi-attach-guard.dev differs";
     world.until_ready_says(differs);
     let audit = world.audit();
@@ -129,9 +130,8 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let denied = world.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
-    plane.run(&format!(
-        r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}},"denied":null}}}}"#
-    ));
+    let claims = json!({"share": "OneNode", "more": "Any"});
+    patch(&object, json!({"spec": {"claims": claims, "denied": null}}));
     world.until_counted(restored, 1);
     world.until_claims("the facts as they were", |claims| {
         claims["share"] == "Any" && claims["more"].is_null()
@@ -143,14 +143,11 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
 
     // The right to write is gone, then the definition of the parameters.
     plane.run("delete clusterrolebinding multi-attach-guard-admission-policies");
-    plane.run(&format!("delete pvc logs --wait=false -n {namespace}"));
-    plane.run(&format!(
-        r#"patch pvc logs -n {namespace} --type=merge -p {{"metadata":{{"finalizers":null}}}}"#
-    ));
-    world.until_counted(
-        r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#,
-        1,
-    );
+    let logs = format!("pvc logs -n {namespace}");
+    plane.run(&format!("delete {logs} --wait=false"));
+    patch(&logs, json!({"metadata": {"finalizers": null}}));
+    let failures = r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#;
+    world.until_counted(failures, 1);
     plane.run(&format!("apply -f {rights}"));
     world.until_claims("the facts without the claim", |claims| {
         claims["logs"].is_null()

@@ -40,12 +40,11 @@ impl World {
         static NODES: OnceLock<FakeNodes<'static>> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let folder = harness::built(&["build-controller", name], name)?;
-        let crds = folder.join("crds").display().to_string();
-        let apply = ["apply", "--server-side", "-f", &crds];
-        plane.kubectl(&apply, None).success();
-        let established = ["wait", "--for=condition=Established", "--timeout=300s"];
-        let established = [&established[..], &["-f", &crds]].concat();
-        plane.kubectl(&established, None).success();
+        let crds = folder.join("crds");
+        let crds = crds.display();
+        plane.run(&format!("apply --server-side -f {crds}"));
+        let established = "wait --for=condition=Established --timeout=300s";
+        plane.run(&format!("{established} -f {crds}"));
         let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
         let flags = [&[kubeconfig], flags].concat();
         let own = plane.write_file(name, "").with_extension("d");

@@ -74,10 +74,7 @@ pub(crate) fn shape(command: &str) -> String {
 }
 
 fn is_of_the_repository(word: &str) -> bool {
-    word == "-"
-        || ["manifests/", "examples/"]
-            .iter()
-            .any(|it| word.starts_with(it))
+    word == "-" || word.starts_with("manifests/") || word.starts_with("examples/")
 }
 
 fn is_name(word: &str) -> bool {
@@ -220,17 +217,13 @@ fn is_command(text: &str) -> bool {
 pub(crate) fn of_block(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", " ");
     let mut commands: Vec<String> = Vec::new();
-    let mut ends_with: Option<&str> = None;
+    let mut is_input = false;
     for line in joined.lines() {
-        if let Some(end) = ends_with {
-            if line == end {
-                ends_with = None;
-            }
+        if is_input {
+            is_input = line != "YAML";
             continue;
         }
-        if line.contains("<<'YAML'") {
-            ends_with = Some("YAML");
-        }
+        is_input = line.contains("<<'YAML'");
         let (line, _) = line.split_once(" # ").unwrap_or((line, ""));
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         match commands.last_mut() {
