@@ -1,28 +1,24 @@
-//! Nodes, alive and dead, and what a real API server lets be done to them.
+//! What a real API server lets be done to a node that is alive.
 //!
 //! Part of one test with the counted requests: what is refused here is refused in the
-//! same cluster in which nothing is asked that cannot matter.
-
-use std::time::Duration;
+//! same cluster in which nothing is asked that cannot matter. Nodes that die are in
+//! `tests/scenarios`.
 
 use serde_json::json;
 
 use crate::harness::output::has;
-use crate::harness::{FakeNodes, seen, sum, until};
+use crate::harness::{seen, sum, until};
 use crate::installed::DEADLINE;
 use crate::requests::{Cluster, counts, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
-/// A kubelet that died is missed after 12 s here, and its pods are evicted soon after.
-const DEATH: Duration = Duration::from_secs(120);
-
 /// By whom attachments are deleted in normal life.
 const CONTROLLER: &str = "--as=system:serviceaccount:kube-system:attachdetach-controller \
     --as-group=system:masters";
 
-/// The whole story of one pod with a volume, whose node dies in the end.
-pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNodes<'_>) {
+/// The story of one pod with a volume.
+pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster) {
     let (node, attachment) = settled(cluster);
     let (node, attachment) = (node.as_str(), attachment.as_str());
     daily_life_asks_nothing(cluster, node, attachment);
@@ -42,37 +38,16 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNo
     });
     assert_eq!(asked, counts(&[("fencing validating", 3)]));
     // And none of what controllers did before, in all their rollouts.
-    assert_eq!(refused(cluster), 3);
-
-    dead(cluster, nodes, node);
-    cluster.plane.run(&format!("taint node {node} {TAINT}"));
-    // The way out is open, and it is one.
-    cluster.until_rolled_out("held");
-    let (elsewhere, _) = settled(cluster);
-    assert_ne!(elsewhere, node);
-    cluster.plane.run(&format!("delete node {node}"));
-    // Whatever the controllers did meanwhile, none of it was refused.
-    assert_eq!(refused(cluster), 3);
-}
-
-/// How many requests the entry has refused, as the API server counts them.
-fn refused(cluster: &Cluster) -> u64 {
     let rejections = "apiserver_admission_webhook_rejection_count";
     let entry = "name=\"fencing.multi-attach-guard.dev\"";
-    sum(&cluster.plane.exposition(), rejections, &[entry])
+    assert_eq!(sum(&cluster.plane.exposition(), rejections, &[entry]), 3);
 }
 
-/// A pod that leaves a dead node soon, once it runs and its node says what it holds: the
-/// names of the node and of the VolumeAttachment.
+/// A pod that runs, once its node says what it holds: the names of the node and of the
+/// VolumeAttachment.
 fn settled(cluster: &Cluster) -> (String, String) {
-    let leave = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2});
-    let tolerations =
-        ["not-ready", "unreachable"].map(|it| leave(&format!("node.kubernetes.io/{it}")));
-    let with = json!({"spec": {
-        "strategy": {"type": "Recreate"},
-        "template": {"spec": {"tolerations": tolerations, "terminationGracePeriodSeconds": 1}},
-    }});
-    let manifest = workload("Deployment", "held", &["two"], &with);
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let manifest = workload("Deployment", "held", &["two"], &recreate);
     cluster.plane.apply(&cluster.namespace, &manifest);
     cluster.until_rolled_out("held");
     until("the node to say what it holds", DEADLINE, || {
@@ -118,19 +93,4 @@ fn daily_life_asks_nothing(cluster: &Cluster, node: &str, attachment: &str) {
         }
     });
     assert_eq!(asked, counts(&[]), "daily life");
-}
-
-/// Until the control plane knows that the node is dead, and its pod is to go.
-fn dead(cluster: &Cluster, nodes: &FakeNodes<'_>, node: &str) {
-    nodes.die(node);
-    until("the node to be missed", DEATH, || {
-        let object = cluster.plane.get(&["node", node]);
-        let conditions = object["status"]["conditions"].as_array().unwrap();
-        let ready = conditions.iter().find(|it| it["type"] == "Ready").unwrap();
-        let held = ["pods", "-l=app=held", "-n", &cluster.namespace];
-        let pods = cluster.plane.get(&held);
-        let mut pods = pods["items"].as_array().unwrap().iter();
-        let leaves = pods.any(|pod| pod["metadata"]["deletionTimestamp"].is_string());
-        seen(ready["status"] == "Unknown" && leaves, ready.clone())
-    });
 }

@@ -128,7 +128,7 @@ fn nothing_is_asked_that_cannot_matter() {
     nodes.add(&specs);
     rollouts(&cluster);
     single_requests(&cluster);
-    fencing::a_node_is_held_while_it_is_alive(&cluster, &nodes);
+    fencing::a_node_is_held_while_it_is_alive(&cluster);
     nobody_waits_for_a_guard_that_is_gone(&cluster);
 }
 
