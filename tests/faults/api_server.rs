@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::time::sleep_until;
+
 use crate::Played;
 use crate::harness::{ControlPlane, GuardOptions};
 use crate::load::{Came, DEADLINE, Load};
@@ -82,7 +84,7 @@ fn away(
     begin(plane)?;
     let began = Instant::now();
     let meanwhile = load.until_more(SOME);
-    load.until(began + AWAY);
+    plane.block_on(async { sleep_until((began + AWAY).into()).await });
     // Whatever came of it, others need the API server.
     end(plane)?;
     meanwhile?;

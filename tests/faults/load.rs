@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::harness::patient;
 
 /// Nothing here takes this long; a row that waits for it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How many ask at once. Each waits for its answer before it asks again.
+const ASKERS: u32 = 16;
 
 /// What came of one request.
 pub(crate) enum Came {
@@ -54,32 +57,6 @@ impl Tally {
             Came::Wrong(said) => self.wrong.push(miss(said)),
         }
     }
-
-    /// Takes over what another has counted.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.sent += other.sent;
-        self.failed.extend(other.failed);
-        self.wrong.extend(other.wrong);
-    }
-
-    /// Requests a second.
-    pub(crate) fn rate(&self) -> f64 {
-        #[allow(
-            clippy::cast_precision_loss,
-            reason = "no row sends as many as would be rounded"
-        )]
-        let sent = self.sent as f64;
-        sent / self.took.as_secs_f64()
-    }
-}
-
-/// How many ask at once, and how often all of them together.
-#[derive(Clone, Copy)]
-pub(crate) struct Pace {
-    /// Each waits for its answer before it asks again.
-    pub(crate) askers: usize,
-    /// At most so many requests a second.
-    pub(crate) rate: f64,
 }
 
 /// Requests without an end. Dropping it ends them too.
@@ -92,25 +69,23 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins to `ask`, which gets the number of the request.
-    pub(crate) fn start<A, F>(runtime: &Handle, pace: Pace, ask: A) -> Self
+    /// Begins to `ask`, which gets the number of the request, at most `rate` times a second.
+    pub(crate) fn start<A, F>(runtime: &Handle, rate: u32, ask: A) -> Self
     where
         A: Fn(usize) -> F + Clone + Send + 'static,
         F: Future<Output = Came> + Send,
     {
         let (stop, stopped) = watch::channel(false);
         let (count, answered) = watch::channel(0);
-        let Pace { askers, rate } = pace;
-        #[allow(clippy::cast_precision_loss, reason = "there are a few")]
-        let between = Duration::from_secs_f64(askers as f64 / rate);
+        let between = Duration::from_secs(ASKERS.into()) / rate;
         let mut all = JoinSet::new();
-        for first in 0..askers {
+        for first in 0..ASKERS as usize {
             let (ask, count, stopped) = (ask.clone(), count.clone(), stopped.clone());
             let asker = async move {
                 let mut tally = Tally::default();
                 let mut turn = interval(between);
                 turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                for number in (first..).step_by(askers) {
+                for number in (first..).step_by(ASKERS as usize) {
                     turn.tick().await;
                     if *stopped.borrow() {
                         break;
@@ -146,12 +121,6 @@ impl Load {
         }
     }
 
-    /// Lets requests go on until then.
-    pub(crate) fn until(&self, then: Instant) {
-        self.runtime
-            .block_on(async { sleep_until(then.into()).await });
-    }
-
     /// Sends no more, and waits for the answers under way.
     pub(crate) fn end(mut self) -> Tally {
         self.stop.send_replace(true);
@@ -162,7 +131,10 @@ impl Load {
             .block_on(next(&mut self.askers))
             .expect("every request comes to an end")
         {
-            all.add(tally.unwrap());
+            let tally = tally.unwrap();
+            all.sent += tally.sent;
+            all.failed.extend(tally.failed);
+            all.wrong.extend(tally.wrong);
         }
         all.took = self.began.elapsed();
         all

@@ -23,7 +23,6 @@ mod load;
 mod proxy;
 mod replicas;
 mod service;
-mod tenants;
 mod watches;
 mod world;
 
@@ -42,7 +41,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 8] = [
     fault("SIGTERM of one of two replicas", |world| {
         replicas::one_of_two(world, "TERM", "Fail")
     }),
@@ -65,11 +64,6 @@ const FAULTS: [Fault; 10] = [
         can_be_played: clock::can_be_set,
         ..fault("clock set forward and back", clock::it_is_set)
     },
-    fault("a tenant of 4,000 ReplicaSets", tenants::one_has_many),
-    fault(
-        "4,000 ReplicaSets named by two strangers",
-        tenants::strangers_name_them,
-    ),
 ];
 
 const fn fault(name: &'static str, play: fn(&'static World) -> Result<Played, String>) -> Fault {

@@ -4,15 +4,12 @@ use std::time::Instant;
 
 use crate::Played;
 use crate::harness::{GuardOptions, WebhookOptions, sum};
-use crate::load::{DEADLINE, Load, Pace};
+use crate::load::{DEADLINE, Load};
 use crate::service::Service;
 use crate::world::World;
 
-/// Each request is two reviews: one for either webhook.
-const PACE: Pace = Pace {
-    askers: 16,
-    rate: 300.0,
-};
+/// Requests a second, at most. Each is two reviews: one for either webhook.
+const RATE: u32 = 300;
 
 /// Requests before and after.
 const SOME: usize = 300;
@@ -38,7 +35,7 @@ pub(crate) fn one_of_two(
     };
     let _registration = plane.register_webhooks("faults", &webhooks);
 
-    let load = Load::start(plane.runtime().handle(), PACE, |number| {
+    let load = Load::start(plane.runtime().handle(), RATE, |number| {
         world.ask_the_api_server(number)
     });
     load.until_more(SOME)?;
@@ -60,24 +57,17 @@ pub(crate) fn one_of_two(
         tally.failed.append(&mut tally.wrong);
     }
 
-    let rate = 2.0 * tally.rate();
-    Ok(match signal {
-        "KILL" => Played {
-            unanswerable: tally
-                .failed
-                .iter()
-                .filter(|it| it.sent < known && began <= it.ended)
-                .count(),
-            remark: format!(
-                "{rate:.0} reviews a second; what failed came to what died, before that was known"
-            ),
-            tally,
-        },
-        _ => Played {
-            unanswerable: 0,
-            remark: format!("{rate:.0} reviews a second"),
-            tally,
-        },
+    let reviews = 2_000 * tally.sent as u128 / tally.took.as_millis();
+    let remark = format!("{reviews} reviews a second");
+    if signal == "TERM" {
+        return Ok(Played::answered(tally, remark));
+    }
+    let failed = tally.failed.iter();
+    let under_way = failed.filter(|it| it.sent < known && began <= it.ended);
+    Ok(Played {
+        unanswerable: under_way.count(),
+        remark: remark + "; what failed came to what died, before that was known",
+        tally,
     })
 }
 

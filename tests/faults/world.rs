@@ -9,13 +9,10 @@ use serde_json::{Value, json};
 
 use crate::harness::shorthand::{list, object};
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, asking, webhooks};
-use crate::load::{Came, Load, Pace};
+use crate::load::{Came, Load};
 
-/// Reviews that go straight to a guard.
-pub(crate) const STRAIGHT: Pace = Pace {
-    askers: 16,
-    rate: 80.0,
-};
+/// Reviews a second, at most, that go straight to a guard.
+pub(crate) const STRAIGHT: u32 = 80;
 
 /// For guards whose API server is there, but may be slow on a busy machine: a denial that
 /// it does not confirm in time stands.
@@ -79,15 +76,6 @@ impl World {
             .await
     }
 
-    /// Asks it to roll a new template of the Deployment `kept` out, which is to be denied.
-    pub(crate) async fn roll_out(&self, namespace: &str, number: usize) -> Came {
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/kept?dryRun=All");
-        let labels = json!({ "rollout": number.to_string() });
-        let change = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
-        let request = asking::request(Method::PATCH, &path, &change);
-        self.expect(request, true, "a rollout").await
-    }
-
     async fn expect(&self, request: Request<Vec<u8>>, denial: bool, what: &str) -> Came {
         let is_denied = match self.plane.client().request_text(request).await {
             Ok(_) => false,
@@ -123,22 +111,10 @@ impl World {
     ) -> Result<Said, String> {
         let mut object = deployment("web", claim, strategy);
         object["metadata"]["namespace"] = json!(self.namespace);
-        let review = webhooks::review(&object, None);
-        self.said(client, guard, &review, TIMEOUT.as_secs()).await
-    }
-
-    /// What a guard says to a review.
-    pub(crate) async fn said(
-        &self,
-        client: &reqwest::Client,
-        guard: &str,
-        review: &Value,
-        seconds: u64,
-    ) -> Result<Said, String> {
         let answer = client
-            .post(format!("{guard}/validate?timeout={seconds}s"))
-            .timeout(Duration::from_secs(seconds))
-            .json(review)
+            .post(format!("{guard}/validate?timeout={}s", TIMEOUT.as_secs()))
+            .timeout(TIMEOUT)
+            .json(&webhooks::review(&object, None))
             .send()
             .await
             .map_err(|error| format!("{error:?}"))?;
