@@ -9,30 +9,16 @@ mod harness;
 
 use std::time::Duration;
 
-use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
-use engine::snapshot::{Lookup, View};
-use harness::shorthand::{list, object};
-use harness::{ControlPlane, Needs, until};
+use engine::snapshot::Lookup;
+use harness::shorthand::list;
+use harness::{Needs, until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::json;
 use source::informer::{Fitness, Informer};
 use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(30);
-
-fn config(plane: &ControlPlane) -> Config {
-    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options);
-    plane.block_on(config).unwrap()
-}
-
-fn start(plane: &ControlPlane, config: Config, follow: fn(ObjectKind) -> bool) -> Informer {
-    let _runtime = plane.runtime().enter();
-    Informer::with_config(config, follow)
-}
 
 fn names(view: &Informer, namespace: &str, claim: &str) -> String {
     let mut names: Vec<String> = view.look(|view| {
@@ -69,7 +55,12 @@ fn objects_of_every_kind_arrive() {
     let namespace = plane.namespace("live-view");
     plane.apply(&namespace, &list(OBJECTS));
 
-    let view = start(plane, config(plane), |_| true);
+    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let view = plane.block_on(async {
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        Informer::with_config(config.unwrap(), |_| true)
+    });
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
     assert_eq!(view.fitness(), Fitness::Current);
     assert_eq!(
@@ -97,38 +88,4 @@ fn objects_of_every_kind_arrive() {
         let is_left = left.contains("Deployment") || left.contains("Pod");
         harness::seen(!is_left, left)
     });
-}
-
-#[test]
-fn a_claim_is_found_before_its_event_arrives() {
-    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
-    let namespace = plane.namespace("late-claim");
-    let claim = object(json!({"kind": "PersistentVolumeClaim"}));
-    plane.apply(&namespace, &claim.to_string());
-    // Claims cannot be followed here, so every one is looked up.
-    let role = "create clusterrole late-claim --verb=get --resource=persistentvolumeclaims";
-    let binding = "create clusterrolebinding late-claim --clusterrole=late-claim --user=late-claim";
-    for rights in [role, binding] {
-        plane.run(rights);
-    }
-    let mut config = config(plane);
-    config.auth_info.impersonate = Some("late-claim".to_owned());
-    let view = start(plane, config, |kind| kind == ObjectKind::Claim);
-    let claim = |name: &'static str| {
-        let namespace = namespace.as_str();
-        let found = |view: View<'_>| match view.claim(namespace, name) {
-            Lookup::Found(claim) => Lookup::Found(claim.metadata.name.to_string()),
-            Lookup::Absent => Lookup::Absent,
-            Lookup::NotSynced => Lookup::NotSynced,
-        };
-        plane.block_on(view.answer(Instant::now() + SOON, found))
-    };
-    let refused = plane.block_on(view.synced(Instant::now() + SOON));
-    assert!(refused.is_err(), "nothing is heard of claims");
-    // An API server hears of new rights by a watch of its own.
-    until("the right to get claims", SOON, || match claim("data") {
-        Lookup::Found(name) if name == "data" => Ok(()),
-        other => Err(format!("{other:?}")),
-    });
-    assert_eq!(claim("other"), Lookup::Absent);
 }
