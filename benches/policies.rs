@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{Method, Request};
 use futures_util::stream::{self, StreamExt};
-use harness::padding::{LISTS, PADDING, padded};
+use harness::padding::{PADDING, lists, padded};
 use harness::shorthand::{bound_claim, object};
 use harness::{ControlPlane, GuardOptions, Needs, WebhookOptions, asking, until};
 use serde_json::{Map, Value, json};
@@ -274,8 +274,8 @@ fn padding() {
 /// The medians of a create, and the API server's CPU time for one, which other programs on the
 /// machine change least.
 fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
-    for (list, strategy) in LISTS
-        .into_iter()
+    for (list, strategy) in lists()
+        .iter()
         .flat_map(|it| [(it, "Recreate"), (it, "RollingUpdate")])
     {
         let object = padded(
@@ -300,7 +300,7 @@ fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
             }
             spent[at].1 += cpu_seconds(plane) - before;
         }
-        assert_eq!(refused[0], 0, "{} is refused where nobody looks", list.0);
+        assert_eq!(refused[0], 0, "{} is refused where nobody looks", list.name);
         let all = spent[1].0.len();
         let [without, with] = spent.map(|(mut times, cpu)| {
             let median = percentile(&mut times, 50).as_secs_f64() * 1e3;
@@ -312,7 +312,7 @@ fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
         });
         println!(
             "| {}, {what} | {} | {strategy} | {} of {all} | {} |",
-            list.0,
+            list.name,
             object.to_string().len(),
             refused[1],
             columns.join(" | "),
