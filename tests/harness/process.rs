@@ -4,7 +4,6 @@
 //! alone would leave servers behind. Each program therefore runs under `keeper.sh`,
 //! which ends it as soon as the pipe from the test process closes.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
@@ -21,9 +20,8 @@ pub(crate) struct Program {
     name: String,
     folder: PathBuf,
     log: PathBuf,
-    /// The program and its arguments.
-    command: Vec<OsString>,
-    environment: Vec<(String, String)>,
+    /// What starts it.
+    command: Mutex<Command>,
     run: Mutex<Run>,
 }
 
@@ -47,22 +45,25 @@ impl Program {
     ) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let log = folder.join("log");
-        let output = File::create(&log)?;
-        let command: Vec<OsString> = [program.as_os_str().to_owned()]
-            .into_iter()
-            .chain(arguments.iter().map(OsString::from))
-            .collect();
-        let environment: Vec<(String, String)> = environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let run = Run::begin(folder, &command, &environment, output)?;
+        let mut command = Command::new("sh");
+        command
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/harness/keeper.sh"
+            ))
+            .args([folder, program])
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            // Ctrl-C and `timeout` signal the whole group of the test process; the keeper
+            // has to survive that.
+            .process_group(0);
+        let run = Run::begin(&mut command, File::create(&log)?)?;
         Ok(Self {
             name: name.to_owned(),
             folder: folder.to_owned(),
             log,
-            command,
-            environment,
+            command: Mutex::new(command),
             run: Mutex::new(run),
         })
     }
@@ -71,7 +72,7 @@ impl Program {
     /// comes after what it said.
     pub(crate) fn start_again(&self) -> io::Result<()> {
         let output = File::options().append(true).open(&self.log)?;
-        let run = Run::begin(&self.folder, &self.command, &self.environment, output)?;
+        let run = Run::begin(&mut self.command.lock().unwrap(), output)?;
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
         Ok(())
     }
@@ -132,27 +133,9 @@ impl Program {
 }
 
 impl Run {
-    fn begin(
-        folder: &Path,
-        command: &[OsString],
-        environment: &[(String, String)],
-        output: File,
-    ) -> io::Result<Self> {
-        let mut keeper = Command::new("sh")
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/harness/keeper.sh"
-            ))
-            .arg(folder)
-            .args(command)
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            // Ctrl-C and `timeout` signal the whole group of the test process; the keeper
-            // has to survive that.
-            .process_group(0)
-            .spawn()?;
+    fn begin(command: &mut Command, output: File) -> io::Result<Self> {
+        let command = command.stdout(output.try_clone()?).stderr(output);
+        let mut keeper = command.spawn()?;
         let orders = keeper.stdin.take();
         Ok(Self { keeper, orders })
     }
