@@ -26,9 +26,6 @@ const REPEATED_FOR: Duration = Duration::from_secs(60);
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a change is repeated that somebody else's came before.
-const CONFLICTS: usize = 5;
-
 /// A request with an object as its body; with PATCH it is merged.
 pub(crate) fn request(method: Method, path: &str, object: &Value) -> Request<Vec<u8>> {
     let format = match method {
@@ -74,41 +71,30 @@ async fn ask(inner: Inner, request: Request<Body>) -> Result<Answer, BoxError> {
     let body = body.collect_bytes().await?;
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
-    let mut conflicts = 0;
     // An earlier request may have done what it asked for, unnoticed.
     let mut may_be_done = false;
     loop {
         let is_last = began.elapsed() >= patient(REPEATED_FOR);
-        let answer = once(&inner, request_of(&parts, &body)).await;
-        let (head, said) = match answer {
-            Err(error) if is_last || makes_a_name(&parts, &body) => return Err(error),
-            Err(_) => {
-                may_be_done = true;
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                continue;
-            }
+        match once(&inner, request_of(&parts, &body)).await {
+            Err(error) if is_last => return Err(error),
+            Err(_) => may_be_done = true,
             Ok(answer) if answer.status().as_u16() < 400 => return Ok(answer),
             Ok(answer) => {
                 let (head, said) = answer.into_parts();
-                (head, said.collect().await?.to_bytes())
+                let said = said.collect().await?.to_bytes();
+                let status: Value = serde_json::from_slice(&said).unwrap_or_default();
+                if may_be_done && let Some(answer) = if_done(&status, &inner, &parts, &body).await {
+                    return answer;
+                }
+                let text = String::from_utf8_lossy(&said);
+                let message = status["message"].as_str().unwrap_or(&text);
+                if is_last || !passes(head.status, message, &parts, &body) {
+                    return Ok(rebuilt(head, said));
+                }
+                may_be_done |= head.status.is_server_error();
             }
-        };
-        let status = Status::of(head.status, &said);
-        if may_be_done && let Some(done) = status.means_done(&inner, &parts, &body).await {
-            return done;
         }
-        if status.is_conflict(&parts, &body) && conflicts < CONFLICTS {
-            conflicts += 1;
-        } else if is_last || !status.passes(&parts) {
-            return Ok(rebuilt(head, said));
-        } else if status.code != StatusCode::TOO_MANY_REQUESTS {
-            if makes_a_name(&parts, &body) {
-                return Ok(rebuilt(head, said));
-            }
-            may_be_done = true;
-        }
-        sleep(pause.max(retry_after(&head))).await;
+        sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
@@ -127,86 +113,45 @@ fn rebuilt(head: response::Parts, body: impl Into<Bytes>) -> Answer {
     Response::from_parts(head, Box::new(body))
 }
 
-/// Whether each request like this makes another object.
-fn makes_a_name(parts: &Parts, body: &Bytes) -> bool {
-    let is_dry = parts.uri.query().is_some_and(|it| it.contains("dryRun"));
-    parts.method == Method::POST && !is_dry && {
-        let object: Value = serde_json::from_slice(body).unwrap_or_default();
-        object["metadata"]["generateName"].is_string() && object["metadata"]["name"].is_null()
-    }
+/// Whether what the API server says of a request passes by itself.
+fn passes(code: StatusCode, message: &str, parts: &Parts, body: &Bytes) -> bool {
+    let of_a_webhook = message.contains("webhook");
+    // What a budget of disruptions does not allow is answered with 429 too.
+    let of_a_budget = parts.uri.path().ends_with("/eviction");
+    let passes = match code.as_u16() {
+        429 | 503 | 504 => true,
+        500 => message.contains("timed out") || message.contains("leader changed"),
+        // Somebody else's change came before one that says nothing of what it changes.
+        409 if parts.method == Method::PATCH => {
+            let object: Value = serde_json::from_slice(body).unwrap_or_default();
+            message.contains("the object has been modified")
+                && object["metadata"]["resourceVersion"].is_null()
+        }
+        _ => false,
+    };
+    passes && !of_a_webhook && !of_a_budget
 }
 
-fn retry_after(head: &response::Parts) -> Duration {
-    let value = head.headers.get(header::RETRY_AFTER);
-    let seconds = value.and_then(|it| it.to_str().ok()?.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(0))
-}
-
-/// What the API server says of a request that failed.
-struct Status {
-    code: StatusCode,
-    reason: String,
-    message: String,
-}
-
-impl Status {
-    fn of(code: StatusCode, body: &Bytes) -> Self {
-        let said: Value = serde_json::from_slice(body).unwrap_or_default();
-        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
-        Self {
-            code,
-            reason: text("reason"),
-            message: if said.is_null() {
-                String::from_utf8_lossy(body).into_owned()
-            } else {
-                text("message")
-            },
-        }
+/// The answer to a request that an earlier one like it has done, going by what the API server says:
+/// to a create the object that is there, and to a delete that it is gone.
+async fn if_done(
+    status: &Value,
+    inner: &Inner,
+    parts: &Parts,
+    body: &Bytes,
+) -> Option<Result<Answer, BoxError>> {
+    if parts.method == Method::POST && status["reason"] == "AlreadyExists" {
+        let object: Value = serde_json::from_slice(body).ok()?;
+        let name = object["metadata"]["name"].as_str()?;
+        let mut get = parts.clone();
+        get.method = Method::GET;
+        get.uri = format!("{}/{name}", parts.uri.path()).parse().ok()?;
+        return Some(once(inner, request_of(&get, &Bytes::new())).await);
     }
-
-    /// Whether it passes by itself.
-    fn passes(&self, parts: &Parts) -> bool {
-        let of_a_webhook = self.message.contains("webhook");
-        // What a budget of disruptions does not allow is answered with 429 too.
-        let of_a_budget = parts.uri.path().ends_with("/eviction");
-        let busy = match self.code.as_u16() {
-            429 | 503 | 504 => true,
-            500 => self.message.contains("timed out") || self.message.contains("leader changed"),
-            _ => false,
-        };
-        busy && !of_a_webhook && !of_a_budget
+    if parts.method == Method::DELETE && status["code"] == 404 {
+        let gone = json!({ "apiVersion": "v1", "kind": "Status", "status": "Success" });
+        let (head, ()) = Response::new(()).into_parts();
+        return Some(Ok(rebuilt(head, gone.to_string())));
     }
-
-    /// Whether somebody else's change came before one that says nothing of what it changes.
-    fn is_conflict(&self, parts: &Parts, body: &Bytes) -> bool {
-        let object: Value = serde_json::from_slice(body).unwrap_or_default();
-        parts.method == Method::PATCH
-            && self.code == StatusCode::CONFLICT
-            && self.message.contains("the object has been modified")
-            && object["metadata"]["resourceVersion"].is_null()
-    }
-
-    /// The answer to a request that an earlier one like it has done: to a create the object
-    /// that is there, and to a delete that it is gone.
-    async fn means_done(
-        &self,
-        inner: &Inner,
-        parts: &Parts,
-        body: &Bytes,
-    ) -> Option<Result<Answer, BoxError>> {
-        if parts.method == Method::POST && self.reason == "AlreadyExists" {
-            let object: Value = serde_json::from_slice(body).ok()?;
-            let name = object["metadata"]["name"].as_str()?;
-            let mut get = parts.clone();
-            get.method = Method::GET;
-            get.uri = format!("{}/{name}", parts.uri.path()).parse().ok()?;
-            return Some(once(inner, request_of(&get, &Bytes::new())).await);
-        }
-        if parts.method == Method::DELETE && self.code == StatusCode::NOT_FOUND {
-            let gone = json!({ "apiVersion": "v1", "kind": "Status", "status": "Success" });
-            let (head, ()) = Response::new(()).into_parts();
-            return Some(Ok(rebuilt(head, gone.to_string())));
-        }
-        None
-    }
+    None
 }
