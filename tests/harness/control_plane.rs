@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::asking;
+use super::kubectl::kubeconfig;
 use super::machine::{patient, unhurried};
 use super::pki::Pki;
 use super::places::Place;
 use super::process::{Program, free_port, says_port_taken};
 use super::programs::Programs;
-use super::{Needs, wait_until};
+use super::{Needs, seen, wait_until};
 
 /// How long any one program may take from start to ready. Generous: the machine may
 /// be compiling something else at the same time.
@@ -141,18 +142,20 @@ impl ControlPlane {
         let (etcd, etcd_port) = launch.etcd()?;
         let (api_server, port) = launch.api_server(etcd_port, options)?;
         let url = format!("https://127.0.0.1:{port}");
-        let kubeconfig = folder.join("kube-apiserver/kubeconfig");
+        let kubeconfig_with = |name: &str, credentials: Value| {
+            let file = folder.join("kube-apiserver").join(name);
+            let cluster = json!({ "server": url, "certificate-authority": pki.authority_file() });
+            std::fs::write(&file, kubeconfig(&cluster, &credentials)).unwrap();
+            file
+        };
+        let with_token =
+            |user: &str| kubeconfig_with(&format!("{user}.kubeconfig"), json!({ "token": user }));
         let account = pki.client(ADMIN, "system:masters");
         let admin = json!({
             "client-certificate": account.certificate,
             "client-key": account.key,
         });
-        write_kubeconfig(&kubeconfig, &url, &pki, &admin);
-        let with_token = |user: &str| {
-            let file = folder.join(format!("kube-apiserver/{user}.kubeconfig"));
-            write_kubeconfig(&file, &url, &pki, &json!({ "token": user }));
-            file
-        };
+        let admin = kubeconfig_with("kubeconfig", admin);
         let own = with_token(ADMIN);
         let client = runtime.block_on(asking::client(&own, None))?;
         let (controller_manager, scheduler) = if options.controllers {
@@ -163,7 +166,7 @@ impl ControlPlane {
         };
         let plane = Self {
             programs,
-            kubeconfig,
+            kubeconfig: admin,
             pki,
             url,
             controllers: options.controllers,
@@ -189,31 +192,28 @@ impl ControlPlane {
         &self.url
     }
 
+    fn running(&self) -> impl Iterator<Item = &Program> {
+        let controllers = [&self.scheduler, &self.controller_manager];
+        let controllers = controllers.into_iter().flatten();
+        controllers.chain([&self.api_server, &self.etcd])
+    }
+
     /// Ends its programs, and leaves its place to others.
     fn end(&self) {
-        let controllers = [&self.scheduler, &self.controller_manager];
-        let programs = controllers.into_iter().flatten();
-        for program in programs.chain([&self.api_server, &self.etcd]) {
-            program.end();
-        }
+        self.running().for_each(Program::end);
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Waits until the API server answers a get within a second, so that what begins then does
     /// not overwhelm it. Where it is busy for minutes, what waits begins all the same.
     pub(crate) fn until_calm(&self) {
-        const DEFAULT: &str = "default";
-        let began = Instant::now();
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        while began.elapsed() < patient(CALM_WITHIN) {
+        let _ = wait_until("the API server to be calm", CALM_WITHIN, || {
             let asked = Instant::now();
             let namespaces = kube::Api::<Namespace>::all(self.client());
-            let answer = self.block_on(namespaces.get(DEFAULT));
-            if answer.is_ok() && asked.elapsed() < CALM {
-                return;
-            }
-            std::thread::sleep(CALM);
-        }
+            let answer = self.block_on(namespaces.get("default"));
+            seen(answer.is_ok() && asked.elapsed() < CALM, asked)
+        });
     }
 
     /// A kubeconfig for a cluster administrator.
@@ -262,7 +262,7 @@ impl ControlPlane {
     pub(crate) fn until_api_server_ready(&self) -> Result<(), String> {
         let ready = format!("{}/readyz", self.url);
         self.api_server
-            .until_ready(&ready, &self.http, &self.runtime, READY_WITHIN)
+            .until_ready(&ready, &self.http, &self.runtime)
     }
 
     /// The API server itself, to pause (`STOP`) and resume (`CONT`) or to read its log.
@@ -272,9 +272,7 @@ impl ControlPlane {
 
     /// Asserts that none of its programs has ended, after which nothing that is waited for comes.
     pub(crate) fn assert_runs(&self) {
-        let controllers = [&self.scheduler, &self.controller_manager];
-        let programs = controllers.into_iter().flatten();
-        for program in programs.chain([&self.api_server, &self.etcd]) {
+        for program in self.running() {
             assert_eq!(program.exited(), None, "{}", program.log_tail());
         }
     }
@@ -371,39 +369,8 @@ impl ControlPlane {
     }
 }
 
-/// The scheduler of pods that say themselves where they would rather be. Its filters are
-/// those of every scheduler; of the nodes that are left it takes the one that the pod's
-/// preferences name, those about other pods first.
+/// The scheduler of pods that say themselves where they would rather be: see `scheduler.yaml`.
 pub(crate) const STEERED_SCHEDULER: &str = "steered";
-
-fn scheduler_configuration(kubeconfig: &Path) -> String {
-    let configuration = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": { "kubeconfig": kubeconfig, "qps": 500, "burst": 1000 },
-        "leaderElection": { "leaderElect": false },
-        // A pod that was refused is looked at again soon after something has changed.
-        "podMaxBackoffSeconds": 2,
-        "profiles": [
-            { "schedulerName": "default-scheduler" },
-            {
-                "schedulerName": STEERED_SCHEDULER,
-                "plugins": { "score": {
-                    "disabled": [{ "name": "*" }],
-                    "enabled": [
-                        { "name": "NodeAffinity", "weight": 1 },
-                        { "name": "InterPodAffinity", "weight": 10 },
-                    ],
-                }},
-                "pluginConfig": [{
-                    "name": "InterPodAffinity",
-                    "args": { "hardPodAffinityWeight": 0 },
-                }],
-            },
-        ],
-    });
-    configuration.to_string()
-}
 
 /// What every program's start needs.
 struct Launch<'a> {
@@ -435,7 +402,6 @@ impl Launch<'_> {
     }
 
     fn api_server(&self, etcd: u16, options: &Options) -> Result<(Program, u16), String> {
-        let serving = self.pki.serving("serving");
         // Where many requests are made: to check a certificate with each of them is a twentieth of
         // what the API server does.
         let tokens = self.folder.join("kube-apiserver/tokens.csv");
@@ -443,13 +409,10 @@ impl Launch<'_> {
         std::fs::write(&tokens, lines.concat())
             .map_err(|error| format!("{} cannot be written: {error}.", tokens.display()))?;
         self.attempt("kube-apiserver", |port, folder| {
-            let mut flags = vec![
+            let mut flags = self.serving_flags(port, folder);
+            flags.extend([
                 format!("--etcd-servers=http://127.0.0.1:{etcd}"),
-                "--bind-address=127.0.0.1".to_owned(),
                 "--advertise-address=127.0.0.1".to_owned(),
-                format!("--secure-port={port}"),
-                format!("--tls-cert-file={}", serving.certificate.display()),
-                format!("--tls-private-key-file={}", serving.key.display()),
                 format!("--client-ca-file={}", self.pki.authority_file().display()),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!("--service-account-key-file={}", self.token_keys.1.display()),
@@ -462,8 +425,7 @@ impl Launch<'_> {
                 "--allow-privileged=true".to_owned(),
                 format!("--token-auth-file={}", tokens.display()),
                 "--endpoint-reconciler-type=none".to_owned(),
-                format!("--cert-dir={}", folder.display()),
-            ];
+            ]);
             // No test has a quota, and to look for one is what fails first on a busy machine.
             let unwanted = if options.controllers {
                 // It taints a new node until the controller manager has seen that it is
@@ -517,111 +479,101 @@ impl Launch<'_> {
             let mut flags = self.component_flags(kubeconfig, port, folder);
             let file = self.folder.join("kube-apiserver/scheduler.yaml");
             // Where it cannot be written, the scheduler says that it is not there.
-            let _ = std::fs::write(&file, scheduler_configuration(kubeconfig));
+            let configuration = include_str!("scheduler.yaml");
+            let kubeconfig = kubeconfig.display().to_string();
+            let _ = std::fs::write(&file, configuration.replace("KUBECONFIG", &kubeconfig));
             flags.push(format!("--config={}", file.display()));
             (flags, format!("https://127.0.0.1:{port}/healthz"))
         })?;
         Ok(program)
     }
 
-    fn component_flags(&self, kubeconfig: &Path, port: u16, folder: &Path) -> Vec<String> {
+    /// What all but etcd have.
+    fn serving_flags(&self, port: u16, folder: &Path) -> Vec<String> {
         let serving = self.pki.serving(&format!("serving-{port}"));
-        let kubeconfig = kubeconfig.display();
         vec![
-            format!("--kubeconfig={kubeconfig}"),
-            format!("--authentication-kubeconfig={kubeconfig}"),
-            format!("--authorization-kubeconfig={kubeconfig}"),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
             format!("--tls-cert-file={}", serving.certificate.display()),
             format!("--tls-private-key-file={}", serving.key.display()),
-            "--leader-elect=false".to_owned(),
             format!("--cert-dir={}", folder.display()),
         ]
     }
 
-    /// Starts a program on a free port and waits for its readiness endpoint, again
-    /// with another port when somebody else took the first.
-    ///
-    /// `plan` turns a port and the program's own folder into its flags and the
-    /// address that answers 200 once it is ready.
+    fn component_flags(&self, kubeconfig: &Path, port: u16, folder: &Path) -> Vec<String> {
+        let mut flags = self.serving_flags(port, folder);
+        let of_a_kubeconfig = [
+            "kubeconfig",
+            "authentication-kubeconfig",
+            "authorization-kubeconfig",
+        ];
+        flags.extend(of_a_kubeconfig.map(|flag| format!("--{flag}={}", kubeconfig.display())));
+        flags.push("--leader-elect=false".to_owned());
+        flags
+    }
+
+    /// Starts a program on a free port, as [`Program::on_free_ports`]. `plan` turns a port and the
+    /// program's own folder into its flags and the address that answers 200 once it is ready.
     fn attempt(
         &self,
         name: &str,
         plan: impl Fn(u16, &Path) -> (Vec<String>, String),
     ) -> Result<(Program, u16), String> {
         let folder = self.folder.join(name);
-        let mut last = String::new();
-        for _ in 0..ATTEMPTS {
+        Program::on_free_ports(self.http, self.runtime, || {
             let port = free_port();
             let (flags, ready) = plan(port, &folder);
             let program = Program::start(name, &self.programs.path(name), &flags, &THRIFT, &folder)
                 .map_err(|error| format!("{name} cannot be started: {error}."))?;
-            match program.until_ready(&ready, self.http, self.runtime, READY_WITHIN) {
-                Ok(()) => return Ok((program, port)),
+            Ok((program, ready, port))
+        })
+    }
+}
+
+impl Program {
+    /// Starts a program on free ports and waits until an address answers 200, again with other
+    /// ports when somebody else took the first. `start` says which address, and where it is.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with what was seen last and the tail of the program's log.
+    pub(super) fn on_free_ports<T>(
+        http: &reqwest::Client,
+        runtime: &Runtime,
+        start: impl Fn() -> Result<(Self, String, T), String>,
+    ) -> Result<(Self, T), String> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let (program, ready, place) = start()?;
+            match program.until_ready(&ready, http, runtime) {
+                Ok(()) => return Ok((program, place)),
                 Err(reason) if says_port_taken(&program.log()) => last = reason,
                 Err(reason) => return Err(reason),
             }
         }
         Err(last)
     }
-}
 
-impl Program {
     /// Waits until `url` answers 200, or the program ends first.
-    ///
-    /// # Errors
-    ///
-    /// A sentence with what was seen last and the tail of the program's log.
-    pub(crate) fn until_ready(
+    fn until_ready(
         &self,
         url: &str,
         http: &reqwest::Client,
         runtime: &Runtime,
-        within: Duration,
     ) -> Result<(), String> {
-        let mut ended = None;
-        let outcome = wait_until(&format!("{url} to answer 200"), within, || {
-            ended = self.exited();
-            if ended.is_some() {
-                return Ok(());
+        let limit = patient(Duration::from_secs(5));
+        let outcome = wait_until(&format!("{url} to answer 200"), READY_WITHIN, || {
+            if let Some(status) = self.exited() {
+                return Ok(Err(format!("It ended with {status} before {url} answered")));
             }
-            let ask = async {
-                http.get(url)
-                    .timeout(patient(Duration::from_secs(5)))
-                    .send()
-                    .await
-            };
-            let answer = runtime.block_on(ask);
+            let answer = runtime.block_on(async { http.get(url).timeout(limit).send().await });
             match answer {
-                Ok(answer) if answer.status().as_u16() == 200 => Ok(()),
+                Ok(answer) if answer.status().as_u16() == 200 => Ok(Ok(())),
                 Ok(answer) => Err(answer.status().to_string()),
                 Err(error) => Err(error.to_string()),
             }
         });
-        match (ended, outcome) {
-            (None, Ok(())) => Ok(()),
-            (Some(status), _) => Err(format!(
-                "It ended with {status} before {url} answered. {}",
-                self.log_tail()
-            )),
-            (None, Err(reason)) => Err(format!("{reason}. {}", self.log_tail())),
-        }
+        let outcome = outcome.and_then(|it| it);
+        outcome.map_err(|reason| format!("{reason}. {}", self.log_tail()))
     }
-}
-
-fn write_kubeconfig(file: &Path, url: &str, pki: &Pki, credentials: &Value) {
-    // JSON is YAML, and needs no quoting rules of ours.
-    let config = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "user" } }],
-        "clusters": [{ "name": "test", "cluster": {
-            "server": url,
-            "certificate-authority": pki.authority_file(),
-        }}],
-        "users": [{ "name": "user", "user": credentials }],
-    });
-    std::fs::write(file, serde_json::to_vec_pretty(&config).unwrap()).unwrap();
 }

@@ -1,18 +1,14 @@
 //! The project's own server, started as a user would start it.
 
-use std::fmt::Debug;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
-use serde::de::DeserializeOwned;
-use tokio::time::sleep;
 
 use super::control_plane::{ControlPlane, READY_WITHIN};
-use super::machine::patient;
-use super::process::{Program, free_port, says_port_taken};
+use super::process::{Program, free_port};
+use super::{seen, until};
 
 /// How to run `multi-attach-guard serve`.
 #[derive(Clone, Debug, Default)]
@@ -71,32 +67,25 @@ impl Guard {
     ///
     /// When it does not hear of them.
     pub(crate) fn until_heard(&self, plane: &ControlPlane) {
-        let url = format!("{}/metrics", self.admin_url);
-        plane.block_on(async {
+        let all = ListParams::default();
+        let there = plane.block_on(async {
             let volumes = Api::<PersistentVolume>::all(plane.client());
             let classes = Api::<StorageClass>::all(plane.client());
-            let there = [
-                ("persistentvolumes", count(&volumes).await),
-                ("storageclasses", count(&classes).await),
-            ];
-            let began = Instant::now();
-            loop {
-                let metrics = plane.said_at(&url).await;
-                let heard = |(resource, count): (&str, usize)| {
-                    let series =
-                        format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}} ");
-                    let held = metrics.lines().find_map(|line| line.strip_prefix(&series));
-                    held.and_then(|held| held.parse().ok()).unwrap_or(0) >= count
-                };
-                if there.into_iter().all(heard) {
-                    return;
-                }
-                assert!(
-                    began.elapsed() < patient(READY_WITHIN),
-                    "The guard does not hear of {there:?}.\n{metrics}"
-                );
-                sleep(Duration::from_millis(20)).await;
-            }
+            [
+                volumes.list_metadata(&all).await.unwrap().items.len(),
+                classes.list_metadata(&all).await.unwrap().items.len(),
+            ]
+        });
+        until("the guard to hear of what is there", READY_WITHIN, || {
+            let heard = ["persistentvolumes", "storageclasses"].map(|resource| {
+                let series = format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}}");
+                self.count(plane, &series)
+            });
+            let has_all = heard
+                .iter()
+                .zip(there)
+                .all(|(heard, there)| *heard >= there as u64);
+            seen(has_all, (heard, there))
         });
     }
 
@@ -168,57 +157,28 @@ impl ControlPlane {
     /// The same with whatever certificate the options ask for; returns the process
     /// and the two addresses.
     pub(crate) fn serve(&self, name: &str, options: &GuardOptions) -> (Program, String, String) {
-        const ATTEMPTS: usize = 5;
         let kubeconfig = self.kubeconfig.display().to_string();
+        let further = options.environment.iter();
         let mut environment = vec![("KUBECONFIG", kubeconfig.as_str())];
-        environment.extend(
-            options
-                .environment
-                .iter()
-                .map(|(k, v)| (k.as_str(), v.as_str())),
-        );
-        let mut last = String::new();
-        for _ in 0..ATTEMPTS {
-            let (listen, admin) = (free_port(), free_port());
+        environment.extend(further.map(|(name, value)| (name.as_str(), value.as_str())));
+        let started = Program::on_free_ports(self.http(), self.runtime(), || {
+            let [listen, admin] = [free_port(), free_port()].map(|it| format!("127.0.0.1:{it}"));
             let mut arguments = vec![
                 "serve".to_owned(),
-                format!("--listen=127.0.0.1:{listen}"),
-                format!("--admin=127.0.0.1:{admin}"),
+                format!("--listen={listen}"),
+                format!("--admin={admin}"),
             ];
             arguments.extend(options.arguments.iter().cloned());
-            let binary = PathBuf::from(env!("CARGO_BIN_EXE_multi-attach-guard"));
+            let binary = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
             let folder = self.folder.join(format!("guard-{name}"));
-            let program = Program::start(
-                "multi-attach-guard",
-                &binary,
-                &arguments,
-                &environment,
-                &folder,
-            )
-            .unwrap();
-            let ready = format!("http://127.0.0.1:{admin}/readyz");
-            match program.until_ready(&ready, self.http(), self.runtime(), READY_WITHIN) {
-                Ok(()) => {
-                    let url = format!("https://127.0.0.1:{listen}");
-                    return (program, url, format!("http://127.0.0.1:{admin}"));
-                }
-                Err(reason) if says_port_taken(&program.log()) => last = reason,
-                Err(reason) => panic!("The guard did not start. {reason}"),
-            }
-        }
-        panic!("The guard did not start. {last}");
+            let program = "multi-attach-guard";
+            let program = Program::start(program, binary, &arguments, &environment, &folder);
+            let admin = format!("http://{admin}");
+            let addresses = (format!("https://{listen}"), admin.clone());
+            Ok((program.unwrap(), admin + "/readyz", addresses))
+        });
+        let (program, (url, admin_url)) =
+            started.unwrap_or_else(|reason| panic!("The guard did not start. {reason}"));
+        (program, url, admin_url)
     }
-}
-
-/// How many there are: one, and those that the API server says remain.
-async fn count<K>(api: &Api<K>) -> usize
-where
-    K: kube::Resource + Clone + DeserializeOwned + Debug,
-{
-    let list = api
-        .list_metadata(&ListParams::default().limit(1))
-        .await
-        .unwrap();
-    let further = list.metadata.remaining_item_count.unwrap_or(0);
-    list.items.len() + usize::try_from(further).unwrap()
 }

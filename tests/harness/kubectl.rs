@@ -264,15 +264,20 @@ impl ControlPlane {
 
 /// A kubeconfig of nobody, for a server without TLS.
 pub(crate) fn kubeconfig_of(server: SocketAddr) -> String {
-    json!({
+    kubeconfig(&json!({ "server": format!("http://{server}") }), &json!({}))
+}
+
+/// A kubeconfig. JSON is YAML, and needs no quoting rules of ours.
+pub(super) fn kubeconfig(cluster: &Value, credentials: &Value) -> String {
+    let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "nobody"}}],
-        "clusters": [{"name": "c", "cluster": {"server": format!("http://{server}")}}],
-        "users": [{"name": "nobody", "user": {}}],
-    })
-    .to_string()
+        "current-context": "test",
+        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "user" } }],
+        "clusters": [{ "name": "test", "cluster": cluster }],
+        "users": [{ "name": "user", "user": credentials }],
+    });
+    config.to_string()
 }
 
 /// The sum of all series of that name that have these labels.
