@@ -3,12 +3,14 @@
 //! Facts in, actions out: no client and no waiting, so the order of events (attach
 //! before running, unmount before gone) can be read in one place.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+
+use super::Orders;
 
 /// Everything the decision looks at, as the API server last reported it.
 pub(super) struct Snapshot {
@@ -18,12 +20,7 @@ pub(super) struct Snapshot {
     pub(super) volumes: Vec<Arc<PersistentVolume>>,
     pub(super) drivers: Vec<Arc<CSIDriver>>,
     pub(super) attachments: Vec<Arc<VolumeAttachment>>,
-    /// Volumes that the attacher cannot detach, and what it says.
-    pub(super) refused: BTreeMap<String, String>,
-    /// Nodes without the node plugin of any driver.
-    pub(super) without_plugin: BTreeSet<String>,
-    /// Volumes that no kubelet unmounts.
-    pub(super) kept: BTreeSet<String>,
+    pub(super) orders: Orders,
 }
 
 /// One request to the API server. Equal actions are the same step of the same object,
@@ -83,48 +80,44 @@ pub(super) type Endings = HashMap<String, Instant>;
 
 /// The steps that are due `now`, and the moment the next one will be.
 ///
-/// Only the nodes in `alive` act; the attacher, which is no node, always does.
+/// Only the nodes that are alive act; the attacher, which is no node, always does.
 pub(super) fn next_steps(
     cluster: &Snapshot,
-    alive: &BTreeSet<String>,
     endings: &mut Endings,
     now: Instant,
 ) -> (Vec<Action>, Option<Instant>) {
-    let mut steps: Vec<Action> = cluster
-        .attachments
-        .iter()
-        .filter_map(|it| attacher(it, cluster))
-        .collect();
-    steps.extend(
-        cluster
-            .claims
-            .iter()
-            .filter_map(|claim| provisioner(claim, &cluster.nodes)),
-    );
-    let attachable = Attachable::of(cluster);
+    let attachments = cluster.attachments.iter();
+    let mut steps: Vec<Action> = attachments.filter_map(|it| attacher(it, cluster)).collect();
+    let claims = cluster.claims.iter();
+    steps.extend(claims.filter_map(|claim| provisioner(claim, &cluster.nodes)));
     let bound = bound(cluster);
     let mut pods: HashMap<&str, Vec<Held<'_>>> = HashMap::new();
     for pod in &cluster.pods {
         if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
-            let volumes = attachable.volumes(pod);
-            let bound = claims_of(pod).all(|claim| bound.contains(&claim));
+            let attached = claims_of(pod).filter_map(|claim| bound.get(&claim)?.clone());
             pods.entry(node).or_default().push(Held {
                 pod,
-                volumes,
-                bound,
+                volumes: attached.collect(),
+                bound: claims_of(pod).all(|claim| bound.contains_key(&claim)),
             });
         }
     }
-    let mut wake = None;
+    let mut later = Vec::new();
     for node in &cluster.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        if alive.contains(name) {
-            let here = pods.get(name).map_or(&[][..], Vec::as_slice);
-            let next = kubelet(node, name, here, &cluster.kept, endings, now, &mut steps);
-            wake = [wake, next].into_iter().flatten().min();
+        if cluster.orders.alive.contains(name) {
+            let here = pods.remove(name).unwrap_or_default();
+            steps.extend(kubelet(node, name, &here, &cluster.orders.kept));
+            for (pod, due) in here.iter().filter_map(|it| ends(it.pod, endings, now)) {
+                if due <= now {
+                    steps.push(Action::End(pod));
+                } else {
+                    later.push(due);
+                }
+            }
         }
     }
-    (steps, wake)
+    (steps, later.into_iter().min())
 }
 
 /// A pod on a node, those of its volumes that must be attached, and whether each of its claims
@@ -135,12 +128,28 @@ struct Held<'a> {
     bound: bool,
 }
 
-/// The claims that have a volume, by namespace and name.
-fn bound(cluster: &Snapshot) -> BTreeSet<(&str, &str)> {
+/// The claims that have a volume, by namespace and name, each with the volume if it must be
+/// attached, by the name the attach-detach controller gives it: `kubernetes.io/csi/DRIVER^HANDLE`.
+fn bound(cluster: &Snapshot) -> HashMap<(&str, &str), Option<String>> {
+    let drivers = cluster.drivers.iter();
+    let drivers: HashMap<&str, bool> = drivers
+        .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
+        .collect();
+    let volumes = cluster.volumes.iter();
+    let volumes: HashMap<&str, &PersistentVolume> = volumes
+        .filter_map(|volume| Some((volume.metadata.name.as_deref()?, volume.as_ref())))
+        .collect();
+    let attached = |volume: &str| {
+        let csi = volumes.get(volume)?.spec.as_ref()?.csi.as_ref()?;
+        // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
+        let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
+        attaches.then(|| format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle))
+    };
     let claims = cluster.claims.iter().filter_map(|claim| {
-        claim.spec.as_ref()?.volume_name.as_ref()?;
+        let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
         let metadata = &claim.metadata;
-        Some((metadata.namespace.as_deref()?, metadata.name.as_deref()?))
+        let claim = (metadata.namespace.as_deref()?, metadata.name.as_deref()?);
+        Some((claim, attached(volume)))
     });
     claims.collect()
 }
@@ -163,12 +172,13 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
         return None;
     }
     let volume = attachment.spec.source.persistent_volume_name.as_ref();
+    let orders = &cluster.orders;
     let object = Object::of(attachment);
     match (
         &attachment.metadata.deletion_timestamp,
         is_attached(attachment),
     ) {
-        (Some(_), _) => Some(match volume.and_then(|it| cluster.refused.get(it)) {
+        (Some(_), _) => Some(match volume.and_then(|it| orders.refused.get(it)) {
             Some(message) => Action::Refuse {
                 attachment: object,
                 field: "detachError",
@@ -176,7 +186,7 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
             },
             None => Action::Detach(object),
         }),
-        (None, false) if cluster.without_plugin.contains(&attachment.spec.node_name) => {
+        (None, false) if orders.without_plugin.contains(&attachment.spec.node_name) => {
             Some(Action::Refuse {
                 attachment: object,
                 field: "attachError",
@@ -242,17 +252,8 @@ fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Act
     })
 }
 
-/// One node's kubelet. Returns when a pod on it will end, of itself or after its grace
-/// period.
-fn kubelet(
-    node: &Node,
-    name: &str,
-    here: &[Held<'_>],
-    kept: &BTreeSet<String>,
-    endings: &mut Endings,
-    now: Instant,
-    steps: &mut Vec<Action>,
-) -> Option<Instant> {
+/// What one node's kubelet does at once.
+fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) -> Vec<Action> {
     // The controller must learn that a volume is in use before it is mounted, and that
     // it no longer is before the pod is gone; it detaches only what is not in use.
     let reported = reported_in_use(node);
@@ -260,49 +261,23 @@ fn kubelet(
     let mut wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
     wanted.extend(reported.intersection(kept).cloned());
     let attached = attached_volumes(node);
-    let mut wake = None;
-    for Held {
-        pod,
-        volumes,
-        bound,
-    } in here
-    {
-        let object = Object::of(*pod);
+    let mut steps = Vec::new();
+    for held in here {
+        let (pod, mut volumes) = (held.pod, held.volumes.iter());
         if pod.metadata.deletion_timestamp.is_none() {
-            let ready = *bound
-                && volumes
-                    .iter()
-                    .all(|it| reported.contains(it) && attached.contains(it));
+            let is_there = |it: &String| reported.contains(it) && attached.contains(it);
+            let starts = phase(pod) == "Pending" && held.bound && volumes.all(is_there);
             let unready_since = unready_since(pod);
-            if (phase(pod) == "Pending" && ready) || unready_since.is_some() {
+            if starts || unready_since.is_some() {
                 steps.push(Action::Run {
-                    pod: object,
+                    pod: Object::of(pod),
                     unready_since,
                 });
-            } else if phase(pod) == "Running"
-                && let Some(span) = life_span(pod)
-            {
-                let running = format!("running {}", object.uid);
-                let since = *endings.entry(running).or_insert(now);
-                if since + span <= now {
-                    steps.push(Action::End(object));
-                } else {
-                    wake = [wake, Some(since + span)].into_iter().flatten().min();
-                }
             }
-        } else if is_terminal(pod) {
-            let let_go = |it: &String| !reported.contains(it) || wanted.contains(it);
-            if volumes.iter().all(let_go) {
-                steps.push(Action::Remove(object));
-            }
-        } else if !hangs(pod) {
-            let since = *endings.entry(object.uid.clone()).or_insert(now);
-            let due = since + grace_period(pod);
-            if due <= now {
-                steps.push(Action::End(object));
-            } else {
-                wake = [wake, Some(due)].into_iter().flatten().min();
-            }
+        } else if is_terminal(pod)
+            && volumes.all(|it| !reported.contains(it) || wanted.contains(it))
+        {
+            steps.push(Action::Remove(Object::of(pod)));
         }
     }
     if wanted != reported || !is_ready(node) {
@@ -311,7 +286,22 @@ fn kubelet(
             volumes: wanted,
         });
     }
-    wake
+    steps
+}
+
+/// When the containers of a pod end: of themselves, or after its grace period.
+fn ends(pod: &Pod, endings: &mut Endings, now: Instant) -> Option<(Object, Instant)> {
+    let object = Object::of(pod);
+    let (why, span) = if pod.metadata.deletion_timestamp.is_some() {
+        let goes_on = is_terminal(pod) || hangs(pod);
+        ("asked", (!goes_on).then(|| grace_period(pod))?)
+    } else {
+        let runs = phase(pod) == "Running" && unready_since(pod).is_none();
+        ("running", life_span(pod).filter(|_| runs)?)
+    };
+    let since = endings.entry(format!("{why} {}", object.uid));
+    let since = *since.or_insert(now);
+    Some((object, since + span))
 }
 
 /// How long the pod's containers go on after it is asked to end; those that never
@@ -377,41 +367,4 @@ fn attached_volumes(node: &Node) -> BTreeSet<String> {
         .and_then(|it| it.volumes_attached.clone())
         .unwrap_or_default();
     attached.into_iter().map(|volume| volume.name).collect()
-}
-
-/// Every claim's volume that must be attached, by the name the attach-detach controller
-/// gives it: `kubernetes.io/csi/DRIVER^HANDLE`.
-struct Attachable<'a>(HashMap<(&'a str, &'a str), String>);
-
-impl<'a> Attachable<'a> {
-    fn of(cluster: &'a Snapshot) -> Self {
-        let drivers: HashMap<&str, bool> = cluster
-            .drivers
-            .iter()
-            .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
-            .collect();
-        let volumes: HashMap<&str, &PersistentVolume> = cluster
-            .volumes
-            .iter()
-            .filter_map(|volume| Some((volume.metadata.name.as_deref()?, volume.as_ref())))
-            .collect();
-        let claims = cluster.claims.iter().filter_map(|claim| {
-            let volume = volumes.get(claim.spec.as_ref()?.volume_name.as_deref()?)?;
-            let csi = volume.spec.as_ref()?.csi.as_ref()?;
-            // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
-            let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
-            let name = format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle);
-            let metadata = &claim.metadata;
-            Some((
-                (metadata.namespace.as_deref()?, metadata.name.as_deref()?),
-                attaches.then_some(name)?,
-            ))
-        });
-        Self(claims.collect())
-    }
-
-    fn volumes(&self, pod: &Pod) -> BTreeSet<String> {
-        let names = claims_of(pod).filter_map(|claim| self.0.get(&claim));
-        names.cloned().collect()
-    }
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::stream::{BoxStream, StreamExt, select_all};
+use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, VolumeAttachment};
@@ -103,14 +103,21 @@ pub(crate) struct FakeNodes<'a> {
 
 #[derive(Default)]
 struct Shared {
-    alive: Mutex<BTreeSet<String>>,
-    /// What the attacher says when it is to detach a volume, by the volume's name.
-    refused: Mutex<BTreeMap<String, String>>,
-    /// Nodes without the node plugin of any driver.
-    without_plugin: Mutex<BTreeSet<String>>,
-    /// Volumes that no kubelet unmounts, by the names in `volumesInUse`.
-    kept: Mutex<BTreeSet<String>>,
+    orders: Mutex<Orders>,
     changed: Notify,
+}
+
+/// What the simulation was told.
+#[derive(Clone, Default)]
+struct Orders {
+    /// The nodes whose kubelets act.
+    alive: BTreeSet<String>,
+    /// Volumes that the attacher cannot detach, and what it says.
+    refused: BTreeMap<String, String>,
+    /// Nodes without the node plugin of any driver.
+    without_plugin: BTreeSet<String>,
+    /// Volumes that no kubelet unmounts, by the names in `volumesInUse`.
+    kept: BTreeSet<String>,
 }
 
 impl ControlPlane {
@@ -147,56 +154,54 @@ impl ControlPlane {
 }
 
 impl FakeNodes<'_> {
+    fn order<T>(&self, change: impl FnOnce(&mut Orders) -> T) {
+        change(&mut self.shared.orders.lock().unwrap());
+        self.shared.changed.notify_one();
+    }
+
     /// Adds nodes, on each of which pods may be scheduled at once.
     pub(crate) fn add(&self, nodes: &[NodeSpec]) {
         let client = self.plane.client();
-        self.plane.block_on(async {
-            for node in nodes {
-                self.shared.alive.lock().unwrap().insert(node.name.clone());
-                register(&client, node).await;
-            }
-        });
-        self.shared.changed.notify_one();
+        for node in nodes {
+            self.revive(&node.name);
+            self.plane.block_on(register(&client, node));
+        }
     }
 
     /// The node falls silent: no lease, no status, no pod ends on it.
     pub(crate) fn die(&self, node: &str) {
-        self.shared.alive.lock().unwrap().remove(node);
+        self.order(|it| it.alive.remove(node));
     }
 
     /// The node comes back and catches up.
     pub(crate) fn revive(&self, node: &str) {
-        self.shared.alive.lock().unwrap().insert(node.to_owned());
-        self.shared.changed.notify_one();
+        self.order(|it| it.alive.insert(node.to_owned()));
     }
 
     /// The attacher cannot detach the volume from now on, and says why.
     pub(crate) fn refuse_detach(&self, volume: &str, message: &str) {
-        let mut refused = self.shared.refused.lock().unwrap();
-        refused.insert(volume.to_owned(), message.to_owned());
+        let (volume, message) = (volume.to_owned(), message.to_owned());
+        self.order(|it| it.refused.insert(volume, message));
     }
 
     /// The attacher can detach the volume again.
     pub(crate) fn allow_detach(&self, volume: &str) {
-        self.shared.refused.lock().unwrap().remove(volume);
-        self.shared.changed.notify_one();
+        self.order(|it| it.refused.remove(volume));
     }
 
     /// From now on the node has no plugin of any driver, as where a DaemonSet has no pod there.
     pub(crate) fn lose_plugin(&self, node: &str) {
-        let mut without = self.shared.without_plugin.lock().unwrap();
-        without.insert(node.to_owned());
+        self.order(|it| it.without_plugin.insert(node.to_owned()));
     }
 
     /// No kubelet unmounts a volume of [`ATTACHING_DRIVER`] with this handle from now on.
     pub(crate) fn keep_mounted(&self, handle: &str) {
-        self.shared.kept.lock().unwrap().insert(in_use(handle));
+        self.order(|it| it.kept.insert(in_use(handle)));
     }
 
     /// Kubelets unmount the volume again.
     pub(crate) fn let_go(&self, handle: &str) {
-        self.shared.kept.lock().unwrap().remove(&in_use(handle));
-        self.shared.changed.notify_one();
+        self.order(|it| it.kept.remove(&in_use(handle)));
     }
 
     /// Takes nodes out of the simulation and out of the cluster, as [`AUTOSCALER`].
@@ -321,39 +326,32 @@ fn now() -> String {
         .to_string()
 }
 
-/// A copy of all objects of one kind, and a stream that says when it has changed.
-fn mirror<K>(client: &kube::Client) -> (Store<K>, BoxStream<'static, ()>)
+/// A copy of all objects of one kind; `changes` says when it has changed.
+fn mirror<K>(client: &kube::Client, changes: &mut SelectAll<BoxStream<'static, ()>>) -> Store<K>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let changes = watcher(Api::<K>::all(client.clone()), watcher::Config::default())
-        .default_backoff()
-        .reflect(writer)
-        .map(|_| ());
-    (store, changes.boxed())
+    let objects = watcher(Api::<K>::all(client.clone()), watcher::Config::default());
+    let objects = objects.default_backoff().reflect(writer);
+    changes.push(objects.map(|_| ()).boxed());
+    store
 }
 
 /// Watches the cluster and takes every step that is due, until it is aborted.
 async fn simulate(client: kube::Client, shared: Arc<Shared>) {
-    let (pods, pod_changes) = mirror::<Pod>(&client);
-    let (nodes, node_changes) = mirror::<Node>(&client);
-    let (claims, claim_changes) = mirror::<PersistentVolumeClaim>(&client);
-    let (volumes, volume_changes) = mirror::<PersistentVolume>(&client);
-    let (drivers, driver_changes) = mirror::<CSIDriver>(&client);
-    let (attachments, attachment_changes) = mirror::<VolumeAttachment>(&client);
-    let mut changes = select_all([
-        pod_changes,
-        node_changes,
-        claim_changes,
-        volume_changes,
-        driver_changes,
-        attachment_changes,
-    ]);
+    let mut changes = SelectAll::new();
+    let pods = mirror::<Pod>(&client, &mut changes);
+    let nodes = mirror::<Node>(&client, &mut changes);
+    let claims = mirror::<PersistentVolumeClaim>(&client, &mut changes);
+    let volumes = mirror::<PersistentVolume>(&client, &mut changes);
+    let drivers = mirror::<CSIDriver>(&client, &mut changes);
+    let attachments = mirror::<VolumeAttachment>(&client, &mut changes);
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     // Nodes whose beat is under way: a busy API server is sent no second one.
     let beating = Arc::new(Mutex::new(HashSet::new()));
-    let taken = Arc::new(Mutex::new(Taken::default()));
+    // Steps that are under way or done; the mirrors lag behind them.
+    let taken = Arc::new(Mutex::new(HashSet::new()));
     let mut endings = Endings::new();
     let mut wake: Option<Instant> = None;
     loop {
@@ -368,7 +366,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             () = shared.changed.notified() => {}
             () = alarm => {}
             _ = heartbeat.tick() => {
-                for node in shared.alive.lock().unwrap().clone() {
+                for node in shared.orders.lock().unwrap().alive.clone() {
                     if beating.lock().unwrap().insert(node.clone()) {
                         let (client, beating) = (client.clone(), Arc::clone(&beating));
                         tokio::spawn(async move {
@@ -388,57 +386,45 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             volumes: volumes.state(),
             drivers: drivers.state(),
             attachments: attachments.state(),
-            refused: shared.refused.lock().unwrap().clone(),
-            without_plugin: shared.without_plugin.lock().unwrap().clone(),
-            kept: shared.kept.lock().unwrap().clone(),
+            orders: shared.orders.lock().unwrap().clone(),
         };
-        let alive = shared.alive.lock().unwrap().clone();
-        let (steps, next) = life::next_steps(&cluster, &alive, &mut endings, Instant::now());
+        let (steps, next) = life::next_steps(&cluster, &mut endings, Instant::now());
         wake = next;
         for step in steps {
-            if taken.lock().unwrap().begin(&step) {
+            if taken.lock().unwrap().insert(key(&step)) {
                 let (client, taken) = (client.clone(), Arc::clone(&taken));
                 tokio::spawn(async move {
                     let outcome = take(&client, &step).await;
-                    taken.lock().unwrap().finish(&step, &outcome);
+                    if is_due_again(&step, &outcome) {
+                        taken.lock().unwrap().remove(&key(&step));
+                    }
                 });
             }
         }
     }
 }
 
-/// Which steps are under way or done; the mirrors lag behind them.
-#[derive(Default)]
-struct Taken {
-    steps: HashSet<Action>,
-    /// Nodes whose report, which comes again and again, is under way.
-    reports: HashSet<String>,
+/// By what a step is known that is under way or done. A node makes one report at a time.
+fn key(step: &Action) -> Action {
+    let mut step = step.clone();
+    if let Action::Report { volumes, .. } = &mut step {
+        volumes.clear();
+    }
+    step
 }
 
-impl Taken {
-    fn begin(&mut self, step: &Action) -> bool {
-        match step {
-            Action::Report { node, .. } => self.reports.insert(node.clone()),
-            step => self.steps.insert(step.clone()),
-        }
-    }
-
-    /// A step that failed is due again at the next change or heartbeat; what is gone
-    /// needs no further step. Somebody else's change that came before is no reason to stop.
-    fn finish(&mut self, step: &Action, outcome: &kube::Result<()>) {
-        let gone = |status: &kube::core::Status| {
-            let other = status.message.contains("the object has been modified");
-            status.code == 404 || (status.code == 409 && !other)
-        };
-        match (step, outcome) {
-            (Action::Report { node, .. }, _) => {
-                self.reports.remove(node);
-            }
-            (_, Ok(())) => {}
-            (_, Err(kube::Error::Api(status))) if gone(status) => {}
-            (step, Err(_)) => {
-                self.steps.remove(step);
-            }
-        }
+/// Reports come again and again. A step that failed is due again at the next change or heartbeat;
+/// what is gone needs no further step. Somebody else's change that came before is no reason to
+/// stop.
+fn is_due_again(step: &Action, outcome: &kube::Result<()>) -> bool {
+    match (step, outcome) {
+        (Action::Report { .. }, _) => true,
+        (_, Ok(())) => false,
+        (_, Err(kube::Error::Api(status))) => match status.code {
+            404 => false,
+            409 => status.message.contains("the object has been modified"),
+            _ => true,
+        },
+        (_, Err(_)) => true,
     }
 }
