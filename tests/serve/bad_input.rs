@@ -36,26 +36,37 @@ async fn without_a_uid_there_is_a_status_and_a_sentence() {
 #[tokio::test]
 async fn with_a_uid_the_answer_has_it_and_a_warning() {
     let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
-    let (only, shape) = ("only an AdmissionReview", "does not have the shape");
+    let only = Some("only an AdmissionReview");
+    let shape = Some("does not have the shape");
+    let surge = "/request/object/spec/strategy/rollingUpdate/maxSurge";
+    let replicas = "/request/object/spec/replicas";
     let cases = [
         ("/kind", json!("ConversionReview"), only),
         ("/apiVersion", json!("admission.k8s.io/v1beta1"), only),
         ("/request/object/spec", json!("a sentence"), shape),
         ("/request/object", json!([1, 2]), shape),
-        ("/request/object/spec/replicas", json!("many"), shape),
+        (replicas, json!("many"), shape),
         ("/request/object/metadata/name", deep, shape),
+        // Numbers that Kubernetes itself would refuse, a little later, get an ordinary answer.
+        (surge, json!("many%"), None),
+        (surge, json!("99999999999999999999%"), None),
+        (surge, json!(-3), None),
+        (replicas, json!(-1), None),
+        (replicas, json!(u64::MAX), None),
     ];
     let server = serve(&[]).await;
-    for (at, value, sentence) in cases {
+    for (at, value, expected) in cases {
         let case = format!("{at} {value}");
         let mut review = example();
         *review.pointer_mut(at).unwrap() = value;
         for path in ["/mutate", "/validate"] {
             let answer = server.review(path, &review).await;
             assert_eq!(answer["uid"], review["request"]["uid"], "{case} {path}");
-            assert_eq!(answer["allowed"], true, "{case} {path}");
-            let warning = answer["warnings"][0].as_str().unwrap_or_default();
-            assert!(warning.contains(sentence), "{case} {path}: {answer:#}");
+            if let Some(sentence) = expected {
+                assert_eq!(answer["allowed"], true, "{case} {path}");
+                let warning = answer["warnings"][0].as_str().unwrap_or_default();
+                assert!(warning.contains(sentence), "{case} {path}: {answer:#}");
+            }
         }
     }
     assert_still_at_work(&server).await;
@@ -78,29 +89,10 @@ async fn a_long_list_of_what_is_no_rule_gets_few_warnings() {
     assert!(last.starts_with("Other parts of the"), "{answer:#}");
 }
 
-/// Numbers that Kubernetes itself would refuse, a little later, and nesting in
-/// fields that decide nothing: an answer with the uid, whatever it says.
+/// Nesting in a field that decides nothing.
 #[tokio::test]
-async fn odd_values_get_an_ordinary_answer() {
-    let surge = "/request/object/spec/strategy/rollingUpdate/maxSurge";
-    let replicas = "/request/object/spec/replicas";
-    let cases = [
-        (surge, json!("many%")),
-        (surge, json!("99999999999999999999%")),
-        (surge, json!(-3)),
-        (replicas, json!(-1)),
-        (replicas, json!(u64::MAX)),
-    ];
+async fn what_nobody_reads_may_be_as_deep_as_it_likes() {
     let server = serve(&[]).await;
-    for (at, value) in cases {
-        let case = format!("{at} {value}");
-        let mut review = example();
-        *review.pointer_mut(at).unwrap() = value;
-        for path in ["/mutate", "/validate"] {
-            let answer = server.review(path, &review).await;
-            assert_eq!(answer["uid"], review["request"]["uid"], "{case} {path}");
-        }
-    }
     let nested = example().to_string().replace(
         r#""image":"#,
         &format!(r#""odd":{}{},"image":"#, "[".repeat(DEEP), "]".repeat(DEEP)),

@@ -130,39 +130,3 @@ async fn a_policy_that_only_warns_warns_once() {
     let answer = server.review("/mutate", &example()).await;
     assert_eq!(answer["warnings"], Value::Null);
 }
-
-/// Kinds that are not Kubernetes' own are judged where the API server sends them.
-#[tokio::test]
-async fn a_rollout_is_refused_and_repaired() {
-    let rollout = |strategy: Value| {
-        let mut review = example();
-        review["request"]["kind"] =
-            json!({"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout"});
-        review["request"]["resource"] =
-            json!({"group": "argoproj.io", "version": "v1alpha1", "resource": "rollouts"});
-        let object = &mut review["request"]["object"];
-        object["apiVersion"] = json!("argoproj.io/v1alpha1");
-        object["kind"] = json!("Rollout");
-        object["spec"]["strategy"] = strategy;
-        review
-    };
-    let server = serve(&[]).await;
-    let blue_green = rollout(json!({"blueGreen": {"activeService": "web"}}));
-    let refused = server.review("/validate", &blue_green).await;
-    let message = refused["status"]["message"].as_str().unwrap();
-    assert!(message.contains("Rollout shop/web"), "{message}");
-    assert!(message.contains("A Rollout has no Recreate"), "{message}");
-
-    let server = serve(&["--config", "examples/repair.yaml"]).await;
-    let mut canary = rollout(json!({"canary": {"steps": [{"setWeight": 20}]}}));
-    let answer = server.review("/mutate", &canary).await;
-    let patch = STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
-    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
-    json_patch::patch(canary.pointer_mut(DEPLOYMENT).unwrap(), &patch).unwrap();
-    assert_eq!(
-        canary["request"]["object"]["spec"]["strategy"],
-        json!({"canary": {"steps": [{"setWeight": 20}], "maxSurge": 0, "maxUnavailable": 1}})
-    );
-    let again = server.review("/validate", &canary).await;
-    assert_eq!(again["allowed"], true, "{again:#}");
-}

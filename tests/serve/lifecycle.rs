@@ -1,9 +1,7 @@
 //! The life of the process: readiness, a policy that changes, signals.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -92,27 +90,42 @@ async fn a_policy_that_changes_is_seen_from_outside() {
         .until_admin("/metrics", &format!("{reloads}{{result=\"success\"}} 1"))
         .await;
 
-    write(&path, "defaults: {outcomes: {deadlock: perhaps}}\n");
-    let logged = server.logged("The policy in use stays.").await;
-    let error = logged["error"].as_str().unwrap();
-    assert!(error.contains("policy.yaml:1:33: "), "{error}");
-    server.until_admin("/readyz", "degraded policy: ").await;
-    assert_eq!(
-        server.admin("/readyz").await.0,
-        200,
-        "the last good one holds"
-    );
-    assert!(!allowed(&server).await, "as before");
-    server
-        .until_admin("/metrics", &format!("{reloads}{{result=\"failure\"}} 1"))
-        .await;
+    // Whether the file or what is there in its place is at fault, readiness and the metrics of two
+    // alerts say so.
+    let degraded = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
+    let faults: [(&str, fn(&Path)); 2] = [
+        ("policy.yaml:1:33: ", |path| {
+            write(path, "defaults: {outcomes: {deadlock: perhaps}}\n");
+        }),
+        ("policy.yaml cannot be read: it is not a regular", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+    ];
+    for (number, (fault, place)) in (1..).zip(faults) {
+        place(&path);
+        let logged = server.logged("The policy in use stays.").await;
+        let error = logged["error"].as_str().unwrap();
+        assert!(error.contains(fault), "{error}");
+        let unusable = "degraded policy: The policy file as it is now cannot be used";
+        server.until_admin("/readyz", unusable).await;
+        let failures = format!("{reloads}{{result=\"failure\"}} {number}");
+        for line in [format!("{degraded} 1"), failures] {
+            server.until_admin("/metrics", &line).await;
+        }
+        assert_eq!(server.admin("/readyz").await.0, 200, "{fault}");
+        assert!(!allowed(&server).await, "{fault}: the last good one holds");
+    }
 
+    fs::remove_dir(&path).unwrap();
     write(
         &path,
         "provisioners: [{name: ebs.csi.aws.com, nodeLocal: true}]\n",
     );
     until("the policy's facts count", async || allowed(&server).await).await;
     server.until_admin("/readyz", "ready policy: ").await;
+    let healed = format!("{degraded} 0");
+    server.until_admin("/metrics", &healed).await;
 }
 
 /// A Pod that moves would otherwise be the moment at which a policy that has been wrong for
@@ -145,59 +158,6 @@ async fn a_policy_that_is_wrong_at_the_start_leaves_warnings() {
         })
         .await;
         server.until_admin("/readyz", "ready policy: ").await;
-    }
-}
-
-/// Whatever takes the place of the policy file, the last good policy holds, readiness and the
-/// metrics of two alerts say that it is not the file's, and a good file ends that.
-#[tokio::test]
-async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
-    let ignoring = "defaults: {outcomes: {deadlock: ignore}}\n";
-    let mut server = serve_with_policy(ignoring).await;
-    let path = server.policy();
-    const NOT_REGULAR: &str = "it is not a regular file";
-    const DEGRADED: &str = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
-    type Place = (&'static str, fn(&Path));
-    let places: [Place; 6] = [
-        (NOT_REGULAR, |path| {
-            let made = Command::new("mkfifo").arg(path).status().unwrap();
-            assert!(made.success());
-        }),
-        (NOT_REGULAR, |path| fs::create_dir(path).unwrap()),
-        ("No such file", |_| ()),
-        ("symbolic links", |path| symlink(path, path).unwrap()),
-        (NOT_REGULAR, |path| symlink("/dev/zero", path).unwrap()),
-        ("larger than", |path| {
-            fs::File::create(path).unwrap().set_len(5 << 30).unwrap();
-        }),
-    ];
-    for (number, (fault, place)) in (1..).zip(places) {
-        fs::remove_file(&path).unwrap();
-        place(&path);
-        let logged = server.logged("The policy in use stays.").await;
-        let error = logged["error"].as_str().unwrap();
-        let named = error.contains("policy.yaml") && error.contains(fault);
-        assert!(named, "{error}");
-        let unusable = "degraded policy: The policy file as it is now cannot be used";
-        server.until_admin("/readyz", unusable).await;
-        let failures = "multi_attach_guard_policy_reloads_total{result=\"failure\"}";
-        for line in [format!("{DEGRADED} 1"), format!("{failures} {number}")] {
-            server.until_admin("/metrics", &line).await;
-        }
-        assert_eq!(server.admin("/readyz").await.0, 200, "{fault}");
-        assert!(allowed(&server).await, "{fault}: the last good one holds");
-
-        if path.is_dir() {
-            fs::remove_dir(&path).unwrap();
-        } else {
-            // Nothing may be there.
-            let _ = fs::remove_file(&path);
-        }
-        write(&path, ignoring);
-        server.until_admin("/readyz", "ready policy: ").await;
-        server
-            .until_admin("/metrics", &format!("{DEGRADED} 0"))
-            .await;
     }
 }
 

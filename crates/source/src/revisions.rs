@@ -783,6 +783,36 @@ mod tests {
         assert_eq!(found(WorkloadKind::Job, &template("img:1")), []);
     }
 
+    /// The status of a DaemonSet says how many pods are not of the newest revision, but not of
+    /// which they are.
+    #[test]
+    fn in_files_the_running_pods_of_a_daemon_sets_revision_are_counted() {
+        let revisions = [1, 2, 3].map(|number| {
+            let template = template(&format!("img:{number}"));
+            let mut revision = controller_revision(number, "shop", &template);
+            revision["kind"] = json!("ControllerRevision");
+            revision
+        });
+        for (number, phase, expected) in [
+            ("1", "Running", 1),
+            ("1", "Pending", 0),
+            ("2", "Running", 0),
+        ] {
+            let pod = json!({"kind": "Pod", "status": {"phase": phase}, "metadata": {
+                "name": "web-x", "namespace": "shop",
+                "labels": {"controller-revision-hash": number},
+                "ownerReferences": revisions[0]["metadata"]["ownerReferences"]}});
+            let items = [&revisions[..], &[pod]].concat();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("a.yaml"), list.to_string()).unwrap();
+            let files = FileRevisions::read(&[folder.path().to_owned()]);
+            let found = files.find(&owner(WorkloadKind::DaemonSet), &raw(&template("img:1")));
+            let counted: Vec<_> = found.iter().map(|it| it.pods).collect();
+            assert_eq!(counted, [Some(expected), None, None], "{number} {phase}");
+        }
+    }
+
     /// An API server that has one ReplicaSet with pods, in the second of two pages, and a tenant
     /// with 4,000 ReplicaSets.
     async fn api_server(request: Request<Body>, asked: Arc<AtomicUsize>) -> Response<Body> {
