@@ -95,8 +95,7 @@ fn mislabelled(stage: &Stage) {
     for object in shared.bound_in(&stage.namespace, "shared", ["by-hand", ZONAL_DRIVER]) {
         stage.apply(&object);
     }
-    let bound = "--for=jsonpath={.status.phase}=Bound";
-    stage.kubectl(&["wait", bound, "--timeout=120s", "pvc/shared"]);
+    stage.until_phase("pvc/shared", "Bound");
     let uses = json!({"replicas": 2, "uses": ["shared"]});
     repair(
         stage,

@@ -31,7 +31,7 @@ fn make(stage: &Stage, kind: &str) -> Value {
         "metadata": {"name": "web"}, "spec": {"replicas": 1}});
     stage.apply(&object);
     let name = format!("{}s.{group}/web", kind.to_lowercase());
-    let uid = stage.kubectl(&["get", &name, "-o", "jsonpath={.metadata.uid}"]);
+    let uid = stage.field(&name, ".metadata.uid");
     json!({"metadata": {"ownerReferences": [{"apiVersion": object["apiVersion"], "kind": kind,
         "name": "web", "uid": uid, "controller": true}]}})
 }
@@ -82,15 +82,15 @@ pub(crate) fn by_keda(stage: &Stage) {
     let recreate = json!({"strategy": "Recreate"});
     stage.apply(&deployment("web", &merged(two_apart(), &recreate)));
     stage.apply(&merged(autoscaler(2), &owner));
-    for (fewest, written) in [(2, "1-1"), (1, "-1")] {
+    for (fewest, written) in [(2, ["1", "1"]), (1, ["", "1"])] {
         let spec = json!({"spec": {"minReplicas": fewest, "maxReplicas": 3}}).to_string();
         stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", &spec]);
         stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
         let case = stage.until("autoscaler");
         stage.run(&stage::ways_out(&case)[0]);
-        let most = "jsonpath={.spec.minReplicaCount}-{.spec.maxReplicaCount}";
-        let read = || stage.kubectl(&["get", "scaledobject/web", "-o", most]);
-        assert_eq!(read(), written);
+        let counts = [".spec.minReplicaCount", ".spec.maxReplicaCount"];
+        let counts = counts.map(|path| stage.field("scaledobject/web", path));
+        assert_eq!(counts, written);
         stage.end("the ScaledObject says so");
         let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
         stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", one]);
@@ -99,23 +99,30 @@ pub(crate) fn by_keda(stage: &Stage) {
         stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", neither]);
     }
 
-    // Another workload waits for the volume.
-    stage.kubectl(&["cordon", &stage.node_of("web")]);
-    stage.apply(&deployment("backup", &json!({})));
-    let case = stage.until("shared-claim");
-    let stop = stage::ways_out(&case).pop().unwrap();
-    stage.run(&stop);
-    let paused = r"jsonpath={.metadata.annotations.autoscaling\.keda\.sh/paused-replicas}";
-    let is_paused = || stage.kubectl(&["get", "scaledobject/web", "-o", paused]);
-    assert_eq!(is_paused(), "0");
-    stage.end("the ScaledObject says so");
+    let case = stops_for_another(stage, "web");
+    let paused = r".metadata.annotations.autoscaling\.keda\.sh/paused-replicas";
+    says(stage, "ScaledObject", paused, "0");
     stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
     stage.until_nothing_waits();
-    let resume = stage::in_texts(&case, "paused-replicas-");
-    stage.run(&resume);
-    assert_eq!(is_paused(), "");
-    stage.end("the ScaledObject says so");
+    stage.run(&stage::in_texts(&case, "paused-replicas-"));
+    says(stage, "ScaledObject", paused, "");
     stage.uncordon();
+}
+
+/// Another workload waits for the volume of that app, which is stopped for it.
+fn stops_for_another(stage: &Stage, app: &str) -> Value {
+    stage.kubectl(&["cordon", &stage.node_of(app)]);
+    stage.apply(&deployment("backup", &json!({})));
+    let case = stage.until("shared-claim");
+    stage.run(&stage::ways_out(&case).pop().unwrap());
+    case
+}
+
+/// The object `web` has that value at that path, after what was run.
+fn says(stage: &Stage, kind: &str, path: &str, value: &str) {
+    let object = format!("{}/web", kind.to_lowercase());
+    assert_eq!(stage.field(&object, path), value);
+    stage.end(&format!("the {kind} says so"));
 }
 
 /// A Rollout makes the ReplicaSets, as a Deployment does.
@@ -133,8 +140,7 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.apply(&set("web-new", &json!({})));
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
-    let aborted = ["get", "rollout/web", "-o", "jsonpath={.status.abort}"];
-    assert_eq!(stage.kubectl(&aborted), "true");
+    assert_eq!(stage.field("rollout/web", ".status.abort"), "true");
     stage.end("the Rollout is aborted");
     stage.kubectl(&["scale", "replicaset/web-new", "--replicas=0"]);
     stage.until_nothing_waits();
@@ -145,19 +151,12 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.kubectl(&["delete", "pod", "-l", "app=web-old", "--wait=false"]);
     let case = stage.until("too-many-replicas");
     stage.run(&stage::ways_out(&case)[0]);
-    let replicas = ["get", "rollout/web", "-o", "jsonpath={.spec.replicas}"];
-    assert_eq!(stage.kubectl(&replicas), "1");
-    stage.end("the Rollout says so");
+    says(stage, "Rollout", ".spec.replicas", "1");
     stage.kubectl(&["scale", "replicaset/web-old", "--replicas=1"]);
     stage.until_nothing_waits();
 
-    // Another workload waits for the volume.
-    stage.kubectl(&["cordon", &stage.node_of("web-old")]);
-    stage.apply(&deployment("backup", &json!({})));
-    let case = stage.until("shared-claim");
-    stage.run(&stage::ways_out(&case).pop().unwrap());
-    assert_eq!(stage.kubectl(&replicas), "0");
-    stage.end("the Rollout says so");
+    stops_for_another(stage, "web-old");
+    says(stage, "Rollout", ".spec.replicas", "0");
     stage.kubectl(&["scale", "replicaset/web-old", "--replicas=0"]);
     stage.until_nothing_waits();
     stage.uncordon();

@@ -6,7 +6,7 @@ use crate::documents;
 use crate::harness::{seen, until};
 use crate::printed::between_backticks;
 use crate::rollouts::{image, roll_again};
-use crate::stage::{self, PATIENCE, Setting, Stage, deployment};
+use crate::stage::{self, PATIENCE, Stage, USUAL, deployment};
 use crate::world::Mode;
 
 const CHANGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];
@@ -17,7 +17,7 @@ fn denial(stage: &Stage, change: &[&str]) -> String {
     if stage.mode == Mode::Deny {
         return refused(stage, change);
     }
-    let twin = Stage::new("twin", Setting::Usual, Mode::Deny).unwrap();
+    let twin = Stage::new("twin", USUAL, Mode::Deny).unwrap();
     twin.starts(&deployment("web", &json!({})));
     refused(&twin, change).replace(&twin.namespace, &stage.namespace)
 }

@@ -42,7 +42,7 @@ mod world;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-use stage::{Setting, Stage};
+use stage::{Setting, Stage, USUAL};
 use world::Mode;
 
 /// States at once, when the command line does not say. They mostly wait for controllers.
@@ -63,7 +63,7 @@ const fn state(title: &'static str, name: &'static str, play: fn(&Stage)) -> Sta
     State {
         title,
         name,
-        setting: Setting::Usual,
+        setting: USUAL,
         modes: &Mode::ALL,
         play,
     }
@@ -96,7 +96,7 @@ const STATES: &[State] = states! {
     "A pod that does not end", "hangs", stalled::a_pod_that_does_not_end, once;
     "A Job beside a pod on a full node", "full-node", stalled::a_job_beside_a_pod_on_a_full_node;
     "A rollout that overlaps", "overlap", rollouts::a_rollout_that_overlaps;
-    "A rollout of a ReadWriteOncePod claim", "one-pod", rollouts::a_rollout_of_a_volume_for_one_pod, on(Setting::Claim("ReadWriteOncePod"));
+    "A rollout of a ReadWriteOncePod claim", "one-pod", rollouts::a_rollout_of_a_volume_for_one_pod, on(Setting::Shared("ReadWriteOncePod"));
     "An update that moves the pod", "moves", rollouts::an_update_that_moves_the_pod;
     "A volume that is on its way", "delay", rollouts::a_volume_on_its_way;
     "More replicas than the volume can have", "replicas", sharing::more_replicas_than_the_volume_can_have;

@@ -1,7 +1,5 @@
 //! Nodes that are lost or drained, and drivers that fail.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::{Value, json};
 
 use crate::rollouts::roll_out;
@@ -9,11 +7,7 @@ use crate::stage::{self, Stage, beside_web, deployment, merged, workload};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// On the quiet control plane there is one state at a time.
-static QUIET: Mutex<()> = Mutex::new(());
-
 pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
-    let turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
     let beside = merged(beside_web(), &json!({"strategy": "Recreate"}));
     stage.starts(&deployment("web", &beside));
     let node = stage.node_of("web");
@@ -23,7 +17,6 @@ pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
     stage.leads_out(&case);
     stage.until_runs("web");
     stage.uncordon();
-    drop(turn);
 }
 
 pub(crate) fn a_node_that_is_lost_of_a_deployment(stage: &Stage) {
@@ -48,7 +41,7 @@ fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     stage.until_runs("web");
     stage.world.nodes.revive(&node);
     stage.run(&stage::commands(&case, "afterwards")[0]);
-    let taints = stage.kubectl(&["get", "node", &node, "-o", "jsonpath={.spec.taints[*].key}"]);
+    let taints = stage.field(&format!("node/{node}"), ".spec.taints[*].key");
     assert!(!taints.contains("out-of-service"), "{taints}");
     stage.end("the node takes pods");
 }

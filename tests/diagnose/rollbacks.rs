@@ -121,8 +121,8 @@ pub(crate) fn without_events(stage: &Stage) {
     stage.kubectl(&["delete", "events", "--all"]);
     // The page says where the number of the revision that runs is seen.
     let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
-    let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
-    let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
+    let runs = ".items[?(@.status.readyReplicas==1)].metadata.name";
+    let runs = stage.field("replicaset", runs);
     let look = look
         .replace("shop", &stage.namespace)
         .replace("web-old", &runs);

@@ -42,8 +42,7 @@ pub(crate) fn images(stage: &Stage, of: &[&str]) -> String {
 
 /// What the Deployment asks for.
 pub(crate) fn image(stage: &Stage) -> String {
-    let path = "jsonpath={.spec.template.spec.containers[0].image}";
-    stage.kubectl(&["get", "deployment/web", "-o", path])
+    stage.field("deployment/web", ".spec.template.spec.containers[0].image")
 }
 
 /// Each way out of a rollout that cannot end, one after the other.

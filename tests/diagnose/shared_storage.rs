@@ -82,8 +82,7 @@ fn furnish(stage: &Stage) {
 
 /// The claim that the pods of a workload use.
 fn claim_of(stage: &Stage, workload: &str) -> String {
-    let path = "jsonpath={..volumes[0].persistentVolumeClaim.claimName}";
-    stage.kubectl(&["get", workload, "-o", path])
+    stage.field(workload, "..volumes[0].persistentVolumeClaim.claimName")
 }
 
 /// The labels of the pod of a Job, which is there.
@@ -128,8 +127,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     let begun = back_up(stage, "begun");
     end(stage, &begun, 10);
     reader.pastes("3. Stop");
-    let phases = "jsonpath={.items[*].status.phase}";
-    let left = stage.kubectl(&["get", "pod", "-o", phases]);
+    let left = stage.field("pod", ".items[*].status.phase");
     let mut left: Vec<&str> = left.split(' ').collect();
     left.sort_unstable();
     assert_eq!(left, ["Failed", "Succeeded"]);
@@ -141,8 +139,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     for workload in ["deployment/web", "cronjob/backup"] {
         assert_eq!(claim_of(stage, workload), "data-rwx");
     }
-    let suspended = stage.kubectl(&["get", "cronjob/backup", "-o", "jsonpath={.spec.suspend}"]);
-    assert_eq!(suspended, "false");
+    assert_eq!(stage.field("cronjob/backup", ".spec.suspend"), "false");
     let (code, output) = stage.diagnose(&["pvc/data-rwx"]);
     assert_eq!(code, 0, "{output}");
 
@@ -151,8 +148,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     reader.pastes("6. Start");
     stage.until_runs("web");
     assert_eq!(claim_of(stage, "deployment/web"), "data");
-    let strategy = "jsonpath={.spec.strategy.type}";
-    let strategy = stage.kubectl(&["get", "deployment/web", "-o", strategy]);
+    let strategy = stage.field("deployment/web", ".spec.strategy.type");
     assert_eq!(strategy, "Recreate");
 
     for title in ["3. Stop", "5. Let the workloads", "6. Start"] {
@@ -166,9 +162,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
         stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=240s"]);
         stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
     });
-    let volume = format!("pv/{}", stage.volume);
-    let released = "--for=jsonpath={.status.phase}=Released";
-    stage.kubectl(&["wait", released, "--timeout=240s", &volume]);
+    stage.until_phase(&format!("pv/{}", stage.volume), "Released");
 }
 
 /// Kinds whose pods are stopped and started in other ways than a Deployment's.

@@ -37,8 +37,7 @@ pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
     stage.kubectl(&["delete", "pod", "web-0"]);
-    let running = "--for=jsonpath={.status.phase}=Running";
-    stage.kubectl(&["wait", running, "--timeout=120s", "pod/web-1"]);
+    stage.until_phase("pod/web-1", "Running");
     stage.uncordon();
     let case = stage.until_case("too-many-replicas", "web-0 to wait", |case| {
         case["waiting"][0]["pod"] == "web-0"

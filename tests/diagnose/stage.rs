@@ -24,15 +24,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 /// On which control plane a state is played, and with what claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// The shared one, with a ReadWriteOnce claim.
-    Usual,
     /// The shared one, with a claim of that access mode.
-    Claim(&'static str),
+    Shared(&'static str),
     /// One for the state alone: elsewhere each node that comes or goes wakes the scheduler.
     Quiet,
     /// One for the state alone, which installs the guard itself.
     Own,
 }
+
+/// Where most states are played.
+pub(crate) const USUAL: Setting = Setting::Shared("ReadWriteOnce");
 
 /// A namespace with what is in it.
 pub(crate) struct Stage {
@@ -54,12 +55,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// `None` where there is no control plane.
     pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
-        static USUAL: OnceLock<World> = OnceLock::new();
+        static SHARED: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let mut own = None;
         let (world, access) = match setting {
-            Setting::Usual => (USUAL.get_or_init(|| World::new(plane)), "ReadWriteOnce"),
-            Setting::Claim(access) => (USUAL.get_or_init(|| World::new(plane)), access),
+            Setting::Shared(access) => (SHARED.get_or_init(|| World::new(plane)), access),
             Setting::Quiet | Setting::Own => {
                 let plane = harness::start_control_plane(Needs::Controllers)?;
                 let world = World::new(own.insert(Lent::new(plane)).0);
@@ -121,8 +121,7 @@ impl Stage {
         for object in Claim::with_mode(access).bound_in(&self.namespace, "data", by_hand) {
             self.apply(&object);
         }
-        let bound = "--for=jsonpath={.status.phase}=Bound";
-        self.kubectl(&["wait", bound, "--timeout=120s", "pvc/data"]);
+        self.until_phase("pvc/data", "Bound");
     }
 
     /// The object, with the namespace filled in, as `kubectl apply` made it before there was
@@ -155,6 +154,17 @@ impl Stage {
     /// What kubectl prints, in the namespace, before there was a guard.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.unguarded(arguments, None)
+    }
+
+    /// What an object has at that path.
+    pub(crate) fn field(&self, object: &str, path: &str) -> String {
+        self.kubectl(&["get", object, "-o", &format!("jsonpath={{{path}}}")])
+    }
+
+    /// Waits until an object is in that phase.
+    pub(crate) fn until_phase(&self, object: &str, phase: &str) {
+        let phase = format!("--for=jsonpath={{.status.phase}}={phase}");
+        self.kubectl(&["wait", &phase, "--timeout=240s", object]);
     }
 
     fn unguarded(&self, arguments: &[&str], stdin: Option<&str>) -> String {

@@ -94,9 +94,7 @@ pub(crate) fn a_claim_that_was_bound_before(stage: &Stage) {
 
 fn a_claim_again(stage: &Stage, with: &Value) {
     stage.kubectl(&["delete", "pvc/data", "--timeout=120s"]);
-    let released = "--for=jsonpath={.status.phase}=Released";
-    let volume = format!("pv/{}", stage.volume);
-    stage.kubectl(&["wait", released, "--timeout=120s", &volume]);
+    stage.until_phase(&format!("pv/{}", stage.volume), "Released");
     let named = json!({"spec": {"volumeName": stage.volume}});
     stage.apply(&merged(
         merged(stage::claim("data", "by-hand"), &named),
@@ -144,9 +142,9 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     stage.looks(&case);
     for command in stage::commands(&case, "before") {
         stage.run(&command);
-        let policy = "jsonpath={.spec.persistentVolumeReclaimPolicy}";
         let volume = format!("pv/{}", stage.volume);
-        assert_eq!(stage.kubectl(&["get", &volume, "-o", policy]), "Retain");
+        let policy = stage.field(&volume, ".spec.persistentVolumeReclaimPolicy");
+        assert_eq!(policy, "Retain");
         stage.end("the volumes stay when their claims go");
     }
     // One of the two is stopped.
@@ -174,8 +172,7 @@ pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
 /// The CSINodes say that one volume is all that they can attach, and they have it.
 pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
     for node in &stage.nodes {
-        let path = "jsonpath={.spec.drivers}";
-        let drivers = stage.kubectl(&["get", "csinode", node, "-o", path]);
+        let drivers = stage.field(&format!("csinode/{node}"), ".spec.drivers");
         let mut drivers: Value = serde_json::from_str(&drivers).unwrap();
         for driver in drivers.as_array_mut().unwrap() {
             driver["allocatable"] = json!({"count": 1});
