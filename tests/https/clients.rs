@@ -38,7 +38,7 @@ async fn answered(
     server: &Running,
     shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
 ) -> bool {
-    let config = client_config(&server.ca_pem, shown, &[]);
+    let config = client_config(&server.ca_pem, shown);
     // With TLS 1.3 the client's handshake ends before the server has judged it.
     let Ok(mut stream) = connect_with(server.webhook, config, None).await else {
         return false;

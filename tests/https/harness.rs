@@ -207,7 +207,7 @@ impl Running {
         from: Option<IpAddr>,
         builder: &http2::Builder<TokioExecutor>,
     ) -> std::io::Result<Http2> {
-        let stream = connect_as(self.webhook, &self.ca_pem, from, &[b"h2"]).await?;
+        let stream = connect_with(self.webhook, speaks_http2(&self.ca_pem), from).await?;
         let handshake = builder.handshake(TokioIo::new(stream));
         let (requests, connection) = handshake.await.map_err(std::io::Error::other)?;
         Ok(Http2 {
@@ -276,24 +276,13 @@ pub(crate) fn part_of(part: Bytes) -> Sent {
 }
 
 pub(crate) async fn connect(to: SocketAddr, ca_pem: &str) -> std::io::Result<TlsStream<TcpStream>> {
-    connect_as(to, ca_pem, None, &[]).await
-}
-
-/// A TLS connection from an address of this machine, for one of these protocols.
-pub(crate) async fn connect_as(
-    to: SocketAddr,
-    ca_pem: &str,
-    from: Option<IpAddr>,
-    protocols: &[&[u8]],
-) -> std::io::Result<TlsStream<TcpStream>> {
-    connect_with(to, client_config(ca_pem, None, protocols), from).await
+    connect_with(to, client_config(ca_pem, None), None).await
 }
 
 /// What a client knows and shows.
 pub(crate) fn client_config(
     ca_pem: &str,
     certificate: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
-    protocols: &[&[u8]],
 ) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     for ca in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
@@ -304,14 +293,20 @@ pub(crate) fn client_config(
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let mut config = match certificate {
+    match certificate {
         Some((leaf, key)) => config.with_client_auth_cert(vec![leaf], key).unwrap(),
         None => config.with_no_client_auth(),
-    };
-    config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+    }
+}
+
+/// What a client knows that speaks HTTP/2.
+pub(crate) fn speaks_http2(ca_pem: &str) -> ClientConfig {
+    let mut config = client_config(ca_pem, None);
+    config.alpn_protocols = vec![b"h2".to_vec()];
     config
 }
 
+/// A TLS connection, from an address of this machine.
 pub(crate) async fn connect_with(
     to: SocketAddr,
     config: ClientConfig,

@@ -226,48 +226,46 @@ async fn ready_when_every_condition_is() {
     assert_eq!(status, StatusCode::OK);
 }
 
+/// Series before the first review, and after it.
+const BEFORE: &str = r#"
+reviews_total{endpoint="mutate",kind="Deployment",operation="update",dry_run="false",decision="patched"} 0
+reviews_total{endpoint="validate",kind="Deployment",operation="create",dry_run="false",decision="unreadable"} 0
+requests_refused_total{reason="busy"} 0
+request_duration_seconds_count{endpoint="validate"} 0
+requests_refused_total{reason="content_type"} 0
+policy_reloads_total{result="failure"} 0
+certificate_reloads_total{result="success"} 0
+view_synced{resource="persistentvolumeclaims"} 0
+requests_in_flight 0
+review_panics_total 0
+log_lines_lost_total 0
+"#;
+const AFTER: &str = r#"
+reviews_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",decision="allowed"} 1
+findings_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",rule="rolling-update-overlap",action="warn"} 1
+request_duration_seconds_count{endpoint="mutate"} 1
+view_synced{resource="persistentvolumeclaims"} 1
+view_objects{resource="persistentvolumeclaims"} 7
+"#;
+
 #[tokio::test]
 async fn series_exist_before_the_first_event() {
     let server = start(options()).await;
     let labels = [("resource", "persistentvolumeclaims")];
     drop(server.metrics.view_synced.get_or_create(&labels));
     drop(server.metrics.view_last_event.get_or_create(&labels));
-    let zero = [
-        r#"reviews_total{endpoint="mutate",kind="Deployment",operation="update",dry_run="false",decision="patched"}"#,
-        r#"reviews_total{endpoint="validate",kind="Deployment",operation="create",dry_run="false",decision="unreadable"}"#,
-        r#"requests_refused_total{reason="busy"}"#,
-        r#"request_duration_seconds_count{endpoint="validate"}"#,
-        r#"requests_refused_total{reason="content_type"}"#,
-        r#"policy_reloads_total{result="failure"}"#,
-        r#"certificate_reloads_total{result="success"}"#,
-        r#"view_synced{resource="persistentvolumeclaims"}"#,
-        "requests_in_flight",
-        "review_panics_total",
-        "log_lines_lost_total",
-    ];
-    for series in zero {
-        let series = format!("multi_attach_guard_{series}");
-        assert_eq!(server.metric(&series).await, 0.0, "{series}");
-    }
+    let has_all = async |expected: &str| {
+        for line in expected.trim().lines() {
+            let (series, value) = line.split_once(' ').unwrap();
+            let series = format!("multi_attach_guard_{series}");
+            let value: f64 = value.parse().unwrap();
+            assert_eq!(server.metric(&series).await, value, "{series}");
+        }
+    };
+    has_all(BEFORE).await;
     server.metrics.view_synced.get_or_create(&labels).set(1);
     server.metrics.view_objects.get_or_create(&labels).set(7);
     let response = server.post(&server.client(), "/mutate", "{}").await;
     assert_eq!(response.status(), StatusCode::OK);
-    let counted = [
-        (
-            r#"reviews_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",decision="allowed"}"#,
-            1.0,
-        ),
-        (
-            r#"findings_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",rule="rolling-update-overlap",action="warn"}"#,
-            1.0,
-        ),
-        (r#"request_duration_seconds_count{endpoint="mutate"}"#, 1.0),
-        (r#"view_synced{resource="persistentvolumeclaims"}"#, 1.0),
-        (r#"view_objects{resource="persistentvolumeclaims"}"#, 7.0),
-    ];
-    for (series, value) in counted {
-        let series = format!("multi_attach_guard_{series}");
-        assert_eq!(server.metric(&series).await, value, "{series}");
-    }
+    has_all(AFTER).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{ENDS, Running, connect_as, read_to_end, send, start_limited};
+use crate::harness::{ENDS, Running, connect_with, read_to_end, send, speaks_http2, start_limited};
 use crate::serving::in_time;
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ async fn a_client_that_stalls_before_the_handshake_is_let_go() {
 #[tokio::test]
 async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     let server = start_impatient().await;
-    let connected = connect_as(server.webhook, &server.ca_pem, None, &[b"h2"]).await;
+    let connected = connect_with(server.webhook, speaks_http2(&server.ca_pem), None).await;
     let mut stream = connected.unwrap();
     send(&mut stream, b"PRI * HTTP/2").await;
     let mut said = Vec::new();
