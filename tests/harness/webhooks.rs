@@ -1,15 +1,11 @@
 //! The two webhook configurations, in `url` form, so that a server outside the
 //! cluster can answer.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, PostParams};
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::control_plane::{ControlPlane, READY_WITHIN};
-use super::wait_until;
+use super::{seen, until};
 
 /// What to send to a server, and what to do when it does not answer.
 #[derive(Clone, Debug)]
@@ -57,6 +53,12 @@ impl WebhookOptions {
         }
     }
 }
+
+/// Where the API server has them.
+const PATHS: [&str; 2] = [
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+];
 
 /// Registered webhook configurations; dropping this removes them.
 pub(crate) struct Registration<'a> {
@@ -107,17 +109,9 @@ impl ControlPlane {
         };
         let mutating = finished("MutatingWebhookConfiguration", "mutate", mutating);
         let validating = finished("ValidatingWebhookConfiguration", "validate", validating);
-        self.block_on(async {
-            let create = PostParams::default();
-            Api::<MutatingWebhookConfiguration>::all(self.client())
-                .create(&create, &serde_json::from_value(mutating).unwrap())
-                .await
-                .unwrap();
-            Api::<ValidatingWebhookConfiguration>::all(self.client())
-                .create(&create, &serde_json::from_value(validating).unwrap())
-                .await
-                .unwrap();
-        });
+        for (path, configuration) in PATHS.into_iter().zip([mutating, validating]) {
+            self.send(Method::POST, path, &configuration).unwrap();
+        }
         let registration = Registration {
             plane: self,
             name: name.to_owned(),
@@ -154,42 +148,27 @@ impl Registration<'_> {
     /// force a little after it was stored. It is when its probe is: an entry that
     /// refuses one ConfigMap nobody else makes.
     fn until_asked(&self, path: &str) {
-        let map: ConfigMap = serde_json::from_value(json!({
+        let map = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": { "generateName": "probe-", "labels": probe_labels(&self.name, path) },
-        }))
-        .unwrap();
-        let dry_run = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
+        });
+        let maps = "/api/v1/namespaces/default/configmaps?dryRun=All";
         let what = format!("the API server to ask the webhooks of {}", self.name);
-        wait_until(&what, READY_WITHIN, || {
-            let maps = Api::<ConfigMap>::namespaced(self.plane.client(), "default");
-            match self.plane.block_on(maps.create(&dry_run, &map)) {
-                Err(kube::Error::Api(status))
-                    if status.message.contains("failed calling webhook") =>
-                {
-                    Ok(())
-                }
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .unwrap();
+        until(&what, READY_WITHIN, || {
+            let said = self.plane.send(Method::POST, maps, &map);
+            let said = said.map_or_else(|error| error.to_string(), |()| "it passed".to_owned());
+            seen(said.contains("failed calling webhook"), said)
+        });
     }
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        let client = self.plane.client();
-        let delete = DeleteParams::default();
-        self.plane.block_on(async {
-            let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone());
-            let validating = Api::<ValidatingWebhookConfiguration>::all(client);
-            let _ = mutating.delete(&self.name, &delete).await;
-            let _ = validating.delete(&self.name, &delete).await;
-        });
+        for path in PATHS {
+            let path = format!("{path}/{}", self.name);
+            let _ = self.plane.send(Method::DELETE, &path, &json!({}));
+        }
     }
 }
 
