@@ -129,7 +129,7 @@ impl ControlPlane {
             .map_err(|error| format!("The client's runtime did not start: {error}."))?;
         // In the API server's folder, so that it is removed together with it.
         let pki = Pki::create(&folder.join("kube-apiserver"));
-        let http = pki.http_client();
+        let http = pki.http_client_builder().build().unwrap();
         let launch = Launch {
             programs,
             folder: &folder,

@@ -1,10 +1,9 @@
 //! The real kubectl, as a user would run it.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use super::asking::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::control_plane::ControlPlane;
 use super::machine::patient;
+use super::output::fed;
 
 /// What one run of a command left behind.
 #[derive(Clone, Debug)]
@@ -136,43 +136,20 @@ impl ControlPlane {
         serde_json::from_str(&self.kubectl(&get, None).success().stdout).unwrap()
     }
 
-    /// Makes a kind known, with any fields, replicas and a status. Its plural is the usual one.
+    /// Makes a kind known, as `definition.yaml` has it.
     pub(crate) fn define(&self, group: &str, version: &str, kind: &str) {
         let singular = kind.to_lowercase();
-        let plural = format!("{singular}s");
-        let name = format!("{plural}.{group}");
-        let replicas =
-            json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": name, "annotations":
-                {"api-approved.kubernetes.io": "unapproved, for a test"}},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"kind": kind, "plural": plural, "singular": singular},
-                "versions": [{
-                    "name": version,
-                    "served": true,
-                    "storage": true,
-                    "subresources": {"status": {}, "scale": replicas},
-                    "schema": {"openAPIV3Schema":
-                        {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                }],
-            },
-        });
-        let definition = definition.to_string();
+        let definition = include_str!("definition.yaml")
+            .replace("GROUP", group)
+            .replace("VERSION", version)
+            .replace("SINGULAR", &singular)
+            .replace("KIND", kind);
         self.kubectl(&["apply", "-f", "-"], Some(&definition))
             .success();
-        let crd = format!("crd/{name}");
-        let established = [
-            "wait",
-            "--for=condition=Established",
-            &crd,
-            "--timeout=120s",
-        ];
-        self.kubectl(&established, None).success();
+        let crd = format!("crd/{singular}s.{group}");
+        self.run(&format!(
+            "wait --for=condition=Established {crd} --timeout=120s"
+        ));
     }
 
     /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
@@ -209,7 +186,8 @@ impl ControlPlane {
                 None => (*argument).to_owned(),
             }
         });
-        let mut child = limited(self.programs.path("kubectl"))
+        let mut command = limited(self.programs.path("kubectl"));
+        command
             .args(patiently)
             .env("KUBECONFIG", &self.kubeconfig)
             // No preferences and no cache of whoever runs the tests.
@@ -220,21 +198,8 @@ impl ControlPlane {
             .env(
                 "KUBECACHEDIR",
                 self.folder.join("kube-apiserver/kubectl-cache"),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("kubectl is in the folder of programs");
-        let mut pipe = child.stdin.take().unwrap();
-        let input = stdin.unwrap_or_default().to_owned();
-        // Beside, because kubectl may write before it has read everything.
-        let writer = thread::spawn(move || {
-            // It may also end without reading; then its exit code says why.
-            let _ = pipe.write_all(input.as_bytes());
-        });
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap();
+            );
+        let output = fed(&mut command, stdin.unwrap_or_default());
         Output {
             command: format!("kubectl {}", arguments.join(" ")),
             status: output.status.code().unwrap_or(-1),

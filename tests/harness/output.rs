@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -15,9 +16,15 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
 pub(crate) fn fed(command: &mut Command, input: &str) -> Output {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    // Whoever reads no input may be gone before it is written.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let mut pipe = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        // Beside, because it may write before it has read everything. Whoever reads no input may
+        // be gone before it is written.
+        scope.spawn(move || {
+            let _ = pipe.write_all(input.as_bytes());
+        });
+        child.wait_with_output().unwrap()
+    })
 }
 
 pub(crate) fn out(output: &Output) -> &str {

@@ -49,12 +49,7 @@ impl Pki {
         self.folder.join("ca.crt")
     }
 
-    /// An HTTP client that trusts this authority and no other.
-    pub(crate) fn http_client(&self) -> reqwest::Client {
-        self.http_client_builder().build().unwrap()
-    }
-
-    /// What makes one, for a client that differs in something else.
+    /// What makes an HTTP client that trusts this authority and no other.
     pub(crate) fn http_client_builder(&self) -> reqwest::ClientBuilder {
         let authority = reqwest::Certificate::from_pem(self.authority.pem().as_bytes()).unwrap();
         reqwest::Client::builder().tls_certs_only([authority])
