@@ -45,12 +45,12 @@ pub(crate) mod shorthand;
 pub(crate) mod table;
 pub(crate) mod webhooks;
 
+use std::fmt::Display;
 use std::io::Write;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -90,10 +90,13 @@ pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlan
         Needs::ApiServer => &WITHOUT_CONTROLLERS,
         Needs::Controllers => &WITH_CONTROLLERS,
     };
-    match shared.get_or_init(|| ControlPlane::start(programs, &Options::of(needs))) {
-        Ok(plane) => Some(plane),
-        Err(reason) => panic!("The control plane did not start. {reason}"),
-    }
+    let shared = shared.get_or_init(|| ControlPlane::start(programs, &Options::of(needs)));
+    Some(started(shared.as_ref()))
+}
+
+#[track_caller]
+fn started<P>(plane: Result<P, impl Display>) -> P {
+    plane.unwrap_or_else(|reason| panic!("The control plane did not start. {reason}"))
 }
 
 /// A control plane for the caller alone; otherwise as [`require_control_plane`].
@@ -106,10 +109,7 @@ pub(crate) fn start_control_plane(needs: Needs) -> Option<ControlPlane> {
 #[track_caller]
 pub(crate) fn start_control_plane_with(needs: Needs, options: &Options) -> Option<ControlPlane> {
     let programs = require_programs(needs)?;
-    match ControlPlane::start(programs, options) {
-        Ok(plane) => Some(plane),
-        Err(reason) => panic!("The control plane did not start. {reason}"),
-    }
+    Some(started(ControlPlane::start(programs, options)))
 }
 
 /// The programs alone, for tests that start none of them as a server.
@@ -212,16 +212,11 @@ pub(crate) fn at_once<C: Sync, R: Send>(
     cells: &[C],
     one: impl Fn(usize, &C) -> R + Sync,
 ) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(cell) = cells.get(at) else {
-                break done;
-            };
-            done.push((at, one(at, cell)));
-        }
+    let queue = Mutex::new(cells.iter().enumerate());
+    let next = || queue.lock().unwrap().next();
+    let work = || -> Vec<(usize, R)> {
+        let cells = std::iter::from_fn(next);
+        cells.map(|(at, cell)| (at, one(at, cell))).collect()
     };
     let mut done: Vec<(usize, R)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
