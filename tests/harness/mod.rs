@@ -48,8 +48,7 @@ pub(crate) mod webhooks;
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::Location;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -117,7 +116,7 @@ pub(crate) fn start_control_plane_with(needs: Needs, options: &Options) -> Optio
 pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Programs> {
     let programs = match programs::locate() {
         programs::Located::Found(programs) => programs,
-        programs::Located::Missing(reason) => return skip(&reason),
+        programs::Located::Missing(reason) => return skip(reason),
         programs::Located::Failed(reason) => panic!("{reason}"),
     };
     let more: &[&str] = match needs {
@@ -146,21 +145,11 @@ pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
 #[track_caller]
 pub(crate) fn built(command: &[&str], what: &str) -> Option<PathBuf> {
     let (script, arguments) = command.split_first().unwrap();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
-    let run = Command::new(Path::new(folder).join(script))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
-    if run.status.code() == Some(3) {
-        return skip(&format!("There is no Go to compile {what} with."));
+    match programs::filled(script, arguments) {
+        Ok(Some(folder)) => Some(folder),
+        Ok(None) => skip(&format!("There is no Go to compile {what} with.")),
+        Err(reason) => panic!("{reason}"),
     }
-    assert!(run.status.success(), "{script} ended with {}.", run.status);
-    let printed = String::from_utf8(run.stdout).unwrap();
-    let folder = printed.lines().last().map(PathBuf::from);
-    assert!(folder.is_some(), "{script} has printed no folder.");
-    folder
 }
 
 /// What a test needs, or else the test ends: whoever was asked for it has said why.

@@ -12,7 +12,7 @@ pub(crate) struct Programs(PathBuf);
 /// What became of the search for the programs.
 pub(crate) enum Located {
     /// They are there.
-    Found(&'static Programs),
+    Found(Programs),
     /// This machine has neither them nor the means to compile them.
     Missing(String),
     /// Compiling them failed.
@@ -48,35 +48,44 @@ pub(crate) fn quick() -> bool {
 
 /// Runs `tests/control-plane/build` once per test binary. The first run on a machine
 /// compiles for minutes, and its progress goes to this process's stderr.
-pub(crate) fn locate() -> Located {
-    static ANSWER: OnceLock<Result<Programs, (Option<i32>, String)>> = OnceLock::new();
-    let answer = ANSWER.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane/build");
-        let run = Command::new(script)
-            .arg(minor())
-            .args(with_kubelets().then_some("kubelets"))
-            .args((!quick()).then_some("renderers"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| (None, format!("{script} cannot be run: {error}.")))?;
-        let stdout = String::from_utf8_lossy(&run.stdout);
-        match (run.status.code(), stdout.lines().last()) {
-            (Some(0), Some(folder)) => Ok(Programs(PathBuf::from(folder))),
-            (code, _) => Err((
-                code,
-                format!("{script} ended with {}; see above.", run.status),
-            )),
+pub(crate) fn locate() -> &'static Located {
+    static ANSWER: OnceLock<Located> = OnceLock::new();
+    ANSWER.get_or_init(|| {
+        let minor = minor();
+        let kubelets = with_kubelets().then_some("kubelets");
+        let renderers = (!quick()).then_some("renderers");
+        let arguments = [Some(&*minor), kubelets, renderers];
+        let arguments: Vec<&str> = arguments.into_iter().flatten().collect();
+        match filled("build", &arguments) {
+            Ok(Some(folder)) => Located::Found(Programs(folder)),
+            Ok(None) => Located::Missing(
+                "There is no Go to compile a Kubernetes control plane with, and KUBEBUILDER_ASSETS \
+                 names no folder with etcd, kube-apiserver and kubectl."
+                    .to_owned(),
+            ),
+            Err(reason) => Located::Failed(reason),
         }
-    });
-    match answer {
-        Ok(programs) => Located::Found(programs),
-        Err((Some(3), _)) => Located::Missing(
-            "There is no Go to compile a Kubernetes control plane with, and KUBEBUILDER_ASSETS \
-             names no folder with etcd, kube-apiserver and kubectl."
-                .to_owned(),
-        ),
-        Err((_, reason)) => Located::Failed(reason.clone()),
+    })
+}
+
+/// The folder that a script of `tests/control-plane` has filled; `None` where there is no Go.
+///
+/// # Errors
+///
+/// A sentence when the script fails.
+pub(crate) fn filled(script: &str, arguments: &[&str]) -> Result<Option<PathBuf>, String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
+    let run = Command::new(Path::new(folder).join(script))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{script} cannot be run: {error}."))?;
+    let printed = String::from_utf8_lossy(&run.stdout);
+    match (run.status.code(), printed.lines().last()) {
+        (Some(0), Some(folder)) => Ok(Some(folder.into())),
+        (Some(3), _) => Ok(None),
+        _ => Err(format!("{script} ended with {}; see above.", run.status)),
     }
 }
 
