@@ -50,11 +50,13 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
 fn late_claim(world: &World, name: &str) -> String {
     let provisioner = json!({"provisioner": "disk.csi.example.com"});
     let class = object(json!({"kind": "StorageClass", "name": name, "with": provisioner}));
+    let of_it = json!({"spec": {"storageClassName": name}});
+    let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name, "with": of_it}));
     let namespace = &world.namespace;
     let claims = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
     for (path, object) in [
         ("/apis/storage.k8s.io/v1/storageclasses", class),
-        (&claims, world::claim(name, name)),
+        (&claims, claim),
     ] {
         world.plane.send(Method::POST, path, &object).unwrap();
     }

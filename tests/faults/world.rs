@@ -174,12 +174,6 @@ pub(crate) fn question(number: usize) -> (&'static str, Said) {
     [("Recreate", Said::Yes), ("RollingUpdate", Said::No)][number % 2]
 }
 
-/// A claim for one node.
-pub(crate) fn claim(name: &str, class: &str) -> Value {
-    let class = json!({ "spec": { "storageClassName": class } });
-    object(json!({ "kind": "PersistentVolumeClaim", "name": name, "with": class }))
-}
-
 /// A Deployment with one claim.
 pub(crate) fn deployment(name: &str, claim: &str, strategy: &str) -> Value {
     object(json!({ "kind": "Deployment", "name": name, "uses": [claim], "strategy": strategy }))
