@@ -1,12 +1,9 @@
 //! Whether the engine says what the model finds.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-
 use engine::rules::{self, codes};
 use engine::verdict::Verdict;
 
-use crate::configuration::{Access, Affinity, Configuration, Kind, Strategy, Workload};
+use crate::configuration::{Access, Affinity, Configuration, Kind, Workload};
 use crate::explore::{Outcome, Worst};
 use crate::machine::Holder;
 use crate::survey::Survey;
@@ -15,7 +12,7 @@ use crate::survey::Survey;
 pub(crate) type Said = Vec<(&'static str, Outcome)>;
 
 /// What comes of comparing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Comparison {
     Agrees,
     /// The engine is silent on purpose; see [`is_on_the_volumes_node`].
@@ -207,124 +204,4 @@ pub(crate) fn with_volume_of(configuration: &Configuration, own: usize) -> Confi
         workload.uses_volume &= sole || at == own;
     }
     changed
-}
-
-/// So many kinds of disagreements are shown.
-const ROWS: usize = 20;
-
-/// How often there was what result, and the disagreements grouped by what the configurations look like.
-#[derive(Default)]
-pub(crate) struct Table {
-    counts: BTreeMap<Comparison, usize>,
-    rows: BTreeMap<[String; 3], (usize, String)>,
-}
-
-impl Table {
-    pub(crate) fn add(
-        &mut self,
-        comparison: Comparison,
-        configuration: &Configuration,
-        said: &[Said],
-        survey: &Survey,
-    ) {
-        *self.counts.entry(comparison).or_default() += 1;
-        if comparison == Comparison::Differs {
-            let worst = survey.worst(configuration);
-            let model = format!("{} {:?}", worst.first, worst.rollouts);
-            let row = [shape(configuration), model, format!("{said:?}")];
-            let example = || (0, format!("{configuration:?}"));
-            self.rows.entry(row).or_insert_with(example).0 += 1;
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: Self) {
-        for (comparison, count) in other.counts {
-            *self.counts.entry(comparison).or_default() += count;
-        }
-        for (row, (count, example)) in other.rows {
-            self.rows.entry(row).or_insert((0, example)).0 += count;
-        }
-    }
-
-    pub(crate) fn count(&self, comparison: Comparison) -> usize {
-        self.counts.get(&comparison).copied().unwrap_or(0)
-    }
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [agreeing, excepted, unplaceable, different] = [
-            Comparison::Agrees,
-            Comparison::Excepted,
-            Comparison::Unplaceable,
-            Comparison::Differs,
-        ]
-        .map(|comparison| self.count(comparison));
-        write!(
-            f,
-            "{} compared with the engine, {different} disagreements; {excepted} of them silent on purpose, {unplaceable} in part, as pods have no place in them even without the volume",
-            agreeing + excepted + unplaceable + different
-        )?;
-        for ([shape, model, engine], (count, example)) in self.rows.iter().take(ROWS) {
-            write!(
-                f,
-                "\n{count} × {shape}: the model finds {model}, the engine {engine}; for example {example}"
-            )?;
-        }
-        Ok(())
-    }
-}
-
-fn shape(configuration: &Configuration) -> String {
-    let volume = configuration.volume;
-    let mut text = format!("{:?}", volume.access);
-    if !volume.attach_required {
-        text += " unattached";
-    }
-    for workload in &configuration.workloads {
-        let _ = write!(text, " [{}]", described(workload, configuration));
-    }
-    text
-}
-
-fn described(workload: &Workload, configuration: &Configuration) -> String {
-    let mut text = match workload.kind {
-        Kind::Deployment(Strategy::Recreate) => "Recreate".to_owned(),
-        Kind::Deployment(strategy) => match strategy.resolve(workload.replicas) {
-            Some((surge, down)) => format!("RollingUpdate +{surge} -{down}"),
-            None => String::new(),
-        },
-        other => format!("{other:?}"),
-    };
-    let _ = write!(text, " {}", workload.replicas);
-    let nodes = configuration.nodes();
-    let eligible = nodes
-        .and(workload.selected)
-        .and(workload.tolerated)
-        .and(configuration.volume.nodes);
-    if eligible != nodes {
-        let _ = write!(text, " on {:b} of {:b}", eligible.0, nodes.0);
-    }
-    if let Affinity::Required {
-        workloads,
-        own_revision,
-    } = workload.affinity
-    {
-        let _ = write!(
-            text,
-            " with {workloads:02b}{}",
-            if own_revision { " by revision" } else { "" }
-        );
-    }
-    for (there, name) in [
-        (workload.anti_affinity, "anti-affinity"),
-        (workload.hostname_spread.is_some(), "hostname spread"),
-        (workload.zone_spread.is_some(), "zone spread"),
-        (!workload.uses_volume, "without volume"),
-    ] {
-        if there {
-            let _ = write!(text, ", {name}");
-        }
-    }
-    text
 }
