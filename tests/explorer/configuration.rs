@@ -161,6 +161,15 @@ pub(crate) enum Affinity {
     },
 }
 
+impl Affinity {
+    pub(crate) const fn required(workloads: u8, own_revision: bool) -> Self {
+        Self::Required {
+            workloads,
+            own_revision,
+        }
+    }
+}
+
 /// A topology spread constraint with `whenUnsatisfiable: DoNotSchedule` over the workload's own pods.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Spread {
@@ -207,6 +216,11 @@ impl Workload {
 
     pub(crate) fn on(mut self, nodes: &[usize]) -> Self {
         self.selected = NodeSet::of(nodes);
+        self
+    }
+
+    pub(crate) fn near(mut self, affinity: Affinity) -> Self {
+        self.affinity = affinity;
         self
     }
 
@@ -420,10 +434,7 @@ impl Configuration {
                 if there == 1 << own && workload.tolerated.len() <= 1 {
                     Affinity::None
                 } else {
-                    Affinity::Required {
-                        workloads: there,
-                        own_revision,
-                    }
+                    Affinity::required(there, own_revision)
                 }
             }
             None => Affinity::None,

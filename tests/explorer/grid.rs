@@ -29,43 +29,20 @@ const LAYOUTS: &[Layout] = &[
     layout(&[0, 0, 1, 1]),
     layout(&[0, 1, 2, 3]),
     // A node selector that leaves one node, two in one zone, two in two zones.
-    Layout {
-        selected: &[0],
-        ..layout(&[0, 0, 1])
-    },
-    Layout {
-        selected: &[0, 1],
-        ..layout(&[0, 0, 1])
-    },
-    Layout {
-        selected: &[0, 2],
-        ..layout(&[0, 0, 1])
-    },
+    layout(&[0, 0, 1]).selecting(&[0]),
+    layout(&[0, 0, 1]).selecting(&[0, 1]),
+    layout(&[0, 0, 1]).selecting(&[0, 2]),
     // Taints that leave one node, two in one zone.
-    Layout {
-        tolerated: &[0],
-        ..layout(&[0, 0, 1])
-    },
-    Layout {
-        tolerated: &[0, 1],
-        ..layout(&[0, 0, 1])
-    },
+    layout(&[0, 0, 1]).tolerating(&[0]),
+    layout(&[0, 0, 1]).tolerating(&[0, 1]),
     // A volume on one node, in one of two zones.
-    Layout {
-        volume: &[0],
-        ..layout(&[0, 0, 1])
-    },
-    Layout {
-        volume: &[0, 1],
-        ..layout(&[0, 0, 1, 1])
-    },
+    layout(&[0, 0, 1]).with_volume_on(&[0]),
+    layout(&[0, 0, 1, 1]).with_volume_on(&[0, 1]),
     // Each of selector, taint and volume leaves several nodes, together they leave one.
-    Layout {
-        selected: &[0, 1, 2],
-        tolerated: &[0, 1, 3],
-        volume: &[0, 2, 3],
-        ..layout(&[0, 0, 1, 1])
-    },
+    layout(&[0, 0, 1, 1])
+        .selecting(&[0, 1, 2])
+        .tolerating(&[0, 1, 3])
+        .with_volume_on(&[0, 2, 3]),
 ];
 
 const fn layout(zones: &'static [u8]) -> Layout {
@@ -87,25 +64,12 @@ const VOLUMES: [(Access, bool); 6] = [
     (Access::SinglePod, false),
 ];
 
-const OWN: Affinity = Affinity::Required {
-    workloads: 0b01,
-    own_revision: false,
-};
-const OWN_REVISION: Affinity = Affinity::Required {
-    workloads: 0b01,
-    own_revision: true,
-};
+const OWN: Affinity = Affinity::required(0b01, false);
+const OWN_REVISION: Affinity = Affinity::required(0b01, true);
 
-/// What keeps a workload's pods apart.
-#[derive(Clone, Copy)]
-struct Apart {
-    anti_affinity: bool,
-    hostname_spread: Option<Spread>,
-    zone_spread: Option<Spread>,
-}
-
-/// Every combination of anti-affinity and spreads that allow a skew of one, and each spread that allows two, alone.
-fn apart() -> Vec<Apart> {
+/// The workload with every combination of anti-affinity and spreads that allow a skew of one, and with each spread that
+/// allows two, alone.
+fn apart(workload: Workload) -> Vec<Workload> {
     let spread = |max_skew, own_revision| {
         Some(Spread {
             max_skew,
@@ -116,31 +80,45 @@ fn apart() -> Vec<Apart> {
     for anti_affinity in [false, true] {
         for hostname_spread in [None, spread(1, false), spread(1, true)] {
             for zone_spread in [None, spread(1, false)] {
-                all.push(Apart {
+                all.push(Workload {
                     anti_affinity,
                     hostname_spread,
                     zone_spread,
+                    ..workload
                 });
             }
         }
     }
-    for (hostname_spread, zone_spread) in [(spread(2, false), None), (None, spread(2, false))] {
-        all.push(Apart {
-            anti_affinity: false,
-            hostname_spread,
-            zone_spread,
-        });
-    }
+    all.push(Workload {
+        hostname_spread: spread(2, false),
+        ..workload
+    });
+    all.push(Workload {
+        zone_spread: spread(2, false),
+        ..workload
+    });
     all
 }
 
 /// Everything that is asked: a workload alone, and two of them. Those that differ in the volume only are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
-    alone()
-        .chain(pairs())
-        .chain(unbound())
-        .chain(with_ports())
-        .collect()
+    let ports = few().into_iter().map(|workload| Workload {
+        port: true,
+        ..workload
+    });
+    let ports: Vec<Workload> = ports.collect();
+    [alone(&workloads()), pairs(), unbound(), alone(&ports)].concat()
+}
+
+/// Each of the workloads alone, with each volume in each layout.
+fn alone(workloads: &[Workload]) -> Vec<Configuration> {
+    let mut all = Vec::new();
+    for layout in LAYOUTS {
+        for workload in workloads {
+            all.extend(VOLUMES.map(|volume| layout.world(volume, &[*workload])));
+        }
+    }
+    all
 }
 
 /// A few workloads of every kind, small and large, alone and held together.
@@ -158,60 +136,39 @@ fn few() -> Vec<Workload> {
     ];
     let kinds = deployments.map(Kind::Deployment).into_iter().chain(others);
     let sizes = kinds.flat_map(|kind| (1..=3).map(move |replicas| Workload::new(kind, replicas)));
+    let affinities = [Affinity::None, OWN, OWN_REVISION];
     sizes
-        .flat_map(|workload| {
-            [Affinity::None, OWN, OWN_REVISION].map(|affinity| Workload {
-                affinity,
-                ..workload
-            })
-        })
+        .flat_map(|workload| affinities.map(|affinity| workload.near(affinity)))
         .collect()
 }
 
 /// Claims without a PV that is bound to them: reserved by one, or of zonal storage, in zones of one and more nodes.
-fn unbound() -> impl Iterator<Item = Configuration> {
+fn unbound() -> Vec<Configuration> {
     let layouts = [
         layout(&[0, 1, 2]),
         layout(&[0, 0, 1]),
         layout(&[0, 0, 1, 1]),
         layout(&[0, 1, 2, 3]),
         // Of a zone of two nodes one is left.
-        Layout {
-            tolerated: &[0, 2],
-            ..layout(&[0, 0, 1])
-        },
-        Layout {
-            selected: &[0, 2, 3],
-            ..layout(&[0, 0, 1, 1])
-        },
+        layout(&[0, 0, 1]).tolerating(&[0, 2]),
+        layout(&[0, 0, 1, 1]).selecting(&[0, 2, 3]),
     ];
     let volumes = [
         ((Access::Exclusive, true), Binding::Zonal),
         ((Access::Exclusive, true), Binding::Reserved),
         ((Access::SinglePod, true), Binding::Reserved),
     ];
-    layouts.into_iter().flat_map(move |layout| {
-        few().into_iter().flat_map(move |workload| {
-            volumes.map(|(volume, binding)| {
+    let mut all = Vec::new();
+    for layout in layouts {
+        for workload in few() {
+            for (volume, binding) in volumes {
                 let mut world = layout.world(volume, &[workload]);
                 world.volume.binding = binding;
-                world
-            })
-        })
-    })
-}
-
-/// Workloads whose pods have a port of their node.
-fn with_ports() -> impl Iterator<Item = Configuration> {
-    LAYOUTS.iter().flat_map(|layout| {
-        few().into_iter().flat_map(move |workload| {
-            let workload = Workload {
-                port: true,
-                ..workload
-            };
-            VOLUMES.map(|volume| layout.world(volume, &[workload]))
-        })
-    })
+                all.push(world);
+            }
+        }
+    }
+    all
 }
 
 /// Updates that move the pods: before and after, of one workload on three nodes.
@@ -226,49 +183,28 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
         }
         for volume in volumes {
             for (before, after) in places.iter().flat_map(|it| places.map(|to| (*it, to))) {
-                for affinity in [Affinity::None, OWN] {
-                    let old = Workload {
-                        affinity,
-                        ..workload
-                    };
-                    moves.push((
-                        layout.world(volume, &[old.on(before)]),
-                        layout.world(volume, &[workload.on(after)]),
-                    ));
-                }
-                // The anti-affinity that the old pods have and the new ones do not.
                 let apart = Workload {
                     anti_affinity: true,
                     ..workload
                 };
-                moves.push((
-                    layout.world(volume, &[apart.on(before)]),
-                    layout.world(volume, &[workload.on(after)]),
-                ));
-                // The taints that the old pods tolerate and the new ones do not.
                 let tolerating = |nodes| Workload {
                     tolerated: NodeSet::of(nodes),
                     ..workload
                 };
-                moves.push((
-                    layout.world(volume, &[tolerating(before)]),
-                    layout.world(volume, &[tolerating(after)]),
-                ));
+                let updates = [
+                    (workload.near(Affinity::None).on(before), workload.on(after)),
+                    (workload.near(OWN).on(before), workload.on(after)),
+                    // The anti-affinity that the old pods have and the new ones do not.
+                    (apart.on(before), workload.on(after)),
+                    // The taints that the old pods tolerate and the new ones do not.
+                    (tolerating(before), tolerating(after)),
+                ];
+                let world = |workload| layout.world(volume, &[workload]);
+                moves.extend(updates.map(|(old, new)| (world(old), world(new))));
             }
         }
     }
     moves
-}
-
-/// One workload alone with the volume: every kind, strategy, size, place and constraint.
-fn alone() -> impl Iterator<Item = Configuration> {
-    LAYOUTS.iter().flat_map(|layout| {
-        workloads().into_iter().flat_map(move |workload| {
-            VOLUMES
-                .into_iter()
-                .map(move |volume| layout.world(volume, &[workload]))
-        })
-    })
 }
 
 /// Of those asked, one of each set that is the same to the model. Which one follows no pattern, so that every way of
@@ -293,7 +229,7 @@ fn mixed(number: usize) -> u64 {
 }
 
 /// Two workloads on three nodes that share the claim, or where the second only shares the first one's affinity.
-fn pairs() -> impl Iterator<Item = Configuration> {
+fn pairs() -> Vec<Configuration> {
     let layout = layout(&[0, 0, 0]);
     let recreate = Kind::Deployment(Strategy::Recreate);
     let surge = Kind::Deployment(Strategy::rolling(1, 0));
@@ -308,39 +244,33 @@ fn pairs() -> impl Iterator<Item = Configuration> {
         Kind::DaemonSet,
         job,
     ];
-    let firsts = placed(&firsts, 0, &[ALL, &[0]]);
     let seconds = placed(&[recreate, surge, job], 1, &[ALL, &[0], &[1]]);
-    firsts.into_iter().flat_map(move |first| {
-        seconds.clone().into_iter().flat_map(move |second| {
+    let mut all = Vec::new();
+    for first in placed(&firsts, 0, &[ALL, &[0]]) {
+        for second in &seconds {
             let idle = Workload {
                 uses_volume: false,
-                ..second
+                ..*second
             };
-            let worlds = [
-                ((Access::Exclusive, true), second),
-                ((Access::SinglePod, true), second),
-                ((Access::Exclusive, true), idle),
-            ];
-            worlds
-                .into_iter()
-                .map(move |(volume, second)| layout.world(volume, &[first, second]))
-        })
-    })
+            all.extend([
+                layout.world((Access::Exclusive, true), &[first, *second]),
+                layout.world((Access::SinglePod, true), &[first, *second]),
+                layout.world((Access::Exclusive, true), &[first, idle]),
+            ]);
+        }
+    }
+    all
 }
 
 /// These kinds with one and two replicas, each affinity that makes a difference to a pair, on each of these nodes.
 fn placed(kinds: &[Kind], workload: u8, places: &[&[usize]]) -> Vec<Workload> {
-    let required = |workloads, own_revision| Affinity::Required {
-        workloads,
-        own_revision,
-    };
     let (own, other) = (1 << workload, 0b11 & !(1 << workload));
     let affinities = [
         Affinity::None,
-        required(own, false),
-        required(own, true),
-        required(0b11, false),
-        required(other, false),
+        Affinity::required(own, false),
+        Affinity::required(own, true),
+        Affinity::required(0b11, false),
+        Affinity::required(other, false),
     ];
     let mut all = Vec::new();
     for kind in kinds {
@@ -348,10 +278,7 @@ fn placed(kinds: &[Kind], workload: u8, places: &[&[usize]]) -> Vec<Workload> {
         for replicas in 1..=most {
             for affinity in affinities {
                 for place in places {
-                    all.push(Workload {
-                        affinity,
-                        ..Workload::new(*kind, replicas).on(place)
-                    });
+                    all.push(Workload::new(*kind, replicas).near(affinity).on(place));
                 }
             }
         }
@@ -360,6 +287,18 @@ fn placed(kinds: &[Kind], workload: u8, places: &[&[usize]]) -> Vec<Workload> {
 }
 
 impl Layout {
+    const fn selecting(self, selected: &'static [usize]) -> Self {
+        Self { selected, ..self }
+    }
+
+    const fn tolerating(self, tolerated: &'static [usize]) -> Self {
+        Self { tolerated, ..self }
+    }
+
+    const fn with_volume_on(self, volume: &'static [usize]) -> Self {
+        Self { volume, ..self }
+    }
+
     fn world(
         &self,
         (access, attach_required): (Access, bool),
@@ -386,28 +325,22 @@ impl Layout {
 
 /// Every kind and size with every constraint.
 fn workloads() -> Vec<Workload> {
-    let mut all = Vec::new();
-    for (kind, replicas) in kinds() {
-        for affinity in [Affinity::None, Affinity::Preferred, OWN, OWN_REVISION] {
-            all.extend(apart().into_iter().map(|apart| Workload {
-                affinity,
-                anti_affinity: apart.anti_affinity,
-                hostname_spread: apart.hostname_spread,
-                zone_spread: apart.zone_spread,
-                ..Workload::new(kind, replicas)
-            }));
-        }
-    }
-    all
+    let affinities = [Affinity::None, Affinity::Preferred, OWN, OWN_REVISION];
+    let kinds = kinds().into_iter();
+    let near = kinds.flat_map(|workload| affinities.map(|affinity| workload.near(affinity)));
+    near.flat_map(apart).collect()
 }
 
-fn kinds() -> Vec<(Kind, u8)> {
+/// Every kind, strategy and size.
+fn kinds() -> Vec<Workload> {
     let most = u8::try_from(NODES).unwrap();
-    let mut all = vec![(Kind::DaemonSet, 0)];
+    let mut all = vec![Workload::new(Kind::DaemonSet, 0)];
     for replicas in 0..=most {
-        all.extend(strategies(replicas).map(|strategy| (Kind::Deployment(strategy), replicas)));
-        all.extend([Kind::StatefulSet, Kind::ReplicaSet].map(|kind| (kind, replicas)));
-        all.extend((1..=2).map(|completions| (Kind::Job { completions }, replicas)));
+        let deployments = strategies(replicas).map(Kind::Deployment);
+        let jobs = (1..=2).map(|completions| Kind::Job { completions });
+        let sets = [Kind::StatefulSet, Kind::ReplicaSet];
+        let kinds = deployments.chain(sets).chain(jobs);
+        all.extend(kinds.map(|kind| Workload::new(kind, replicas)));
     }
     all
 }
