@@ -3,8 +3,6 @@
 //! Everything here is written in the terms of Kubernetes objects, after defaulting. Nothing is shared with the
 //! engine: the model is its independent check.
 
-use std::fmt;
-
 use serde::Deserialize;
 
 /// The most nodes a configuration may have.
@@ -46,34 +44,11 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
-    fn round_up(self, replicas: u8) -> u8 {
+    /// What it comes to of so many replicas, in hundredths of a pod.
+    fn hundredths(self, replicas: u8) -> u32 {
         match self {
-            Self::Number(number) => number,
-            Self::Percent(percent) => {
-                u8::try_from((u32::from(percent) * u32::from(replicas)).div_ceil(100)).unwrap()
-            }
-        }
-    }
-
-    fn round_down(self, replicas: u8) -> u8 {
-        match self {
-            Self::Number(number) => number,
-            Self::Percent(percent) => {
-                u8::try_from(u32::from(percent) * u32::from(replicas) / 100).unwrap()
-            }
-        }
-    }
-
-    fn is_zero(self) -> bool {
-        matches!(self, Self::Number(0) | Self::Percent(0))
-    }
-}
-
-impl fmt::Display for Amount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Percent(percent) => write!(f, "{percent}%"),
+            Self::Number(number) => u32::from(number) * 100,
+            Self::Percent(percent) => u32::from(percent) * u32::from(replicas),
         }
     }
 }
@@ -104,7 +79,7 @@ impl Strategy {
         match self {
             Self::Recreate => true,
             Self::RollingUpdate { surge, unavailable } => {
-                !(surge.is_zero() && unavailable.is_zero())
+                surge.hundredths(1) + unavailable.hundredths(1) > 0
             }
         }
     }
@@ -115,7 +90,9 @@ impl Strategy {
         let Self::RollingUpdate { surge, unavailable } = self else {
             return None;
         };
-        let (surge, unavailable) = (surge.round_up(replicas), unavailable.round_down(replicas));
+        let pods = |whole: u32| u8::try_from(whole).unwrap();
+        let surge = pods(surge.hundredths(replicas).div_ceil(100));
+        let unavailable = pods(unavailable.hundredths(replicas) / 100);
         let unavailable = if surge == 0 && unavailable == 0 {
             1
         } else {
@@ -273,14 +250,11 @@ pub(crate) enum Access {
 
 impl Access {
     /// `IsMultiAttachAllowed` for a PV with these modes, and ReadWriteOncePod, which never stands beside another.
-    pub(crate) fn of_modes(modes: &[&str]) -> Self {
-        if modes == ["ReadWriteOncePod"] {
+    pub(crate) fn of_modes(modes: &[String]) -> Self {
+        let shared = ["ReadWriteMany", "ReadOnlyMany"];
+        if *modes == ["ReadWriteOncePod"] {
             Self::SinglePod
-        } else if modes.is_empty()
-            || modes
-                .iter()
-                .any(|mode| ["ReadWriteMany", "ReadOnlyMany"].contains(mode))
-        {
+        } else if modes.is_empty() || modes.iter().any(|mode| shared.contains(&mode.as_str())) {
             Self::Shared
         } else {
             Self::Exclusive
@@ -309,16 +283,6 @@ pub(crate) enum Binding {
 }
 
 impl Volume {
-    /// A volume with these PV access modes, usable from every node, whose driver attaches.
-    pub(crate) fn with_modes(modes: &[&str]) -> Self {
-        Self {
-            access: Access::of_modes(modes),
-            attach_required: true,
-            nodes: NodeSet::first(NODES),
-            binding: Binding::Bound,
-        }
-    }
-
     /// Whether anybody refuses a second node or pod.
     pub(crate) fn is_guarded(&self) -> bool {
         self.contended() || self.access == Access::SinglePod
@@ -342,20 +306,6 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// `nodes` nodes in one zone.
-    pub(crate) fn new(nodes: usize, volume: Volume, workloads: &[Workload]) -> Self {
-        assert!(
-            nodes <= NODES && workloads.len() <= WORKLOADS,
-            "too large for the state's encoding"
-        );
-        Self {
-            zones: vec![0; nodes],
-            volume,
-            workloads: workloads.to_vec(),
-            capacity: None,
-        }
-    }
-
     pub(crate) fn nodes(&self) -> NodeSet {
         NodeSet::first(self.zones.len())
     }

@@ -198,7 +198,7 @@ pub(crate) fn workload(configuration: &Configuration, index: usize, style: Style
 fn strategy(strategy: Strategy) -> Value {
     let amount = |amount| match amount {
         Amount::Number(number) => json!(number),
-        percent @ Amount::Percent(_) => json!(percent.to_string()),
+        Amount::Percent(percent) => json!(format!("{percent}%")),
     };
     match strategy {
         Strategy::Recreate => json!({"type": "Recreate"}),

@@ -6,9 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::configuration::{
-    Affinity, Amount, Binding, Configuration, Kind, NodeSet, Spread, Strategy, Volume, Workload,
+    Access, Affinity, Binding, Configuration, Kind, NODES, NodeSet, Spread, Strategy, Volume,
+    WORKLOADS, Workload,
 };
 use crate::explore::{Outcome, Start};
+use crate::reading::amount;
 
 /// A row with the configurations that stand for it.
 #[derive(Debug, Deserialize)]
@@ -72,21 +74,11 @@ impl Default for Model {
     }
 }
 
-/// What makes the pods.
-#[derive(Clone, Copy, Debug, Deserialize)]
-enum Controller {
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-    ReplicaSet,
-    Job,
-}
-
 /// A workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Pods {
-    kind: Controller,
+    kind: String,
     replicas: u8,
     completions: u8,
     recreate: bool,
@@ -113,7 +105,7 @@ struct Pods {
 impl Default for Pods {
     fn default() -> Self {
         Self {
-            kind: Controller::Deployment,
+            kind: "Deployment".to_owned(),
             replicas: 1,
             completions: 1,
             recreate: false,
@@ -193,86 +185,82 @@ impl Model {
         let change = self.becomes.as_ref().map(|pods| {
             let others = self.pods.iter().skip(1).map(Pods::workload);
             let after: Vec<Workload> = std::iter::once(pods.workload()).chain(others).collect();
-            (self.configuration(&after), self.from)
+            (self.configuration(after), self.from)
         });
         Case {
             name: format!("{} {}", row.id, row.what),
-            configuration: self.configuration(&first),
+            configuration: self.configuration(first),
             change,
             seen: seen.to_vec(),
         }
     }
 
-    fn configuration(&self, workloads: &[Workload]) -> Configuration {
-        let modes: Vec<&str> = self.modes.iter().map(String::as_str).collect();
-        let mut volume = Volume::with_modes(&modes);
-        volume.attach_required = self.attaches;
-        volume.binding = self.binding;
-        if let Some(nodes) = &self.reach {
-            volume.nodes = NodeSet::of(nodes);
+    fn configuration(&self, workloads: Vec<Workload>) -> Configuration {
+        assert!(
+            self.zones.len() <= NODES && workloads.len() <= WORKLOADS,
+            "too large for the state's encoding"
+        );
+        Configuration {
+            zones: self.zones.clone(),
+            volume: Volume {
+                access: Access::of_modes(&self.modes),
+                attach_required: self.attaches,
+                nodes: nodes(self.reach.as_deref()),
+                binding: self.binding,
+            },
+            workloads,
+            capacity: self.capacity,
         }
-        let mut world = Configuration::new(3, volume, workloads);
-        world.zones.clone_from(&self.zones);
-        world.capacity = self.capacity;
-        world
     }
 }
 
 impl Pods {
     fn workload(&self) -> Workload {
-        let mut workload = Workload::new(self.kind(), self.replicas);
-        if let Some(nodes) = &self.on {
-            workload.selected = NodeSet::of(nodes);
-        }
-        if let Some(nodes) = &self.tolerates {
-            workload.tolerated = NodeSet::of(nodes);
-        }
-        if self.rather_near {
-            workload.affinity = Affinity::Preferred;
-        } else if !self.near.is_empty() {
-            workload.affinity = Affinity::Required {
-                workloads: self
-                    .near
-                    .iter()
-                    .fold(0, |mask, number| mask | (1 << number)),
-                own_revision: self.within_revision,
-            };
-        }
+        let near = self.near.iter().fold(0, |mask, number| mask | 1 << number);
         let spread = |max_skew| Spread {
             max_skew,
             own_revision: false,
         };
-        workload.anti_affinity = self.apart;
-        workload.hostname_spread = self.hostname_spread.map(spread);
-        workload.zone_spread = self.zone_spread.map(spread);
-        workload.port = self.port;
-        workload.uses_volume = self.volume;
-        workload
+        Workload {
+            kind: self.kind(),
+            replicas: self.replicas,
+            uses_volume: self.volume,
+            selected: nodes(self.on.as_deref()),
+            tolerated: nodes(self.tolerates.as_deref()),
+            affinity: match near {
+                _ if self.rather_near => Affinity::Preferred,
+                0 => Affinity::None,
+                near => Affinity::required(near, self.within_revision),
+            },
+            anti_affinity: self.apart,
+            hostname_spread: self.hostname_spread.map(spread),
+            zone_spread: self.zone_spread.map(spread),
+            port: self.port,
+        }
     }
 
     fn kind(&self) -> Kind {
-        match self.kind {
-            Controller::Deployment if self.recreate => Kind::Deployment(Strategy::Recreate),
-            Controller::Deployment => Kind::Deployment(match &self.rolling {
+        match self.kind.as_str() {
+            "Deployment" if self.recreate => Kind::Deployment(Strategy::Recreate),
+            "Deployment" => Kind::Deployment(match &self.rolling {
                 None => Strategy::DEFAULT,
                 Some((surge, unavailable)) => Strategy::RollingUpdate {
                     surge: amount(surge),
                     unavailable: amount(unavailable),
                 },
             }),
-            Controller::StatefulSet => Kind::StatefulSet,
-            Controller::DaemonSet => Kind::DaemonSet,
-            Controller::ReplicaSet => Kind::ReplicaSet,
-            Controller::Job => Kind::Job {
+            "StatefulSet" => Kind::StatefulSet,
+            "DaemonSet" => Kind::DaemonSet,
+            "ReplicaSet" => Kind::ReplicaSet,
+            "Job" => Kind::Job {
                 completions: self.completions,
             },
+            other => unreachable!("the model knows no {other}"),
         }
     }
 }
 
-fn amount(written: &Value) -> Amount {
-    match written.as_str() {
-        Some(percent) => Amount::Percent(percent.trim_end_matches('%').parse().unwrap()),
-        None => Amount::Number(u8::try_from(written.as_u64().unwrap()).unwrap()),
-    }
+/// These nodes; all where it says nothing.
+fn nodes(named: Option<&[usize]>) -> NodeSet {
+    named.map_or(NodeSet::first(NODES), NodeSet::of)
 }

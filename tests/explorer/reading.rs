@@ -99,7 +99,8 @@ fn strategy(strategy: &Value) -> Strategy {
     }
 }
 
-fn amount(value: &Value) -> Amount {
+/// `maxSurge` or `maxUnavailable`: a number or a percentage.
+pub(crate) fn amount(value: &Value) -> Amount {
     match value {
         Value::String(percent) => {
             Amount::Percent(percent.strip_suffix('%').unwrap().parse().unwrap())
