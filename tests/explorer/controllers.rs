@@ -9,7 +9,7 @@ use crate::state::{ACTIVE, PHASES, Phase, State, class};
 impl Machine<'_> {
     /// Pods created before anything else happens. A StatefulSet and a DaemonSet create theirs as they go.
     pub(crate) fn created_at_once(&self, workload: usize) -> u8 {
-        let template = self.template(workload, 0);
+        let template = self.template(class(workload, 0));
         match template.kind {
             Kind::Deployment(_) | Kind::ReplicaSet | Kind::Job { .. } => {
                 template.pods(self.configuration.nodes())
@@ -21,7 +21,7 @@ impl Machine<'_> {
     /// What the workload's controller may do next.
     pub(crate) fn control(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let rolling = self.rollout == Some(workload);
-        match self.template(workload, 1).kind {
+        match self.template(class(workload, 1)).kind {
             Kind::Deployment(Strategy::Recreate) if rolling => self.recreate(state, workload, next),
             Kind::Deployment(strategy) if rolling => {
                 self.rolling_update(state, workload, strategy, next);
@@ -40,7 +40,7 @@ impl Machine<'_> {
         if state.active(old) > 0 {
             self.scale_down(state, workload, state.active(old), next);
         } else if state.total(old, Phase::Terminating) == 0 {
-            let missing = self.template(workload, 1).replicas - state.active(new);
+            let missing = self.template(new).replicas - state.active(new);
             if missing > 0 {
                 let mut after = *state;
                 after.set_pending(new, state.pending(new) + missing);
@@ -58,11 +58,11 @@ impl Machine<'_> {
         strategy: Strategy,
         next: &mut Vec<State>,
     ) {
-        let replicas = self.template(workload, 1).replicas;
+        let (old, new) = (class(workload, 0), class(workload, 1));
+        let replicas = self.template(new).replicas;
         let Some((surge, unavailable)) = strategy.resolve(replicas) else {
             return;
         };
-        let (old, new) = (class(workload, 0), class(workload, 1));
         let (old_pods, new_pods) = (state.active(old), state.active(new));
         if new_pods < replicas && old_pods + new_pods < replicas + surge {
             let more = (replicas + surge - old_pods - new_pods).min(replicas - new_pods);
@@ -147,7 +147,7 @@ impl Machine<'_> {
         if running < all {
             return;
         }
-        if all < self.template(workload, 1).replicas {
+        if all < self.template(classes[1]).replicas {
             let mut after = *state;
             after.set_pending(classes[usize::from(rolling)], 1);
             next.push(after);
@@ -160,16 +160,15 @@ impl Machine<'_> {
     /// without a running one (`maxUnavailable: 1`).
     fn daemon_set(&self, state: &State, workload: usize, rolling: bool, next: &mut Vec<State>) {
         let (old, new) = (class(workload, 0), class(workload, 1));
-        let revision = usize::from(rolling);
-        let nodes = self
-            .template(workload, revision)
-            .daemon_nodes(self.configuration.nodes());
+        let newest = class(workload, usize::from(rolling));
+        let template = self.template(newest);
+        let nodes = template.daemon_nodes(self.configuration.nodes());
         let daemons =
             |node: usize| state.on_node(old, &PHASES, node) + state.on_node(new, &PHASES, node);
         for node in (0..self.nodes()).filter(|node| nodes.has(*node) && daemons(*node) == 0) {
-            if self.fits(state, workload, revision, node) {
+            if self.fits(state, newest, node) {
                 let mut after = *state;
-                after.add(class(workload, revision), Phase::Waiting, node);
+                after.add(newest, Phase::Waiting, node);
                 next.push(after);
             }
         }
@@ -193,7 +192,7 @@ impl Machine<'_> {
     /// Any running pod, or every one, is deleted from outside. A ReplicaSet replaces them at once, others as they
     /// go. A Job's pods are left alone: they are done soon.
     pub(crate) fn lose(&self, state: &State, class: usize, next: &mut Vec<State>) {
-        let kind = self.template(class / 2, 0).kind;
+        let kind = self.template(class).kind;
         if kind.ends() {
             return;
         }
@@ -222,17 +221,11 @@ impl Machine<'_> {
 
     /// Whether the workload has what it wants: every pod of the newest revision runs, and none of the other is left.
     pub(crate) fn satisfied(&self, state: &State, workload: usize) -> bool {
-        let revision = usize::from(self.rollout == Some(workload));
-        let newest = class(workload, revision);
-        let wanted = self
-            .template(workload, revision)
-            .pods(self.configuration.nodes());
-        let others = if revision == 1 {
-            state.active(class(workload, 0))
-        } else {
-            0
-        };
-        state.total(newest, Phase::Running) + state.finished(newest) == wanted && others == 0
+        let rolling = self.rollout == Some(workload);
+        let newest = class(workload, usize::from(rolling));
+        let wanted = self.template(newest).pods(self.configuration.nodes());
+        state.total(newest, Phase::Running) + state.finished(newest) == wanted
+            && (!rolling || state.active(class(workload, 0)) == 0)
     }
 }
 

@@ -13,7 +13,7 @@ use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use crate::configuration::{Configuration, Volume, Workload};
+use crate::configuration::{Configuration, Volume};
 use crate::manifests::{self, NAMESPACE, Style};
 
 static SETTINGS: LazyLock<EffectivePolicy> =
@@ -23,15 +23,8 @@ static SETTINGS: LazyLock<EffectivePolicy> =
 #[derive(Default)]
 pub(crate) struct Engine {
     clusters: HashMap<(Vec<u8>, Volume), Snapshot>,
-    /// What was written last: writing takes longer than judging.
-    written: Option<Written>,
-}
-
-/// Workloads in a cluster with these zones, and the documents they make.
-struct Written {
-    zones: Vec<u8>,
-    workloads: Vec<Workload>,
-    documents: Rc<[WorkloadDocument]>,
+    /// The documents that were written last, and of what: writing takes longer than judging.
+    written: Option<(Configuration, Rc<[WorkloadDocument]>)>,
 }
 
 /// A workload as a manifest, and as the engine reads it.
@@ -72,21 +65,17 @@ impl Document for WorkloadDocument {
 impl Engine {
     /// The workloads of the configuration as they are judged.
     pub(crate) fn documents(&mut self, configuration: &Configuration) -> Rc<[WorkloadDocument]> {
-        let (zones, workloads) = (&configuration.zones, &configuration.workloads);
-        if let Some(written) = &self.written
-            && (&written.zones, &written.workloads) == (zones, workloads)
+        if let Some((written, documents)) = &self.written
+            && written.zones == configuration.zones
+            && written.workloads == configuration.workloads
         {
-            return Rc::clone(&written.documents);
+            return Rc::clone(documents);
         }
         let style = Style::of(configuration);
-        let documents: Rc<[WorkloadDocument]> = (0..workloads.len())
+        let documents: Rc<[WorkloadDocument]> = (0..configuration.workloads.len())
             .map(|index| WorkloadDocument::of(manifests::workload(configuration, index, style)))
             .collect();
-        self.written = Some(Written {
-            zones: zones.clone(),
-            workloads: workloads.clone(),
-            documents: Rc::clone(&documents),
-        });
+        self.written = Some((configuration.clone(), Rc::clone(&documents)));
         documents
     }
 

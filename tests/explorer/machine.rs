@@ -58,14 +58,10 @@ impl<'a> Machine<'a> {
         0..2 * self.configuration.workloads.len()
     }
 
-    /// The template of a workload's present (0) or next (1) revision.
-    pub(crate) fn template(&self, workload: usize, revision: usize) -> &Workload {
-        let configuration = if revision == 0 {
-            self.before
-        } else {
-            self.configuration
-        };
-        &configuration.workloads[workload]
+    /// The template of the pods of a class.
+    pub(crate) fn template(&self, class: usize) -> &Workload {
+        let configuration = [self.before, self.configuration][class % 2];
+        &configuration.workloads[class / 2]
     }
 
     /// Whether all workloads have what they want.
@@ -94,8 +90,9 @@ impl<'a> Machine<'a> {
     /// that may have begun.
     pub(crate) fn losses(&self, state: &State, next: &mut Vec<State>) {
         let calm = |workload| {
-            state.total(class(workload, 0), Phase::Terminating) == 0
-                && (self.satisfied(state, workload) || self.template(workload, 0).kind.ends())
+            let class = class(workload, 0);
+            state.total(class, Phase::Terminating) == 0
+                && (self.satisfied(state, workload) || self.template(class).kind.ends())
         };
         let workloads = 0..self.configuration.workloads.len();
         if !workloads.clone().all(calm) {
@@ -113,7 +110,7 @@ impl<'a> Machine<'a> {
         if state.pending(class) == 0 {
             return;
         }
-        for node in (0..self.nodes()).filter(|node| self.fits(state, class / 2, class % 2, *node)) {
+        for node in (0..self.nodes()).filter(|node| self.fits(state, class, *node)) {
             let mut after = *state;
             after.set_pending(class, state.pending(class) - 1);
             after.add(class, Phase::Waiting, node);
@@ -169,16 +166,14 @@ impl<'a> Machine<'a> {
         node: usize,
     ) -> impl Iterator<Item = usize> + 's {
         self.classes().filter(move |class| {
-            self.uses_volume(*class) && state.on_node(*class, &PHASES, node) > 0
+            self.template(*class).uses_volume && state.on_node(*class, &PHASES, node) > 0
         })
     }
 
-    fn uses_volume(&self, class: usize) -> bool {
-        self.template(class / 2, class % 2).uses_volume
-    }
-
     fn lacks_volume(&self, state: &State, class: usize, node: usize) -> bool {
-        self.configuration.volume.contended() && self.uses_volume(class) && !state.attached(node)
+        self.configuration.volume.contended()
+            && self.template(class).uses_volume
+            && !state.attached(node)
     }
 
     /// Whether a scheduled pod waits for a volume that is attached to another node, and if so, whether a pod there
@@ -195,7 +190,7 @@ impl<'a> Machine<'a> {
             let mut holders = self.volume_classes(state, holder).peekable();
             if holders.peek().is_none() {
                 Holder::Attachment
-            } else if holders.all(|class| self.template(class / 2, 0).kind.ends()) {
+            } else if holders.all(|class| self.template(class).kind.ends()) {
                 Holder::Job
             } else {
                 Holder::Pod

@@ -15,6 +15,11 @@ pub(crate) fn class(workload: usize, revision: usize) -> usize {
     2 * workload + revision
 }
 
+/// Both revisions of the workload whose pods are of this class.
+pub(crate) fn revisions(class: usize) -> [usize; 2] {
+    [class & !1, class | 1]
+}
+
 /// The phases of a pod that has a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
