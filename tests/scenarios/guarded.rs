@@ -67,7 +67,7 @@ pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
 }
 
 /// What came of a scenario under guard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Guarded {
     /// The refusal that ended it.
     pub(crate) refusal: Option<String>,
@@ -109,17 +109,7 @@ pub(crate) fn play_guarded(
     let mut stage = Stage::build(world, scenario, Some(mode), Nodes::Simulated)?;
     // What a guard says that has not heard of them yet is another test's: see `hurry`.
     guard.until_heard(world.plane);
-    play_on(&mut stage, scenario, mode)
-}
-
-fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Guarded, String> {
-    let mut guarded = Guarded {
-        refusal: None,
-        warnings: Vec::new(),
-        outcome: None,
-        multi_attach: Vec::new(),
-        waiting: Vec::new(),
-    };
+    let mut guarded = Guarded::default();
     let fateless = scenario
         .steps
         .iter()

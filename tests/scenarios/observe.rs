@@ -141,7 +141,7 @@ impl Observer {
         let began = Instant::now();
         loop {
             let deadline = began + patient(within);
-            let version = self.version(namespace);
+            let version = self.shared.state.lock().unwrap().version(namespace);
             let not_yet = match question() {
                 Ok(answer) => return Ok(answer),
                 Err(not_yet) => not_yet,
@@ -186,16 +186,9 @@ impl Observer {
                 .find(|(key, revision)| state.seen.get(*key).is_none_or(|seen| seen < *revision));
             match behind {
                 None => Ok(()),
-                Some((key, _)) => Err(NotYet {
-                    because: format!("{} {} has not been seen", key.1, key.2),
-                    ask_again_at: None,
-                }),
+                Some((key, _)) => Err(format!("{} {} has not been seen", key.1, key.2).into()),
             }
         })
-    }
-
-    fn version(&self, namespace: &str) -> u64 {
-        self.shared.state.lock().unwrap().version(namespace)
     }
 }
 
@@ -205,6 +198,15 @@ pub(crate) struct NotYet {
     pub(crate) because: String,
     /// When the answer may change although nothing in the cluster does.
     pub(crate) ask_again_at: Option<Instant>,
+}
+
+impl From<String> for NotYet {
+    fn from(because: String) -> Self {
+        Self {
+            because,
+            ask_again_at: None,
+        }
+    }
 }
 
 impl State {

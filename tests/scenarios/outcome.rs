@@ -108,10 +108,7 @@ pub(crate) fn healed(
         if seen.waiting.is_empty() {
             return Ok(seen.verdict());
         }
-        Err(NotYet {
-            because: seen.waiting.join("; "),
-            ask_again_at: None,
-        })
+        Err(seen.waiting.join("; ").into())
     })
 }
 
@@ -132,8 +129,7 @@ impl Seen {
         let deployments = observer.objects(namespace, "Deployment");
         let claims = observer.objects(namespace, "PersistentVolumeClaim");
         let attachments = observer.objects(namespace, "VolumeAttachment");
-        let multi_attach = multi_attach_events(observer, namespace);
-        let refusals = refusals(observer, namespace);
+        let [multi_attach, refusals] = said_of_volumes(observer, namespace);
         let mut waiting = Vec::new();
         let kinds = [
             "Deployment",
@@ -248,41 +244,22 @@ const MULTI_ATTACH: [&str; 2] = [
     "Waiting for detach for volume",
 ];
 
-/// The texts of the attach-detach controller's Multi-Attach events.
-fn multi_attach_events(observer: &Observer, namespace: &str) -> Vec<String> {
-    events(observer, namespace, |reason, message| {
-        reason == "FailedAttachVolume" && MULTI_ATTACH.iter().any(|it| message.starts_with(it))
-    })
-}
-
-/// What a kubelet says of volumes that it cannot mount, and the attach-detach controller of
-/// those that the driver does not attach.
-fn refusals(observer: &Observer, namespace: &str) -> Vec<String> {
-    events(observer, namespace, |reason, message| match reason {
-        "FailedMount" => true,
-        "FailedAttachVolume" => !MULTI_ATTACH.iter().any(|it| message.starts_with(it)),
-        _ => false,
-    })
-}
-
-/// The Events of that kind: each with the name of its pod.
-fn events(
-    observer: &Observer,
-    namespace: &str,
-    of_that_kind: impl Fn(&str, &str) -> bool,
-) -> Vec<String> {
-    let events = observer.objects(namespace, "Event");
-    events
-        .iter()
-        .filter(|event| of_that_kind(text(event, "/reason"), text(event, "/message")))
-        .map(|event| {
-            format!(
-                "{}: {}",
-                text(event, "/involvedObject/name"),
-                text(event, "/message")
-            )
-        })
-        .collect()
+/// The texts of Events, each with the name of its pod: the attach-detach controller's Multi-Attach
+/// events, and what a kubelet says of volumes that it cannot mount and the attach-detach controller
+/// of those that the driver does not attach.
+fn said_of_volumes(observer: &Observer, namespace: &str) -> [Vec<String>; 2] {
+    let [mut multi_attach, mut refusals] = [Vec::new(), Vec::new()];
+    for event in observer.objects(namespace, "Event") {
+        let message = text(&event, "/message");
+        let said = format!("{}: {message}", text(&event, "/involvedObject/name"));
+        let is_multi_attach = MULTI_ATTACH.iter().any(|it| message.starts_with(it));
+        match text(&event, "/reason") {
+            "FailedAttachVolume" if is_multi_attach => multi_attach.push(said),
+            "FailedAttachVolume" | "FailedMount" => refusals.push(said),
+            _ => {}
+        }
+    }
+    [multi_attach, refusals]
 }
 
 /// Whether each claim of the pod has a volume that is attached to the pod's node.

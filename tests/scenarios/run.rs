@@ -36,10 +36,6 @@ pub(crate) struct Played {
 /// A sentence when an action cannot be done, or the way out does not lead out.
 pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
     let mut stage = Stage::build(world, scenario, None, nodes)?;
-    play_on(&mut stage, scenario)
-}
-
-fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String> {
     let mut worst: Option<Rest> = None;
     let mut opinions = Vec::new();
     for action in &scenario.steps {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
@@ -15,7 +15,7 @@ use crate::guarded::{MODE, Mode};
 use crate::harness::fake_nodes::{NodeSpec, SCENARIO};
 use crate::harness::{ControlPlane, FakeNodes, HollowNodes, Output};
 use crate::manifests::Manifest;
-use crate::observe::{NotYet, Observer};
+use crate::observe::Observer;
 use crate::outcome::{QUIET, QUIET_WITH_KUBELETS, Rest, healed, rest};
 use crate::scenario::{Action, Nodes, STORAGE, Scenario};
 use crate::worlds::TAINT;
@@ -62,16 +62,12 @@ pub(crate) struct Stage<'a> {
     world: &'a World,
     run: String,
     nodes: Vec<String>,
-    found: Option<Found>,
+    /// The pod and the node that [`Action::Find`] has found.
+    found: Option<[String; 2]>,
     quiet_for: Duration,
     dead: BTreeSet<String>,
     /// What was here before the user's last action.
     before: Before,
-}
-
-struct Found {
-    pod: String,
-    node: String,
 }
 
 impl<'a> Stage<'a> {
@@ -327,7 +323,7 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    fn find(&self, app: &str) -> Result<Found, String> {
+    fn find(&self, app: &str) -> Result<[String; 2], String> {
         let pods = self.world.observer.objects(&self.run, "Pod");
         let pod = pods
             .iter()
@@ -336,30 +332,22 @@ impl<'a> Stage<'a> {
             })
             .ok_or_else(|| format!("No pod of {app} runs."))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(Found {
-            pod: text(&pod["metadata"]["name"]),
-            node: text(&pod["spec"]["nodeName"]),
-        })
+        Ok([&pod["metadata"]["name"], &pod["spec"]["nodeName"]].map(text))
     }
 
     fn die(&mut self) -> Result<(), String> {
-        let Found { pod, node } = self.found.as_ref().ok_or("No node has been found.")?;
+        let [pod, node] = self.found.as_ref().ok_or("No node has been found.")?;
         if !self.world.hollow.die(node) {
             self.world.nodes.die(node);
         }
         self.dead.insert(node.clone());
         self.world.observer.wait(&self.run, PATIENCE, || {
             let pods = self.world.observer.objects(&self.run, "Pod");
-            let is_leaving = |it: &&std::sync::Arc<Value>| {
-                it["metadata"]["name"] == **pod && !it["metadata"]["deletionTimestamp"].is_null()
-            };
-            pods.iter()
-                .find(is_leaving)
-                .map(|_| ())
-                .ok_or_else(|| NotYet {
-                    because: format!("Pod {pod} was not evicted from the dead node {node}."),
-                    ask_again_at: None,
-                })
+            let mut named = pods.iter().filter(|it| it["metadata"]["name"] == **pod);
+            if named.any(|it| !it["metadata"]["deletionTimestamp"].is_null()) {
+                return Ok(());
+            }
+            Err(format!("Pod {pod} was not evicted from the dead node {node}.").into())
         })
     }
 
@@ -369,13 +357,11 @@ impl<'a> Stage<'a> {
                 .world
                 .observer
                 .objects(&self.run, "PersistentVolumeClaim");
-            let bound = claims
-                .iter()
-                .any(|it| it["metadata"]["name"] == claim && it["status"]["phase"] == "Bound");
-            bound.then_some(()).ok_or_else(|| NotYet {
-                because: format!("Claim {claim} is not bound."),
-                ask_again_at: None,
-            })
+            let mut named = claims.iter().filter(|it| it["metadata"]["name"] == claim);
+            if named.any(|it| it["status"]["phase"] == "Bound") {
+                return Ok(());
+            }
+            Err(format!("Claim {claim} is not bound.").into())
         })
     }
 
@@ -406,20 +392,16 @@ impl<'a> Stage<'a> {
 
     fn fill(&self, text: &str) -> String {
         let mut text = text.replace("{run}", &self.run);
-        if let Some(Found { pod, node }) = &self.found {
+        if let Some([pod, node]) = &self.found {
             text = text.replace("{pod}", pod).replace("{node}", node);
         }
         if text.contains("{account}") {
-            text = text.replace("{account}", &self.account());
+            // The uid of an object that every namespace has.
+            let account = ["serviceaccount", "default", "--namespace", &self.run];
+            let account = self.world.plane.get(&account);
+            text = text.replace("{account}", account["metadata"]["uid"].as_str().unwrap());
         }
         text
-    }
-
-    /// The uid of an object that every namespace has.
-    fn account(&self) -> String {
-        let accounts = Api::<ServiceAccount>::namespaced(self.world.plane.client(), &self.run);
-        let account = self.world.plane.block_on(accounts.get("default"));
-        account.unwrap().metadata.uid.unwrap_or_default()
     }
 }
 

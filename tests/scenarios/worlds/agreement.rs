@@ -7,7 +7,6 @@
 
 use std::fmt;
 
-use super::objects::Steering;
 use super::play::{Step, play};
 use super::world::World;
 use crate::outcome::Outcome;
@@ -15,45 +14,36 @@ use crate::stage;
 
 /// What comes of comparing.
 #[derive(Clone, Debug)]
-pub(crate) enum Comparison {
-    /// What was foreseen happened, and nothing worse.
-    Agrees(Outcome),
-    /// Pods have no place in it even where the volume forbids nothing, so that it says
-    /// nothing about the volume.
-    NoPlace,
-    /// The engine was silent, or foresaw less.
-    Missed(Vec<Step>),
-    /// It never happened.
-    FalseAlarm(Vec<Step>),
+pub(crate) struct Comparison {
+    /// What worlds do of which this comes, for the tally.
+    pub(crate) words: String,
+    /// The steps of a play in which engine and control plane contradict each other.
+    contradiction: Vec<Step>,
 }
 
 impl Comparison {
+    fn new(words: &str, contradiction: Vec<Step>) -> Self {
+        let words = words.to_owned();
+        Self {
+            words,
+            contradiction,
+        }
+    }
+
     /// Whether engine and control plane contradict each other.
     pub(crate) const fn differs(&self) -> bool {
-        matches!(self, Self::Missed(_) | Self::FalseAlarm(_))
+        !self.contradiction.is_empty()
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, steps) = match self {
-            Self::Agrees(outcome) => return write!(f, "agrees: {outcome}"),
-            Self::NoPlace => return f.write_str("no place for the pods, whatever the volume"),
-            Self::Missed(steps) => ("The engine has missed it", steps),
-            Self::FalseAlarm(steps) => ("It never happened", steps),
-        };
-        writeln!(f, "{what}:")?;
-        for step in steps {
-            let Step {
-                what,
-                said,
-                foreseen,
-                happened,
-                waiting,
-            } = step;
+        writeln!(f, "Its steps {}:", self.words)?;
+        for it in &self.contradiction {
             writeln!(
                 f,
-                "- {what}: {foreseen} foreseen {said:?}, {happened} happened {waiting:?}"
+                "- {}: {} foreseen {:?}, {} happened {:?}",
+                it.what, it.foreseen, it.said, it.happened, it.waiting
             )?;
         }
         Ok(())
@@ -68,36 +58,40 @@ impl fmt::Display for Comparison {
 pub(crate) fn compare(shared: &stage::World, world: &World) -> Result<Comparison, String> {
     let mut last = Vec::new();
     for first in 0..world.nodes.len() {
-        let steps = play(shared, world, Steering { first })?;
+        let steps = play(shared, world, first)?;
         let happened = worst(&steps, |step| step.happened);
         // A workload is as good as all that is said of it until something happens.
         let foreseen = worst(&steps, |step| step.foreseen);
         if happened > foreseen && !same_gravity(happened, foreseen) {
-            return control(shared, world, happened, Comparison::Missed(steps));
+            return control(shared, world, happened, steps);
         }
         if happened == foreseen || same_gravity(happened, foreseen) {
-            return Ok(Comparison::Agrees(happened));
+            let words = format!("agree on {happened}");
+            return Ok(Comparison::new(&words, Vec::new()));
         }
         last = steps;
     }
-    Ok(Comparison::FalseAlarm(last))
+    let never = "never show what the engine foresees";
+    Ok(Comparison::new(never, last))
 }
 
-/// The same world with a volume that forbids nothing.
+/// Plays the same world with a volume that forbids nothing: where its pods have no place even so,
+/// it says nothing about the volume, and otherwise the engine was silent, or foresaw less.
 fn control(
     shared: &stage::World,
     world: &World,
     happened: Outcome,
-    otherwise: Comparison,
+    missed: Vec<Step>,
 ) -> Result<Comparison, String> {
     let free = world.without_contention();
     for first in 0..world.nodes.len() {
-        let steps = play(shared, &free, Steering { first })?;
+        let steps = play(shared, &free, first)?;
         if worst(&steps, |step| step.happened) >= happened {
-            return Ok(Comparison::NoPlace);
+            let no_place = "have no place for their pods, whatever the volume";
+            return Ok(Comparison::new(no_place, Vec::new()));
         }
     }
-    Ok(otherwise)
+    Ok(Comparison::new("show what the engine has missed", missed))
 }
 
 fn worst(steps: &[Step], of: impl Fn(&Step) -> Outcome) -> Outcome {

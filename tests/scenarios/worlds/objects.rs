@@ -15,18 +15,10 @@ pub(crate) const TAINT: &str = "example.com/special";
 /// How long the pods of a Job run: long enough to be met by others.
 const JOB_SECONDS: u32 = 6;
 
-/// Which of the nodes that Kubernetes allows the pods get: those without other pods of
-/// this world first, and among these the ones from `first` on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steering {
-    pub(crate) first: usize,
-}
-
 impl World {
     /// The nodes and the volume, before any workload.
     pub(crate) fn scenario(&self) -> Scenario {
-        let zones = self.nodes.iter().map(|node| zone(node.zone).to_owned());
-        let zones: Vec<String> = zones.collect();
+        let zones: Vec<String> = self.nodes.iter().map(|node| zone(node.zone)).collect();
         let claims = [("data".to_owned(), self.claim())];
         let mut scenario = Scenario::new("world", &zones, claims.into());
         let nodes = self.nodes.iter().enumerate();
@@ -95,13 +87,13 @@ impl World {
         number: usize,
         pods: &Pods,
         revision: u32,
-        steering: Steering,
+        first: usize,
     ) -> Value {
         let name = format!("w{number}");
         let own = json!({ "labelSelector": { "matchLabels": { "app": name } } });
         let mut pod = json!({
             "schedulerName": STEERED_SCHEDULER,
-            "affinity": self.preferences(steering),
+            "affinity": self.preferences(first),
         });
         if let Some(expression) = self.expression(pods.place) {
             pod["affinity"]["nodeAffinity"][REQUIRED] = terms(&expression);
@@ -141,14 +133,14 @@ impl World {
         Manifest::try_from(object).unwrap().0
     }
 
-    /// Away from the other pods of the world, and one node after the other.
-    fn preferences(&self, steering: Steering) -> Value {
+    /// Which of the nodes that Kubernetes allows the pods get: those without other pods of
+    /// this world first, and among these the ones from `first` on.
+    fn preferences(&self, first: usize) -> Value {
         let everybody = json!({ "labelSelector": { "matchLabels": { "part-of": "{run}" } } });
         let nodes = self.nodes.len();
         let ranks = (0..nodes).map(|rank| {
-            let node = format!("{{run}}-{}", letter((steering.first + rank) % nodes));
-            let host = json!({ "matchExpressions": [in_values(HOSTNAME, &node)] });
-            json!({ "weight": 100 - 20 * rank, "preference": host })
+            let host = in_values(HOSTNAME, &host((first + rank) % nodes));
+            json!({ "weight": 100 - 20 * rank, "preference": { "matchExpressions": [host] } })
         });
         json!({
             "nodeAffinity": { PREFERRED: ranks.collect::<Vec<_>>() },
@@ -161,10 +153,10 @@ impl World {
     /// The node label that keeps to a place.
     fn expression(&self, place: Place) -> Option<Value> {
         let last = self.nodes.len() - 1;
-        let host = |node: u8| format!("{{run}}-{}", letter(usize::from(node).min(last)));
+        let host = |node: u8| host(usize::from(node).min(last));
         match place {
             Place::Everywhere => None,
-            Place::Zone(number) => Some(in_values(ZONE, zone(number.min(self.zones() - 1)))),
+            Place::Zone(number) => Some(in_values(ZONE, &zone(number.min(self.zones() - 1)))),
             Place::Node(node) => Some(in_values(HOSTNAME, &host(node))),
             Place::NotNode(node) => {
                 Some(json!({ "key": HOSTNAME, "operator": "NotIn", "values": [host(node)] }))
@@ -235,19 +227,10 @@ const fn key(topology: Topology) -> &'static str {
     }
 }
 
-const fn zone(number: u8) -> &'static str {
-    match number {
-        0 => "zone-1",
-        1 => "zone-2",
-        _ => "zone-3",
-    }
+fn zone(number: u8) -> String {
+    format!("zone-{}", number + 1)
 }
 
-const fn letter(node: usize) -> &'static str {
-    match node {
-        0 => "a",
-        1 => "b",
-        2 => "c",
-        _ => "d",
-    }
+fn host(node: usize) -> String {
+    format!("{{run}}-{}", char::from(b"abcd"[node]))
 }

@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use super::objects::Steering;
 use super::world::{Kind, Pods, World};
 use crate::outcome::Outcome;
 use crate::scenario::{Action, Nodes};
@@ -26,18 +25,16 @@ pub(crate) struct Step {
 
 /// Plays the world until something is stuck, or to its end: each workload is made and
 /// rolled out, then the first one is updated and rolled out again.
+///
+/// The first pods begin on the node with the number `first`.
 pub(crate) fn play(
     shared: &stage::World,
     world: &World,
-    steering: Steering,
+    first: usize,
 ) -> Result<Vec<Step>, String> {
     let mut stage = Stage::build(shared, &world.scenario(), None, Nodes::Simulated)?;
-    play_on(&mut stage, world, steering)
-}
-
-fn play_on(stage: &mut Stage<'_>, world: &World, steering: Steering) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
-    for (what, object) in objects(world, steering) {
+    for (what, object) in objects(world, first) {
         let opinion = stage.forecast(&object)?;
         stage.act(&Action::Write(object))?;
         let rest = stage.rest()?;
@@ -57,8 +54,8 @@ fn play_on(stage: &mut Stage<'_>, world: &World, steering: Steering) -> Result<V
 }
 
 /// What is written one after the other, with a few words about each.
-fn objects(world: &World, steering: Steering) -> Vec<(String, Value)> {
-    let object = |number, pods: &Pods, revision| world.workload(number, pods, revision, steering);
+fn objects(world: &World, first: usize) -> Vec<(String, Value)> {
+    let object = |number, pods: &Pods, revision| world.workload(number, pods, revision, first);
     let rolls_out = |pods: &Pods| !matches!(pods.kind, Kind::ReplicationController | Kind::Job);
     let mut all = Vec::new();
     for (number, pods) in world.workloads.iter().enumerate() {
