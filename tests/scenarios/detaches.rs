@@ -22,78 +22,64 @@ const ENTRIES: [&str; 2] = [
     "all.fencing.multi-attach-guard.dev",
 ];
 
-/// The entry of the component `fencing`, and the same once more that is asked about the
-/// attach-detach controller too: with the first the API server answers for what that
-/// does, with the second the guard.
-pub(crate) struct Detaches {
-    _registration: Registration<'static>,
+/// Registers for everything that happens on the control plane from now on the entry of the
+/// component `fencing`, and the same once more that is asked about the attach-detach controller
+/// too: with the first the API server answers for what that does, with the second the guard.
+pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration<'static> {
+    let text = std::fs::read_to_string(Path::new(COMPONENT)).unwrap();
+    let mut configuration: Value = serde_saphyr::from_str(&text).unwrap();
+    let webhooks = configuration["webhooks"].as_array_mut().unwrap();
+    let mut all = webhooks[0].clone();
+    assert_eq!(all["name"], ENTRIES[0]);
+    all["name"] = json!(ENTRIES[1]);
+    let conditions = all["matchConditions"].as_array_mut().unwrap();
+    let before = conditions.len();
+    conditions.retain(|it| it["name"] != EXEMPTION);
+    assert_eq!(
+        conditions.len() + 1,
+        before,
+        "{COMPONENT} has no {EXEMPTION}"
+    );
+    webhooks.push(all);
+    for webhook in webhooks {
+        // So much happens at once here that an answer may take its time.
+        webhook["timeoutSeconds"] = json!(30);
+    }
+    let nothing = json!({ "webhooks": [] });
+    plane.register_configurations("fencing", &guard.url, nothing, configuration)
 }
 
-impl Detaches {
-    /// Registers both for everything that happens on the control plane from now on.
-    pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Self {
-        let text = std::fs::read_to_string(Path::new(COMPONENT)).unwrap();
-        let mut configuration: Value = serde_saphyr::from_str(&text).unwrap();
-        let webhooks = configuration["webhooks"].as_array_mut().unwrap();
-        let mut all = webhooks[0].clone();
-        assert_eq!(all["name"], ENTRIES[0]);
-        all["name"] = json!(ENTRIES[1]);
-        let conditions = all["matchConditions"].as_array_mut().unwrap();
-        let before = conditions.len();
-        conditions.retain(|it| it["name"] != EXEMPTION);
-        assert_eq!(
-            conditions.len() + 1,
-            before,
-            "{COMPONENT} has no {EXEMPTION}"
-        );
-        webhooks.push(all);
-        for webhook in webhooks {
-            // So much happens at once here that an answer may take its time.
-            webhook["timeoutSeconds"] = json!(30);
-        }
-        let nothing = json!({ "webhooks": [] });
-        Self {
-            _registration: plane.register_configurations(
-                "fencing",
-                &guard.url,
-                nothing,
-                configuration,
-            ),
-        }
-    }
-
-    /// Prints how many volumes were detached, and that none of it was refused.
-    ///
-    /// # Panics
-    ///
-    /// When something was, or nobody asked.
-    pub(crate) fn judge(&self, plane: &ControlPlane, guard: &Guard) {
-        let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
-        let exposition = exposition.stdout.as_str();
-        let deleted = sum(
-            exposition,
-            "apiserver_request_total",
-            &[
-                r#"resource="volumeattachments""#,
-                r#"verb="DELETE""#,
-                r#"code="200""#,
-            ],
-        );
-        let of_entries = |name: &str| -> u64 {
-            let entries = ENTRIES.map(|entry| format!("name=\"{entry}\""));
-            entries.iter().map(|it| sum(exposition, name, &[it])).sum()
-        };
-        let refused = of_entries("apiserver_admission_webhook_rejection_count");
-        let unanswered = of_entries("apiserver_admission_webhook_fail_open_count");
-        let asked = asked(plane, guard);
-        println!(
-            "VolumeAttachments deleted: {deleted}; requests about the volumes of a node that the \
-             guard was asked about: {asked}, refused: {refused}, unanswered: {unanswered}\n"
-        );
-        assert_eq!(refused, 0, "what controllers do was refused");
-        assert_eq!(unanswered, 0, "the guard did not answer");
-        assert!(deleted == 0 || asked > 0, "the guard was not asked");
-    }
+/// Prints how many volumes were detached, and that none of it was refused.
+///
+/// # Panics
+///
+/// When something was, or nobody asked.
+pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
+    let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
+    let exposition = exposition.stdout.as_str();
+    let deleted = sum(
+        exposition,
+        "apiserver_request_total",
+        &[
+            r#"resource="volumeattachments""#,
+            r#"verb="DELETE""#,
+            r#"code="200""#,
+        ],
+    );
+    let of_entries = |name: &str| -> u64 {
+        let entries = ENTRIES.map(|entry| format!("name=\"{entry}\""));
+        entries.iter().map(|it| sum(exposition, name, &[it])).sum()
+    };
+    let refused = of_entries("apiserver_admission_webhook_rejection_count");
+    let unanswered = of_entries("apiserver_admission_webhook_fail_open_count");
+    let asked = asked(plane, guard);
+    println!(
+        "VolumeAttachments deleted: {deleted}; requests about the volumes of a node that the \
+         guard was asked about: {asked}, refused: {refused}, unanswered: {unanswered}\n"
+    );
+    assert_eq!(refused, 0, "what controllers do was refused");
+    assert_eq!(unanswered, 0, "the guard did not answer");
+    assert!(deleted == 0 || asked > 0, "the guard was not asked");
 }
 
 /// How often the guard was asked to judge a Node or a VolumeAttachment.

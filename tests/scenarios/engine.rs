@@ -70,18 +70,14 @@ pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result
             let earlier = metadata["uid"].as_str().and_then(|uid| before.get(uid));
             let earlier =
                 earlier.filter(|it| it["metadata"]["generation"] != metadata["generation"]);
-            judged.push((kind, document, earlier));
+            judged.push(Judged {
+                kind,
+                earlier: earlier.map(|it| Value::clone(it)),
+                document,
+            });
         }
         cluster.apply(object);
     }
-    let judged: Vec<Judged<'_>> = judged
-        .iter()
-        .map(|(kind, document, earlier)| Judged {
-            kind: *kind,
-            document,
-            earlier: earlier.map(Arc::as_ref),
-        })
-        .collect();
     said(&judged, &cluster)
 }
 
@@ -98,7 +94,7 @@ pub(crate) fn forecast(world: &World, object: &Value) -> Result<Opinion, String>
     for (kind, document) in &documents {
         let same = |field: &str| document["metadata"][field] == object["metadata"][field];
         if document["kind"] == object["kind"] && same("namespace") && same("name") {
-            earlier = Some(document);
+            earlier = Some(document.clone());
         }
         cluster.apply(read(*kind, document)?);
     }
@@ -106,58 +102,53 @@ pub(crate) fn forecast(world: &World, object: &Value) -> Result<Opinion, String>
     let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"));
     let judged = kind.map(|kind| Judged {
         kind,
-        document: object,
+        document: object.clone(),
         earlier,
     });
     said(judged.as_slice(), &cluster)
 }
 
 /// An object and what it was before.
-struct Judged<'a> {
+struct Judged {
     kind: ObjectKind,
-    document: &'a Value,
-    earlier: Option<&'a Value>,
+    document: Value,
+    earlier: Option<Value>,
 }
 
-impl Document for Judged<'_> {
+impl Document for Judged {
     fn object(&self) -> Option<&Value> {
-        Some(self.document)
+        Some(&self.document)
     }
 
     fn changes_template(&self) -> bool {
         let new = self.document.pointer("/spec/template");
-        self.earlier
-            .is_none_or(|old| new != old.pointer("/spec/template"))
+        let earlier = self.earlier.as_ref();
+        earlier.is_none_or(|old| new != old.pointer("/spec/template"))
     }
 }
 
-fn said(judged: &[Judged<'_>], cluster: &Snapshot) -> Result<Opinion, String> {
+fn said(judged: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let effective = EffectivePolicy::new(Policy::default(), catalog);
     let mut findings = Vec::new();
     for judged in judged {
-        let object = read(judged.kind, judged.document)?;
-        let old = judged.earlier.map(|it| read(judged.kind, it)).transpose()?;
+        let object = read(judged.kind, &judged.document)?;
+        let old = judged.earlier.as_ref();
+        let old = old.map(|it| read(judged.kind, it)).transpose()?;
         let review = Review {
             object: &object,
             old: old.as_ref(),
-            reference: &reference(judged.document),
+            reference: &reference(&judged.document),
             scaled: None,
             document: judged,
             mode: Mode::Judge,
         };
         findings.extend(evaluate(&review, cluster.view(), &effective).findings);
     }
-    let outcomes = findings
-        .iter()
-        .map(outcome)
-        .collect::<Result<Vec<_>, _>>()?;
+    let outcomes: Vec<Outcome> = findings.iter().map(outcome).collect::<Result<_, _>>()?;
     Ok(Opinion {
         outcome: outcomes.into_iter().max().unwrap_or(Outcome::None),
-        messages: findings
-            .into_iter()
-            .map(|finding| finding.message)
-            .collect(),
+        messages: findings.into_iter().map(|it| it.message).collect(),
     })
 }
 
@@ -260,10 +251,8 @@ fn is_controlled(document: &Value) -> bool {
 }
 
 fn read(kind: ObjectKind, document: &Value) -> Result<Object, String> {
-    let bytes = document.to_string();
-    let mut bytes = serde_json::Deserializer::from_str(&bytes);
-    kind.deserialize(&mut bytes)
-        .map_err(|error| format!("{error}: {document}"))
+    let read = kind.deserialize(document);
+    read.map_err(|error| format!("{error}: {document}"))
 }
 
 fn reference(document: &Value) -> ObjectRef {

@@ -35,13 +35,12 @@ mod scenario;
 mod stage;
 mod worlds;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Instant, UNIX_EPOCH};
 
-use detaches::Detaches;
 use guarded::{Guarded, Mode, play_guarded, start_guard};
+use harness::table::Table;
 use harness::webhooks::Registration;
 use harness::{Guard, Lent, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -57,21 +56,14 @@ const AT_ONCE: usize = 12;
 
 const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
 
-/// What was seen of a scenario.
-struct Seen {
-    scenario: &'static Scenario,
-    nodes: Nodes,
-    played: Played,
-    guarded: Vec<(Mode, Guarded)>,
-}
-
-/// All that was seen, by the scenario's place in the table.
-type Results = Arc<Mutex<BTreeMap<usize, Seen>>>;
+/// The columns of the table of what was seen.
+const HEAD: &str = "scenario | nodes | what | without guard | Multi-Attach events | way out took | \
+                    engine | deny | fix | warn";
 
 fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let results = Results::default();
+    let table = Table::default();
     let document = Trial::test(
         "docs/evidence/ground-truth.md has the tables of ground truth",
         || Ok(document::check()?),
@@ -80,13 +72,13 @@ fn main() {
         .into_iter()
         .enumerate()
         .map(|(place, (scenario, nodes))| {
-            let results = Arc::clone(&results);
+            let table = table.clone();
             let with = match nodes {
                 Nodes::Simulated => "",
                 Nodes::Kubelets => " with kubelets",
             };
             let name = format!("{}{with} {}", scenario.id, scenario.what);
-            Trial::ignorable_test(name, move || trial(place, scenario, nodes, &results))
+            Trial::ignorable_test(name, move || trial(place, scenario, nodes, &table))
         });
     let trials = std::iter::once(document).chain(played);
     let lots = worlds::lots().into_iter().map(|lot| {
@@ -113,10 +105,11 @@ fn main() {
     let trials = trials.chain([hurry]).chain(lots);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    print_table(&results, started);
+    let rows = table.print(&HEAD.split(" | ").collect::<Vec<_>>());
+    println!("{rows} scenarios in {} s\n", started.elapsed().as_secs());
     worlds::print_tally();
     if let Some(Some(shared)) = SHARED.get() {
-        shared.detaches.judge(shared.world.plane, &shared.guard);
+        detaches::judge(shared.world.plane, &shared.guard);
     }
     conclusion.exit();
 }
@@ -157,7 +150,7 @@ struct Shared {
     world: World,
     guard: Guard,
     _registration: Registration<'static>,
-    detaches: Detaches,
+    _detaches: Registration<'static>,
 }
 
 static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
@@ -168,7 +161,7 @@ fn shared() -> Option<&'static Shared> {
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let (guard, _registration) = start_guard(plane);
         Some(Shared {
-            detaches: Detaches::watch(plane, &guard),
+            _detaches: detaches::watch(plane, &guard),
             world: World::new(plane),
             guard,
             _registration,
@@ -188,7 +181,7 @@ fn trial(
     place: usize,
     scenario: &'static Scenario,
     nodes: Nodes,
-    results: &Results,
+    table: &Table,
 ) -> Result<Completion, Failed> {
     let worlds = shared().and_then(|shared| {
         if scenario.alone {
@@ -202,15 +195,14 @@ fn trial(
     };
     let faults = match watch(world, shared, scenario, nodes) {
         Err(fault) => vec![fault],
-        Ok(seen) => {
-            let mut faults: Vec<String> = judge(scenario, nodes, &seen.played)
-                .err()
-                .into_iter()
-                .collect();
-            for (mode, guarded) in &seen.guarded {
-                faults.extend(judge_guarded(scenario, &seen.played, *mode, guarded).err());
-            }
-            results.lock().unwrap().insert(place, seen);
+        Ok((played, guarded)) => {
+            let judged = judge(scenario, nodes, &played).err().into_iter();
+            let under_guard = guarded
+                .iter()
+                .filter_map(|(mode, it)| judge_guarded(scenario, &played, *mode, it).err());
+            let faults = judged.chain(under_guard).collect();
+            let row = row(scenario, nodes, &played, &guarded);
+            table.add(place, &row.iter().map(String::as_str).collect::<Vec<_>>());
             faults
         }
     };
@@ -241,7 +233,7 @@ fn watch(
     shared: &Shared,
     scenario: &'static Scenario,
     nodes: Nodes,
-) -> Result<Seen, String> {
+) -> Result<(Played, Vec<(Mode, Guarded)>), String> {
     let modes: &[Mode] = match nodes {
         Nodes::Simulated => &Mode::ALL,
         Nodes::Kubelets => &[],
@@ -265,12 +257,7 @@ fn watch(
         }
         played
     })?;
-    Ok(Seen {
-        scenario,
-        nodes,
-        played,
-        guarded,
-    })
+    Ok((played, guarded))
 }
 
 /// What was seen is what ground truth says, and what the engine says is what was seen.
@@ -344,48 +331,25 @@ fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded
     right && warned
 }
 
-fn print_table(results: &Results, started: Instant) {
-    let results = results.lock().unwrap();
-    if results.is_empty() {
-        return;
-    }
-    println!(
-        "| scenario | nodes | what | without guard | Multi-Attach events | way out took | engine | \
-         deny | fix | warn |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
-    for Seen {
-        scenario,
-        nodes,
-        played,
-        guarded,
-    } in results.values()
-    {
-        let Scenario { id, what, .. } = scenario;
-        let Played {
-            outcome,
-            multi_attach,
-            opinion,
-            way_out_took,
-            ..
-        } = played;
-        let way_out = way_out_took.map_or_else(String::new, |it| format!("{} s", it.as_secs()));
-        let guarded = |mode: Mode| {
-            let found = guarded.iter().find(|(it, _)| *it == mode);
-            found.map_or_else(String::new, |(_, guarded)| guarded.to_string())
-        };
-        println!(
-            "| {id} | {nodes:?} | {what} | {outcome} | {} | {way_out} | {} | {} | {} | {} |",
-            multi_attach.len(),
-            opinion.outcome,
-            guarded(Mode::Deny),
-            guarded(Mode::Fix),
-            guarded(Mode::Warn),
-        );
-    }
-    println!(
-        "\n{} scenarios in {} s\n",
-        results.len(),
-        started.elapsed().as_secs()
-    );
+/// What was seen of a scenario, in the columns of [`HEAD`].
+fn row(
+    scenario: &Scenario,
+    nodes: Nodes,
+    played: &Played,
+    guarded: &[(Mode, Guarded)],
+) -> Vec<String> {
+    let way_out = played.way_out_took.map(|it| format!("{} s", it.as_secs()));
+    let mut row = vec![
+        scenario.id.clone(),
+        format!("{nodes:?}"),
+        scenario.what.clone(),
+        played.outcome.to_string(),
+        played.multi_attach.len().to_string(),
+        way_out.unwrap_or_default(),
+        played.opinion.outcome.to_string(),
+    ];
+    row.extend(guarded.iter().map(|(_, guarded)| guarded.to_string()));
+    // The guard hears nothing of kubelets.
+    row.resize(10, String::new());
+    row
 }
