@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::model::object::ObjectKind;
+use engine::model::object::{Object, ObjectKind};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -70,6 +70,15 @@ pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
     shorthand.manifest()
 }
 
+/// The object as the engine reads it.
+pub(crate) fn read(manifest: &Value) -> Object {
+    let text = |field: &str| manifest[field].as_str().unwrap_or_default();
+    let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"))
+        .unwrap_or_else(|| panic!("{manifest} is of no kind that is read"));
+    kind.deserialize(manifest)
+        .expect("the object has its kind's shape")
+}
+
 impl Snapshot {
     /// The cluster's facts.
     pub(crate) fn facts(&self) -> engine::snapshot::Snapshot {
@@ -80,15 +89,7 @@ impl Snapshot {
             Some(_) => Snapshot::new(),
         };
         for object in self.objects() {
-            let kind = ObjectKind::of_manifest(
-                object["apiVersion"].as_str().unwrap_or_default(),
-                object["kind"].as_str().unwrap_or_default(),
-            )
-            .unwrap_or_else(|| panic!("{object} is of no kind that is read"));
-            facts.apply(
-                kind.deserialize(&object)
-                    .expect("the object has its kind's shape"),
-            );
+            facts.apply(read(&object));
         }
         if let Some(unheard) = &self.unheard {
             for kind in HEARD_OF.into_iter().filter(|it| it.name() != unheard) {

@@ -1,6 +1,5 @@
-//! Many that follow one, and those that follow each other.
+//! Many that follow one. Few that follow each other are in `cases.yaml`.
 
-use engine::policy::Action;
 use engine::verdict::{Mode, Verdict};
 use serde_json::{Value, json};
 
@@ -58,38 +57,4 @@ fn a_thousand_follow_one() {
         );
         assert!(finding.message.len() < 1200, "{}", finding.message);
     }
-}
-
-/// None of them ever starts: each waits for the other's pods.
-#[test]
-fn those_that_follow_each_other_get_an_answer() {
-    for length in 2..5 {
-        let name = |number: usize| format!("f{}", number % length);
-        let others: Vec<Value> = (1..length)
-            .map(|number| follower(&name(number), &name(number + 1)))
-            .collect();
-        let verdict = beside(&others, follower(&name(0), &name(1)));
-        // Two that pass each other by are a delay at most: where they end, the next one starts.
-        for finding in &verdict.findings {
-            assert_ne!(finding.action, Action::Deny, "{}", finding.message);
-        }
-    }
-}
-
-#[test]
-fn two_leaders_and_terms_that_contradict_each_other() {
-    // Both have the label, and may be on two nodes.
-    let mut twin = leader("twin");
-    twin["labels"] = json!({"app": "api"});
-    let verdict = beside(&[leader("api"), twin], follower("job", "api"));
-    let messages: Vec<&str> = verdict
-        .findings
-        .iter()
-        .map(|it| it.message.as_str())
-        .collect();
-    assert_eq!(messages.len(), 1, "{messages:#?}");
-    assert!(
-        messages[0].contains("also matches the pods of Deployment"),
-        "{messages:#?}"
-    );
 }

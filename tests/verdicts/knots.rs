@@ -110,6 +110,14 @@ fn at_fault() -> Value {
     serde_json::from_str(&denied.body).unwrap()
 }
 
+/// The review as one of an update, of what was this object.
+fn updating(review: &Value, old: &Value) -> Value {
+    let mut updating = review.clone();
+    updating["request"]["operation"] = "UPDATE".into();
+    updating["request"]["oldObject"] = old.clone();
+    updating
+}
+
 fn answered(review: &Value, cluster: &Snapshot, policy: &str) -> (Decision, bool, String) {
     let body = review.to_string();
     let received = Received::read(body.as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
@@ -189,12 +197,9 @@ fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
         "multi-attach-guard.dev/reason": "r",
     });
     let updated = |change: &dyn Fn(&mut Value)| {
-        let mut updated = review.clone();
-        updated["request"]["operation"] = "UPDATE".into();
-        let mut old = updated["request"]["object"].clone();
+        let mut old = review["request"]["object"].clone();
         change(&mut old);
-        updated["request"]["oldObject"] = old;
-        updated
+        updating(&review, &old)
     };
     let relabelled = updated(&|old| old["metadata"]["labels"]["was"] = "old".into());
     let rolled_out =
@@ -221,27 +226,25 @@ fn lists_that_take_more_memory_than_is_read_are_denied() {
     let mut review = at_fault();
     let spec = &mut review["request"]["object"]["spec"]["template"]["spec"];
     spec["topologySpreadConstraints"] = many(5_000, r#"{"topologyKey":"@"}"#);
-    let (decision, too_complex, said) = answered(&review, &cluster(0), "");
-    assert_eq!(decision, Decision::Denied, "{said:.1000}");
-    assert!(
-        too_complex && said.contains("longer than the guard reads"),
-        "{said:.1000}"
-    );
-    let mut relabelled = review.clone();
-    relabelled["request"]["operation"] = "UPDATE".into();
-    relabelled["request"]["oldObject"] = review["request"]["object"].clone();
-    relabelled["request"]["oldObject"]["metadata"]["labels"]["was"] = "old".into();
-    let (decision, too_complex, said) = answered(&relabelled, &cluster(0), "");
-    assert_eq!(decision, Decision::Warned, "{said:.1000}");
-    assert!(too_complex, "{said:.1000}");
-    // The way back is open.
-    let mut back = at_fault();
-    back["request"]["operation"] = "UPDATE".into();
-    back["request"]["oldObject"] = review["request"]["object"].clone();
-    let (decision, _, said) = answered(&back, &cluster(0), "");
-    assert_eq!(decision, Decision::Denied, "{said:.1000}");
-    assert!(said.contains(codes::ROLLING_UPDATE_OVERLAP), "{said:.1000}");
-    back["request"]["object"]["spec"]["strategy"] = json!({"type": "Recreate"});
-    let (decision, _, said) = answered(&back, &cluster(0), "");
-    assert_eq!(decision, Decision::Allowed, "{said:.1000}");
+    let long = &review["request"]["object"];
+    let mut was_labelled = long.clone();
+    was_labelled["metadata"]["labels"]["was"] = "old".into();
+    let relabelled = updating(&review, &was_labelled);
+    let back = updating(&at_fault(), long);
+    let mut recreated = back.clone();
+    recreated["request"]["object"]["spec"]["strategy"] = json!({"type": "Recreate"});
+    let cluster = cluster(0);
+    let too_long = "longer than the guard reads";
+    for (review, expected, part) in [
+        (&review, Decision::Denied, too_long),
+        (&relabelled, Decision::Warned, too_long),
+        // The way back is open.
+        (&back, Decision::Denied, codes::ROLLING_UPDATE_OVERLAP),
+        (&recreated, Decision::Allowed, ""),
+    ] {
+        let (decision, too_complex, said) = answered(review, &cluster, "");
+        assert_eq!(decision, expected, "{said:.1000}");
+        assert!(too_complex || part != too_long, "{said:.1000}");
+        assert!(said.contains(part), "{said:.1000}");
+    }
 }
