@@ -126,7 +126,7 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
 /// Takes a step dry as each user whose answers are compared, and then as the one the guard sees.
 fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
     if can_be_dry(&step.r#do) {
-        let run = |user| stage.run_as(user, &step.r#do, true);
+        let run = |user| stage.run(user, &step.r#do, true);
         let seen = run(Some(AWAY)).and_then(|away| {
             let is_refused = speaker(&away) == Some(Speaker::Policy);
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
@@ -142,7 +142,7 @@ fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), foun
     }
     if place.1 + 1 < case.steps().count() {
         // What it comes to is what the next step finds.
-        let _ = stage.run(&step.r#do, false);
+        let _ = stage.run(None, &step.r#do, false);
     }
 }
 

@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
     fn take(&self, step: &Step) -> Result<(), String> {
         if let Some(contrast) = &step.contrast {
             self.until("the contrast to be refused", || {
-                let output = self.run(contrast, true)?;
+                let output = self.run(None, contrast, true)?;
                 seen(!Said::of(&output).denied.is_empty(), output)
             })?;
         }
@@ -117,7 +117,7 @@ impl<'a> Stage<'a> {
 
     /// Runs the step's command and compares what it says.
     fn expected(&self, step: &Step, dry: bool) -> Result<Output, String> {
-        let output = self.run(&step.r#do, dry)?;
+        let output = self.run(None, &step.r#do, dry)?;
         let said = Said::of(&output);
         if !said.is(&step.expect) {
             return Err(format!("{said:?} was said by {output:#?}"));
@@ -131,55 +131,43 @@ impl<'a> Stage<'a> {
         Ok(output)
     }
 
-    pub(crate) fn run(&self, command: &Command, dry: bool) -> Result<Output, String> {
-        self.run_as(None, command, dry)
-    }
-
-    /// The same by somebody else, where the command does not say by whom.
-    pub(crate) fn run_as(
+    /// Runs the command, by `user` where it does not say by whom.
+    pub(crate) fn run(
         &self,
         user: Option<&str>,
         command: &Command,
         dry: bool,
     ) -> Result<Output, String> {
-        let (mut arguments, input) = match command {
-            Command::Apply(objects) => (words("apply -f -"), Some(self.list(objects))),
-            Command::ServerSide(objects) => (
-                words("apply --server-side --force-conflicts -f -"),
-                Some(self.list(objects)),
-            ),
-            Command::DryRun(objects) => (
-                words("apply --dry-run=server -f -"),
-                Some(self.list(objects)),
-            ),
-            Command::Create(objects) => {
-                let mut arguments = words("create -f -");
-                arguments.extend(self.as_controller(objects));
-                (arguments, Some(self.list(objects)))
+        let text = match command {
+            Command::Apply(_) => "apply -f -",
+            Command::ServerSide(_) => "apply --server-side --force-conflicts -f -",
+            Command::DryRun(_) => "apply --dry-run=server -f -",
+            Command::Create(_) => "create -f -",
+            // With --raw, kubectl has no other way to say it.
+            Command::CreateRaw(_) if dry => {
+                "create --raw /apis/apps/v1/namespaces/{ns}/deployments?dryRun=All -f -"
             }
-            Command::CreateRaw(object) => {
-                let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
-                let query = if dry { "?dryRun=All" } else { "" };
-                let path = format!("{path}{query}");
-                let mut arguments = vec!["create", "--raw", &path, "-f", "-"];
-                let user = user.map(|user| format!("--as={user}"));
-                if let Some(user) = &user {
-                    arguments.extend([user, "--as-group=system:masters"]);
-                }
-                let object = object.manifest(&self.namespace).to_string();
-                return self.answered(&arguments, Some(&object));
-            }
-            Command::Edit(changes) => (words("replace -f -"), Some(self.edited(changes)?)),
-            Command::Kubectl(text) => (self.words(text), None),
-            Command::Unguarded(text) => {
-                let mut arguments = self.words(text);
-                arguments.push(format!("--as={UNGUARDED}"));
-                arguments.push("--as-group=system:masters".to_owned());
-                (arguments, None)
-            }
+            Command::CreateRaw(_) => "create --raw /apis/apps/v1/namespaces/{ns}/deployments -f -",
+            Command::Edit(_) => "replace -f -",
+            Command::Kubectl(text) | Command::Unguarded(text) => text.as_str(),
         };
+        let input = match command {
+            Command::Apply(objects)
+            | Command::ServerSide(objects)
+            | Command::DryRun(objects)
+            | Command::Create(objects) => Some(self.list(objects)),
+            Command::CreateRaw(object) => Some(object.manifest(&self.namespace).to_string()),
+            Command::Edit(changes) => Some(self.edited(changes)?),
+            Command::Kubectl(_) | Command::Unguarded(_) => None,
+        };
+        let user = match command {
+            Command::Create(objects) => self.controller(objects).or(user),
+            Command::Unguarded(_) => Some(UNGUARDED),
+            _ => user,
+        };
+        let mut arguments = self.words(text);
         arguments.push(format!("--namespace={}", self.namespace));
-        if let Some(user) = user.filter(|_| !arguments.iter().any(|it| it.starts_with("--as="))) {
+        if let Some(user) = user {
             arguments.push(format!("--as={user}"));
             arguments.push("--as-group=system:masters".to_owned());
         }
@@ -202,21 +190,16 @@ impl<'a> Stage<'a> {
     }
 
     /// Who creates objects that have a controller: its account.
-    fn as_controller(&self, objects: &[Object]) -> Vec<String> {
-        let group = objects.iter().find_map(|object| {
+    fn controller(&self, objects: &[Object]) -> Option<&'static str> {
+        let owner = objects.iter().find_map(|object| {
             let manifest = object.manifest(&self.namespace);
-            let owner = manifest.pointer("/metadata/ownerReferences/0/apiVersion")?;
-            Some(owner.as_str()?.to_owned())
-        });
-        let account = match group.as_deref() {
-            None => return Vec::new(),
+            let owner = manifest.pointer("/metadata/ownerReferences/0/apiVersion");
+            owner.cloned()
+        })?;
+        Some(match owner.as_str() {
             Some("example.com/v1") => "system:serviceaccount:operators:operator",
-            Some(_) => "system:kube-controller-manager",
-        };
-        vec![
-            format!("--as={account}"),
-            "--as-group=system:masters".to_owned(),
-        ]
+            _ => "system:kube-controller-manager",
+        })
     }
 
     /// The objects as one file.
@@ -242,8 +225,10 @@ impl<'a> Stage<'a> {
         Ok(documents.join("\n---\n"))
     }
 
+    /// Splits at spaces; an argument with spaces in it writes them as `␣`.
     fn words(&self, text: &str) -> Vec<String> {
-        words(&text.replace("{ns}", &self.namespace))
+        let text = text.replace("{ns}", &self.namespace);
+        text.split(' ').map(|word| word.replace('␣', " ")).collect()
     }
 
     fn until<T>(
@@ -253,11 +238,6 @@ impl<'a> Stage<'a> {
     ) -> Result<T, String> {
         wait_until(&format!("{what} in {}", self.namespace), WITHIN, question)
     }
-}
-
-/// Splits at spaces; an argument with spaces in it writes them as `␣`.
-fn words(text: &str) -> Vec<String> {
-    text.split(' ').map(|word| word.replace('␣', " ")).collect()
 }
 
 pub(crate) fn can_be_dry(command: &Command) -> bool {
