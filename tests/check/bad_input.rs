@@ -24,7 +24,6 @@ fn files_with_names_that_are_no_text_are_checked_and_repaired() {
 }
 
 /// The superuser may read everything, so the program runs as somebody else then.
-#[cfg(unix)]
 #[test]
 fn a_directory_that_may_not_be_read_is_named() {
     use std::io::ErrorKind;

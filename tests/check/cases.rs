@@ -25,9 +25,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-#[cfg(unix)]
 use super::releases::gitops;
-#[cfg(unix)]
 use super::server::{Answer, Commit, Server};
 use super::shorthand::Shorthand;
 use super::*;
@@ -53,13 +51,10 @@ struct Case {
     name: String,
     files: Vec<BTreeMap<String, Value>>,
     /// What is committed to the server's repositories before.
-    #[cfg(unix)]
     git: Vec<Commit>,
     /// What the server answers from now on, by path.
-    #[cfg(unix)]
     served: BTreeMap<String, Answer>,
     /// The programs that it has, where these are others than those of its file.
-    #[cfg(unix)]
     tools: Option<Vec<String>>,
     /// The folder in which it is run, the root if left out.
     from: String,
@@ -116,7 +111,6 @@ enum Special {
     Pipe(()),
 }
 
-#[cfg(unix)]
 impl Special {
     fn make(self, place: &Path) {
         match self {
@@ -166,7 +160,6 @@ pub(super) fn put<'f>(folder: &Path, files: impl IntoIterator<Item = (&'f String
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         match special(file) {
             _ if file.is_null() => fs::remove_file(place).unwrap(),
-            #[cfg(unix)]
             Some(special) => special.make(&place),
             _ => fs::write(place, text(file)).unwrap(),
         }
@@ -277,7 +270,6 @@ fn all_like(expected: &[String], texts: &[String]) -> bool {
 struct Stage<'a> {
     /// The programs that render.
     path: &'a Path,
-    #[cfg(unix)]
     server: Option<&'a Server>,
 }
 
@@ -299,8 +291,8 @@ impl Case {
             shell.arg(command.get_program()).args(&arguments);
             command = shell;
         }
-        command.current_dir(folder.join(&self.from));
-        fed(on_path(&mut command, path).env("TOKEN", SECRET), &input)
+        let command = on_path(&mut command, &folder.join(&self.from), path);
+        fed(command.env("TOKEN", SECRET), &input)
     }
 
     /// What goes another way than the case says.
@@ -312,14 +304,10 @@ impl Case {
                 .flatten()
                 .filter(|(_, file)| !file.is_null()),
         );
-        let path = stage.path;
-        #[cfg(unix)]
         let tools = self.tools.as_ref().and_then(|names| {
             rendering::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
         });
-        #[cfg(unix)]
-        let path = tools.as_ref().map_or(path, TempDir::path);
-        #[cfg(unix)]
+        let path = tools.as_ref().map_or(stage.path, TempDir::path);
         if let Some(server) = stage.server {
             self.git.iter().for_each(|it| server.commit(it));
             server.answers(&self.served);
@@ -332,7 +320,6 @@ impl Case {
                 wrong.push(format!("{} {}: {what}: {found:#?}", self.name, self.run));
             }
         };
-        #[cfg(unix)]
         if let (Some(wanted), Some(server)) = (self.asked, stage.server) {
             let asked = server.asked();
             must(asked == wanted, "asked so often", &asked);
@@ -418,7 +405,6 @@ fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     let yaml = fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
     let outside = tempfile::tempdir().unwrap();
     let yaml = yaml.replace("OUTSIDE", outside.path().to_str().unwrap());
-    #[cfg(unix)]
     let yaml = stage.server.map_or(yaml.clone(), |it| it.fill(&yaml));
     // Half of the file is aliases, which the default budget takes for an attack.
     let options = serde_saphyr::options! { budget: None };
@@ -440,18 +426,13 @@ fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The same without any program, as in [`run_with`].
+/// The same without any program, as in [`run`].
 fn play_alone(name: &str) {
-    let stage = Stage {
-        path: Path::new(""),
-        #[cfg(unix)]
-        server: None,
-    };
-    play(name, || repository(&[]), &stage);
+    let (path, server) = (Path::new(""), None);
+    play(name, || repository(&[]), &Stage { path, server });
 }
 
 /// The same with helm and kustomize.
-#[cfg(unix)]
 fn play_with_tools(name: &str, repository: impl Fn() -> TempDir) {
     if let Some(tools) = rendering::tools(&["helm", "kustomize"]) {
         let path = tools.path();
@@ -472,14 +453,12 @@ fn custom_kinds() {
 }
 
 /// Releases of GitOps controllers.
-#[cfg(unix)]
 #[test]
 fn releases() {
     play_with_tools("releases", || gitops(&[]));
 }
 
 /// What Flux and Argo CD deliver of plain folders, kustomizations and charts.
-#[cfg(unix)]
 #[test]
 fn deliveries() {
     play_with_tools("deliveries", || gitops(&[]));
@@ -492,14 +471,12 @@ fn findings_and_exit_codes() {
 }
 
 /// Charts and kustomizations.
-#[cfg(unix)]
 #[test]
 fn rendered() {
     play_with_tools("rendered", || repository(&[]));
 }
 
 /// What `--fetch` gets of charts and of Git repositories.
-#[cfg(unix)]
 #[test]
 fn fetched() {
     let tools = or_skip!(rendering::tools(&["helm", "kustomize", "git"]));
@@ -510,7 +487,6 @@ fn fetched() {
 
 /// What a stranger's pull request may try: to read what the pipeline may read, to reach a
 /// network, to write elsewhere. With the program that gives namespaces, and without.
-#[cfg(unix)]
 #[test]
 fn attacks_on_what_renders() {
     for tools in attacks::both(&["helm", "kustomize", "git"]) {

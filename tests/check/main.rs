@@ -1,5 +1,7 @@
-//! `check`, `rules` and `capabilities`, run as users run them.
+//! `check`, `rules` and `capabilities`, run as users run them: where files have links and permissions,
+//! and programs are scripts. `.ci/wine` runs the program for Windows.
 
+#![cfg(unix)]
 // Helpers of tests stand outside the functions clippy knows as tests.
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +20,6 @@ macro_rules! or_skip {
     };
 }
 
-#[cfg(unix)]
 mod attacks;
 mod bad_input;
 mod cases;
@@ -27,7 +28,6 @@ mod findings;
 mod others;
 #[path = "../harness/output.rs"]
 mod output;
-#[cfg(unix)]
 mod page;
 #[path = "../harness/programs.rs"]
 #[allow(
@@ -37,12 +37,9 @@ mod page;
 )]
 mod programs;
 mod quiet;
-#[cfg(unix)]
 mod releases;
-#[cfg(unix)]
 mod rendering;
 mod repair;
-#[cfg(unix)]
 mod server;
 #[path = "../harness/shorthand.rs"]
 #[allow(dead_code, reason = "cases write claims as any other object")]
@@ -107,7 +104,6 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
 }
 
 /// A program in a language of the system.
-#[cfg(unix)]
 fn script(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     fs::write(path, text).unwrap();
@@ -130,19 +126,12 @@ fn shop() -> TempDir {
     ])
 }
 
-fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
-    // What this machine could render with is for the tests in `rendering`.
-    run_on(Path::new(""), folder, arguments, input)
-}
-
-/// The same with the programs of this PATH.
-fn run_on(path: &Path, folder: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut check = program(arguments);
-    fed(on_path(check.current_dir(folder), path), input)
-}
-
-fn on_path<'c>(command: &'c mut Command, path: &Path) -> &'c mut Command {
-    command.env_remove("KUBECONFIG").env("PATH", path)
+/// The command in this folder, with the programs of this PATH.
+fn on_path<'c>(command: &'c mut Command, folder: &Path, path: &Path) -> &'c mut Command {
+    command
+        .current_dir(folder)
+        .env_remove("KUBECONFIG")
+        .env("PATH", path)
 }
 
 /// All that was printed.
@@ -151,5 +140,11 @@ fn both_streams(output: &Output) -> String {
 }
 
 fn run(folder: &TempDir, arguments: &[&str]) -> Output {
-    run_with(folder.path(), arguments, "")
+    run_with(folder, arguments, "")
+}
+
+fn run_with(folder: &TempDir, arguments: &[&str], input: &str) -> Output {
+    // What this machine could render with is for the tests in `rendering`.
+    let mut command = program(arguments);
+    fed(on_path(&mut command, folder.path(), Path::new("")), input)
 }

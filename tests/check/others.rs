@@ -1,87 +1,37 @@
 //! `rules`, `capabilities` and what packages need.
 
+use serde::Deserialize;
+
 use super::*;
 
-/// Commands in the shop, where `_` stands for a blank in a word, with the exit code and what they
-/// print, after `^` at the beginning.
-const COMMANDS: [(&str, i32, &[&str]); 16] = [
-    ("rules single-pod-volume", 0, &["^# single-pod-volume\n\n"]),
-    ("rules impossible-name", 0, &["DNS-1123"]),
-    (
-        "rules nope",
-        2,
-        &["^There is no rule \"nope\". The rules are: "],
-    ),
-    (
-        "capabilities --facts deploy",
-        0,
-        &[
-            "gp3 (ebs.csi.aws.com, AWS Elastic Block Store (CSI))\n",
-            "  Filesystem  ReadWriteOnce, ReadWriteOncePod\n",
-            "ReadWriteMany: possible only when StorageClass parameter \"type\" is \"io2\"\n",
-        ],
-    ),
-    (
-        "capabilities --facts deploy --format json",
-        0,
-        &["\"class\": \"gp3\""],
-    ),
-    ("capabilities", 2, &[]),
-    // Those of a product need no cluster.
-    (
-        "capabilities ebs",
-        0,
-        &["\"type\" is \"io2\"", "  Source      "],
-    ),
-    (
-        "capabilities ebs.csi.aws.com",
-        0,
-        &["ebs.csi.aws.com, AWS Elastic Block Store (CSI)\n"],
-    ),
-    (
-        "capabilities gp3",
-        0,
-        &["gp3 (ebs.csi.aws.com, ", "  Source      "],
-    ),
-    (
-        "capabilities azure_disk",
-        0,
-        &["maxShares", "  Source      "],
-    ),
-    (
-        "capabilities longhorn",
-        0,
-        &["Every node needs an NFS client", "  Source      "],
-    ),
-    (
-        "capabilities no_such_storage",
-        2,
-        &["`multi-attach-guard capabilities --all`"],
-    ),
-    // With facts, a name is one of a class there.
-    ("capabilities gp3 --facts deploy", 0, &["  Filesystem  "]),
-    ("completion bash", 0, &["capabilities"]),
-    ("completion zsh", 0, &["capabilities"]),
-    ("completion fish", 0, &["capabilities"]),
-];
+/// A case of `cases/commands.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    command: String,
+    #[serde(default)]
+    exit: i32,
+    #[serde(default)]
+    prints: Vec<String>,
+}
 
 #[test]
 fn commands_say_what_is_asked_for() {
     let folder = shop();
-    for (command, exit, parts) in COMMANDS {
+    let cases: Vec<Case> = serde_saphyr::from_str(include_str!("cases/commands.yaml")).unwrap();
+    for case in cases {
+        let command = &case.command;
         let words: Vec<String> = command.split(' ').map(|it| it.replace('_', " ")).collect();
-        let output = run(
-            &folder,
-            &words.iter().map(String::as_str).collect::<Vec<_>>(),
-        );
-        assert_eq!(code(&output), exit, "{command}: {output:?}");
-        let (said, other) = if exit == 0 {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = run(&folder, &words);
+        assert_eq!(code(&output), case.exit, "{command}: {output:?}");
+        let (said, other) = if case.exit == 0 {
             (out(&output), "")
         } else {
             (err(&output), out(&output))
         };
         assert_eq!(other, "", "{command}");
-        for part in parts {
+        for part in &case.prints {
             match part.strip_prefix('^') {
                 Some(start) => begins(said, start),
                 None => has(said, part),

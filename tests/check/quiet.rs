@@ -30,7 +30,6 @@ fn utf_16_is_read_and_not_rewritten() {
 }
 
 /// kubectl has a kustomize of its own, which may take what another version refuses.
-#[cfg(unix)]
 #[test]
 fn what_kustomize_refuses_is_tried_with_kubectl() {
     use super::rendering::{check, class_and_claim, tools};

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, has, out, program, repository, script};
+use super::{CLAIM, CLASS, fed, has, on_path, out, program, repository, script};
 use crate::programs::{Located, locate, quick};
 
 /// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the
@@ -51,15 +51,10 @@ pub(super) fn check_with(
     variables: &[(&str, &str)],
     arguments: &str,
 ) -> Output {
-    program(&["check"])
-        .args(arguments.split(' '))
-        .current_dir(folder.path())
-        .env_remove("KUBECONFIG")
-        .env("PATH", path)
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    let mut check = program(&["check"]);
+    check.args(arguments.split(' '));
+    let check = on_path(&mut check, folder.path(), path);
+    fed(check.envs(variables.iter().copied()), "")
 }
 
 /// What was found, without its line, then what was not opened, with the reason.

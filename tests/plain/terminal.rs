@@ -225,47 +225,28 @@ spec:
 /// Files that are hard to show: what they are called, and their bytes.
 fn awkward() -> Vec<(&'static str, Vec<u8>)> {
     let both = format!("{CLAIM}---\n{DEPLOYMENT}");
+    let with = |from: &str, to: &str| both.replace(from, to).into_bytes();
+    let claim = "claimName: data";
+    let [comment, blanks] = ["x", " "].map(|it| it.repeat(5000));
     let long = "n".repeat(253);
+    let names = both
+        .replace("name: data,", &format!("name: {long},"))
+        .replace(claim, &format!("claimName: {long}"))
+        .replace("name: web,", &format!("name: {long},"));
     let utf16 = "\u{feff}".encode_utf16().chain(both.encode_utf16());
     let many: Vec<String> = (0..300)
         .map(|number| DEPLOYMENT.replace("name: web,", &format!("name: web-{number},")))
         .collect();
+    let many = many.join("---\n");
     vec![
         ("usual.yaml", both.clone().into_bytes()),
-        (
-            "names.yaml",
-            both.replace("name: data,", &format!("name: {long},"))
-                .replace("claimName: data", &format!("claimName: {long}"))
-                .replace("name: web,", &format!("name: {long},"))
-                .into_bytes(),
-        ),
-        (
-            "line.yaml",
-            both.replace(
-                "claimName: data",
-                &format!("claimName: data #{}", "x".repeat(5000)),
-            )
-            .into_bytes(),
-        ),
-        (
-            "far.yaml",
-            both.replace(
-                "            claimName: data",
-                &format!("           {}claimName: data", " ".repeat(5000)),
-            )
-            .into_bytes(),
-        ),
-        (
-            "tabs.yaml",
-            both.replace("claimName: data", "claimName:\tdata\t# \tx")
-                .into_bytes(),
-        ),
-        ("crlf.yaml", both.replace('\n', "\r\n").into_bytes()),
+        ("names.yaml", names.into_bytes()),
+        ("line.yaml", with(claim, &format!("{claim} #{comment}"))),
+        ("far.yaml", with(claim, &format!("{blanks}{claim}"))),
+        ("tabs.yaml", with(claim, "claimName:\tdata\t# \tx")),
+        ("crlf.yaml", with("\n", "\r\n")),
         ("utf16.yaml", utf16.flat_map(u16::to_le_bytes).collect()),
-        (
-            "many.yaml",
-            format!("{CLAIM}---\n{}", many.join("---\n")).into_bytes(),
-        ),
+        ("many.yaml", format!("{CLAIM}---\n{many}").into_bytes()),
     ]
 }
 
