@@ -129,20 +129,11 @@ fn the_corpus_means_what_kubectl_reads() {
 #[test]
 fn long_quoted_text_means_what_kubectl_reads() {
     let lines = |line: &str| format!("{line}\n").repeat(1_000);
-    let texts = BTreeMap::from([
-        (
-            "single",
-            format!("a:\n    b: '{{\n{}}}'\n", lines(" \"it''s\": 1,")),
-        ),
-        (
-            "double",
-            format!("a:\n    b: \"{{\n{}}}\"\n", lines("\\\"it's\\\": 1,")),
-        ),
-    ]);
-    let texts = texts
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), wrapped(name, &text)))
-        .collect();
+    let single = format!("a:\n    b: '{{\n{}}}'\n", lines(" \"it''s\": 1,"));
+    let double = format!("a:\n    b: \"{{\n{}}}\"\n", lines("\\\"it's\\\": 1,"));
+    let texts = [("single", single), ("double", double)];
+    let texts = texts.map(|(name, text)| (name.to_owned(), wrapped(name, &text)));
+    let texts = BTreeMap::from(texts);
     if let Some(taken) = compare(&texts) {
         assert_eq!(taken, texts.len(), "kubectl takes both");
     }

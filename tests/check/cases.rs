@@ -23,6 +23,7 @@
 
 use std::collections::BTreeMap;
 
+use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 
 use super::releases::gitops;
@@ -129,13 +130,7 @@ impl Special {
             }
             Self::Noise(bytes) => {
                 let mut noise = vec![0; bytes];
-                let mut state = 1_u64;
-                for chunk in noise.chunks_mut(8) {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
-                }
+                SystemRandom::new().fill(&mut noise).unwrap();
                 fs::write(place, noise).unwrap();
             }
         }

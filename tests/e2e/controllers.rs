@@ -90,7 +90,18 @@ fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
         {"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]"#;
     stage.unguarded(&["patch", "deployment/web", "--type=json", "-p", no_volumes]);
     stage.until_revision("2")?;
-    stage.undo_is_refused()
+    let undo = ["rollout", "undo", "deployment/web"];
+    stage.until_refused(&undo, "rolling-update-overlap")?;
+    let template = || stage.read("Deployment/web")["spec"]["template"].clone();
+    let before = template();
+    let output = stage.kubectl(&undo).failure();
+    if !Said::of(&output).denied.contains("rolling-update-overlap") {
+        return Err(format!("{output:#?}"));
+    }
+    if template() != before {
+        return Err("It was refused and stored all the same.".to_owned());
+    }
+    Ok(())
 }
 
 fn undo_with_recreate(world: &World) -> Result<(), String> {
@@ -200,20 +211,5 @@ impl<'a> Stage<'a> {
 
     pub(crate) fn is_silent(&self, arguments: &[&str]) -> Result<(), String> {
         is_silent(self.kubectl(arguments))
-    }
-
-    fn undo_is_refused(&self) -> Result<(), String> {
-        let undo = ["rollout", "undo", "deployment/web"];
-        self.until_refused(&undo, "rolling-update-overlap")?;
-        let template = |deployment: &Value| deployment["spec"]["template"].clone();
-        let before = template(&self.read("Deployment/web"));
-        let output = self.kubectl(&undo).failure();
-        if !Said::of(&output).denied.contains("rolling-update-overlap") {
-            return Err(format!("{output:#?}"));
-        }
-        if template(&self.read("Deployment/web")) != before {
-            return Err("It was refused and stored all the same.".to_owned());
-        }
-        Ok(())
     }
 }

@@ -91,18 +91,14 @@ impl Shared {
 /// A world for the caller alone, with the policies in the API server.
 pub(crate) fn with_policies() -> Option<(Lent, World)> {
     let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
-    let world = World::with_policies(plane.0);
+    install::policies(plane.0);
+    let world = World::of(plane.0, &["--admission-policies"]);
     Some((plane, world))
 }
 
 impl World {
     pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         Self::of(plane, &[])
-    }
-
-    fn with_policies(plane: &'static ControlPlane) -> Self {
-        install::policies(plane);
-        Self::of(plane, &["--admission-policies"])
     }
 
     fn of(plane: &'static ControlPlane, arguments: &[&str]) -> Self {

@@ -4,7 +4,7 @@
 //! `PICTURES=write cargo test --test plain terminal` writes the pictures.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -56,18 +56,9 @@ fn shown(mut command: Command, columns: u16, stdin: &str) -> String {
     let mut input = program.stdin.take().unwrap();
     input.write_all(stdin.as_bytes()).unwrap();
     drop(input);
-    let mut seen = File::from(seen);
     let mut bytes = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        match seen.read(&mut part) {
-            Ok(0) => break,
-            Ok(count) => bytes.extend_from_slice(&part[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Linux says that the other end is gone.
-            Err(_) => break,
-        }
-    }
+    // Linux says by an error that the other end is gone.
+    let _ = File::from(seen).read_to_end(&mut bytes);
     program.wait().unwrap();
     String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
 }
