@@ -3,14 +3,13 @@
 //! `TABLE=write cargo test --test e2e -- policies` writes it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
 use serde_json::json;
 
-use crate::case::{self, Case, Step, Uncertain};
+use crate::case::{self, Case, Step};
 use crate::harness::shorthand::object;
 use crate::harness::{Output, at_once, seen, wait_until};
 use crate::install::{ALONE, AWAY};
@@ -31,12 +30,12 @@ const PAGE: &str = "docs/evidence/always-there.md";
 const BEGIN: &str = "<!-- cases -->\n";
 const END: &str = "<!-- end of cases -->\n";
 
-/// A denial that a case expects, and who gives it.
+/// A denial that a case expects.
 struct Row {
-    name: String,
-    rules: String,
-    uncertain: Option<Uncertain>,
-    speaks: Speaker,
+    /// The row of the table.
+    text: String,
+    is_certain: bool,
+    /// Who refuses while the guard is away.
     speaks_away: Option<Speaker>,
 }
 
@@ -210,11 +209,21 @@ impl Found {
             fault("it is refused, though it is called uncertain");
         }
         let rules: Vec<&str> = expected.iter().map(String::as_str).collect();
+        let speaks = match speaks {
+            Speaker::Policy => "policy",
+            Speaker::Webhook => "webhook",
+            Speaker::Kubernetes => "Kubernetes",
+        };
+        let away = match (speaks_away, step.uncertain) {
+            (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
+            (Some(_), _) => "refused".to_owned(),
+            (None, Some(why)) => format!("passes: {}", why.reason()),
+            (None, None) => "**passes**".to_owned(),
+        };
+        let (kind, operation, rules) = (&case.kind, &case.operation, rules.join(", "));
         let row = Row {
-            name: format!("{} | {}", case.kind, case.operation),
-            rules: rules.join(", "),
-            uncertain: step.uncertain,
-            speaks,
+            text: format!("| {kind} | {operation} | {rules} | {speaks} | {away} |"),
+            is_certain: step.uncertain.is_none(),
             speaks_away,
         };
         self.rows.insert(place, row);
@@ -223,14 +232,13 @@ impl Found {
     /// How many denials are certain; how many of these are given while the guard is away, and
     /// by Kubernetes itself; and how many are not certain.
     fn counts(&self) -> [usize; 4] {
-        let count =
-            |keep: &dyn Fn(&Row) -> bool| self.rows.values().filter(|row| keep(row)).count();
-        let is_certain = |row: &Row| row.uncertain.is_none();
+        let certain = || self.rows.values().filter(|row| row.is_certain);
+        let by_kubernetes = |row: &&Row| row.speaks_away == Some(Speaker::Kubernetes);
         [
-            count(&is_certain),
-            count(&|row| is_certain(row) && row.speaks_away.is_some()),
-            count(&|row| is_certain(row) && row.speaks_away == Some(Speaker::Kubernetes)),
-            count(&|row| !is_certain(row)),
+            certain().count(),
+            certain().filter(|row| row.speaks_away.is_some()).count(),
+            certain().filter(by_kubernetes).count(),
+            self.rows.len() - certain().count(),
         ]
     }
 
@@ -248,27 +256,10 @@ impl Found {
         text +=
             "| case | | rules | guard there: who refuses | guard away |\n|---|---|---|---|---|\n";
         for row in self.rows.values() {
-            let _ = writeln!(text, "{row}");
+            text += &row.text;
+            text.push('\n');
         }
         text
-    }
-}
-
-impl Display for Row {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Self { name, rules, .. } = self;
-        let speaks = match self.speaks {
-            Speaker::Policy => "policy",
-            Speaker::Webhook => "webhook",
-            Speaker::Kubernetes => "Kubernetes",
-        };
-        let away = match (self.speaks_away, self.uncertain) {
-            (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
-            (Some(_), _) => "refused".to_owned(),
-            (None, Some(why)) => format!("passes: {}", why.reason()),
-            (None, None) => "**passes**".to_owned(),
-        };
-        write!(out, "| {name} | {rules} | {speaks} | {away} |")
     }
 }
 
@@ -278,10 +269,9 @@ fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Fai
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;
     if std::env::var_os("TABLE").is_none_or(|it| it != "write") {
-        let mut passing = rows.filter(|row| row.uncertain.is_none() && row.speaks_away.is_none());
-        let is_new = |row: &&Row| !page.contains(&row.to_string());
-        return match passing.find(is_new) {
-            Some(row) => Err(format!("{PAGE} has no row \"{row}\"").into()),
+        let mut passing = rows.filter(|row| row.is_certain && row.speaks_away.is_none());
+        return match passing.find(|row| !page.contains(&row.text)) {
+            Some(row) => Err(format!("{PAGE} has no row \"{}\"", row.text).into()),
             None => Ok(()),
         };
     }

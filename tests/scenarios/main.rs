@@ -54,8 +54,6 @@ use stage::World;
 /// times at once, on two cores that other suites use as well.
 const AT_ONCE: usize = 12;
 
-const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
-
 /// The columns of the table of what was seen.
 const HEAD: &str = "scenario | nodes | what | without guard | Multi-Attach events | way out took | \
                     engine | deny | fix | warn";
@@ -78,30 +76,21 @@ fn main() {
                 Nodes::Kubelets => " with kubelets",
             };
             let name = format!("{}{with} {}", scenario.id, scenario.what);
-            Trial::ignorable_test(name, move || trial(place, scenario, nodes, &table))
+            trial(name, move || {
+                play_in_all_modes(place, scenario, nodes, &table)
+            })
         });
     let trials = std::iter::once(document).chain(played);
-    let lots = worlds::lots().into_iter().map(|lot| {
-        Trial::ignorable_test(lot.name.clone(), move || {
-            let Some(shared) = shared() else {
-                return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
-            };
-            lot.play(&shared.world)?;
-            Ok(Completion::Completed)
-        })
+    let lots = worlds::lots()
+        .into_iter()
+        .map(|lot| trial(lot.name.clone(), move || Some(lot.play(&shared()?.world))));
+    let name = "X12 and X12o, fifty times each in deny mode while much else happens";
+    let hurry = trial(name.to_owned(), || {
+        // Elsewhere volumes only come, so that others can wait for a guard to have heard
+        // of theirs.
+        let (_plane, world) = shared().and_then(|_| own())?;
+        Some(hurry::play(world))
     });
-    let hurry = Trial::ignorable_test(
-        "X12 and X12o, fifty times each in deny mode while much else happens",
-        || {
-            // Elsewhere volumes only come, so that others can wait for a guard to have heard
-            // of theirs.
-            let Some((_plane, world)) = shared().and_then(|_| own()) else {
-                return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
-            };
-            hurry::play(world)?;
-            Ok(Completion::Completed)
-        },
-    );
     let trials = trials.chain([hurry]).chain(lots);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
@@ -177,21 +166,33 @@ fn own() -> Option<(Lent, &'static World)> {
     Some((plane, world))
 }
 
+/// A test. `play` answers `None` where there is no control plane.
 fn trial(
+    name: String,
+    play: impl FnOnce() -> Option<Result<(), String>> + Send + 'static,
+) -> Trial {
+    Trial::ignorable_test(name, move || {
+        let Some(played) = play() else {
+            return Ok(Completion::ignored_with(
+                "there is no control plane to play it on",
+            ));
+        };
+        played.map(|()| Completion::Completed).map_err(Failed::from)
+    })
+}
+
+fn play_in_all_modes(
     place: usize,
     scenario: &'static Scenario,
     nodes: Nodes,
     table: &Table,
-) -> Result<Completion, Failed> {
-    let worlds = shared().and_then(|shared| {
-        if scenario.alone {
-            let (plane, world) = own()?;
-            return Some((Some(plane), world, shared));
-        }
-        Some((None, &shared.world, shared))
-    });
-    let Some((_plane, world, shared)) = worlds else {
-        return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
+) -> Option<Result<(), String>> {
+    let shared = shared()?;
+    let (_plane, world) = if scenario.alone {
+        let (plane, world) = own()?;
+        (Some(plane), world)
+    } else {
+        (None, &shared.world)
     };
     let faults = match watch(world, shared, scenario, nodes) {
         Err(fault) => vec![fault],
@@ -207,10 +208,10 @@ fn trial(
         }
     };
     if faults.is_empty() {
-        return Ok(Completion::Completed);
+        return Some(Ok(()));
     }
     let said = said_by_the_guard(&shared.guard, &scenario.id);
-    Err(format!("{}\n{said}", faults.join("\n")).into())
+    Some(Err(format!("{}\n{said}", faults.join("\n"))))
 }
 
 /// The lines of the guard's log that name a namespace or a node of the scenario.
