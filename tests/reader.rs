@@ -4,6 +4,9 @@
 // Helpers of tests stand outside the functions clippy knows as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "written/corpus.rs"]
+#[allow(dead_code, reason = "kubectl is the other reader here")]
+mod corpus;
 mod harness;
 mod written;
 
@@ -107,17 +110,10 @@ fn compare(texts: &BTreeMap<String, String>) -> Option<usize> {
 #[test]
 fn the_corpus_means_what_kubectl_reads() {
     let mut texts = BTreeMap::new();
-    for folder in ["tests/corpus", "tests/corpus/at-fault"] {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() || path.extension().is_some_and(|it| it == "md") {
-                continue;
-            }
-            let text = fs::read_to_string(&path).unwrap();
-            for part in manifest::split::parts(&text) {
-                let name = format!("corpus-{}", texts.len());
-                texts.insert(name.clone(), wrapped(&name, part.text));
-            }
+    for (_, text) in corpus::files() {
+        for part in manifest::split::parts(&text) {
+            let name = format!("corpus-{}", texts.len());
+            texts.insert(name.clone(), wrapped(&name, part.text));
         }
     }
     if let Some(taken) = compare(&texts) {

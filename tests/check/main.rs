@@ -24,6 +24,8 @@ mod attacks;
 mod bad_input;
 mod cases;
 mod compare;
+#[path = "../written/corpus.rs"]
+mod corpus;
 mod findings;
 mod others;
 #[path = "../harness/output.rs"]

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::corpus::values;
 use super::*;
 
 /// Repairs what can be repaired, which is all.
@@ -142,16 +143,6 @@ spec:
     assert_eq!(after, rendered);
 }
 
-/// The documents as another reader with the same rules sees them.
-fn values(text: &str) -> Vec<Value> {
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        merge_keys: serde_saphyr::MergeKeyPolicy::Merge,
-        budget: None,
-    };
-    serde_saphyr::from_multiple_with_options(text, options).unwrap()
-}
-
 /// The objects of some documents, lists opened.
 fn objects(documents: Vec<Value>) -> Vec<Value> {
     documents
@@ -245,16 +236,12 @@ proptest! {
 
 #[test]
 fn the_corpus_is_repaired() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/at-fault");
-    let mut files: Vec<(String, String)> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            (format!("in/{name}"), fs::read_to_string(&path).unwrap())
-        })
-        .collect();
-    files.sort();
+    let mut files = Vec::new();
+    for (path, text) in corpus::files() {
+        if let Some(name) = path.strip_prefix("tests/corpus/at-fault/") {
+            files.push((format!("in/{name}"), text));
+        }
+    }
     assert_eq!(files.len(), 6, "a file of the corpus has gone or come");
     repair_all(&files);
 }

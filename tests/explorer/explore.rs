@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::configuration::{Configuration, Kind};
@@ -22,17 +21,6 @@ pub(crate) enum Outcome {
     Stuck,
     /// A rollout may come to a point from which it can never finish.
     Deadlock,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::None => "none",
-            Self::Delay => "delay",
-            Self::Stuck => "stuck",
-            Self::Deadlock => "deadlock",
-        })
-    }
 }
 
 /// Everything reachable from some states.

@@ -200,7 +200,7 @@ fn the_engine_says_of_every_update_what_the_model_finds() {
             let (worst, said) = (explore(after), said(&engine.judge_update(before, after)));
             let agrees = agreement::agrees_about_update(&worst, change, &said);
             Some((!agrees).then(|| {
-                format!("{before:?}\nbecomes {after:?}\nThe model finds {change}, {worst:?}; the engine {said:?}")
+                format!("{before:?}\nbecomes {after:?}\nThe model finds {change:?}, {worst:?}; the engine {said:?}")
             }))
         });
         compared.collect::<Vec<_>>()

@@ -182,14 +182,14 @@ fn broken_in_passing(treatment: &Treatment<'_>, survey: &Survey) -> Option<Strin
     if worst.first < Outcome::Stuck {
         let outcome = change(before, after, Start::Well)?;
         if outcome > promised {
-            return Some(format!("put in place, it brings {outcome}"));
+            return Some(format!("put in place, it brings {outcome:?}"));
         }
     }
     let keeps_the_template = before.workloads[0].affinity == after.workloads[0].affinity;
     if keeps_the_template && worst.outcome() == Outcome::Deadlock {
         let outcome = change(before, after, Start::Trapped)?;
         if outcome > Outcome::Delay {
-            return Some(format!("in a rollout that hangs, it brings {outcome}"));
+            return Some(format!("in a rollout that hangs, it brings {outcome:?}"));
         }
     }
     None

@@ -1,7 +1,7 @@
 //! What the fuzzer found worth keeping is read again, by the same functions.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 #[path = "../../fuzz/targets/mod.rs"]
 #[allow(
@@ -12,20 +12,20 @@ mod targets;
 
 use targets::mutated_review::{Lot, Seed};
 
+/// The files of that target's corpus.
+fn files(target: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(format!("fuzz/corpus/{target}")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 10, "{target}: {}", files.len());
+    files
+}
+
 /// Runs every file of that target's corpus. One that is at fault is named.
 fn replay(target: &str, run: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fuzz/corpus")
-        .join(target);
-    let mut files: Vec<_> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    assert!(files.len() > 10, "{}: {}", folder.display(), files.len());
     let mut at_fault = Vec::new();
-    for file in &files {
-        let bytes = fs::read(file).unwrap();
+    for file in files(target) {
+        let bytes = fs::read(&file).unwrap();
         if std::panic::catch_unwind(|| run(&bytes)).is_err() {
             at_fault.push(file);
         }
@@ -68,12 +68,7 @@ fn mutated_reviews_read_in_two_ways() {
     };
     let count = number("DIFFERENTIAL_INPUTS", MUTATED_REVIEWS);
     let first = number("DIFFERENTIAL_SEED", 0);
-    let mut files: Vec<_> = fs::read_dir("fuzz/corpus/review")
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    let seeds: Vec<Seed> = (files.iter())
+    let seeds: Vec<Seed> = (files("review").iter())
         .map(|file| fs::read(file).unwrap())
         .filter(|bytes| bytes.len() < LONGEST_SEED)
         .filter_map(|bytes| Seed::new(&bytes))

@@ -7,6 +7,8 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+#[path = "../written/corpus.rs"]
+mod corpus;
 mod edits;
 mod fuzz;
 #[cfg(unix)]

@@ -263,22 +263,18 @@ fn watch(
 
 /// What was seen is what ground truth says, and what the engine says is what was seen.
 fn judge(scenario: &Scenario, nodes: Nodes, played: &Played) -> Result<(), String> {
-    let Played {
-        outcome,
-        multi_attach,
-        waiting,
-        opinion,
-        ..
-    } = played;
     let allowed = scenario.expected(nodes);
-    if !allowed.contains(outcome) {
+    let outcome = played.outcome;
+    if !allowed.contains(&outcome) {
         return Err(format!(
-            "Ground truth allows {allowed:?}, but {outcome:?} was observed. Waiting: {waiting:#?}. \
-             Multi-Attach events: {multi_attach:#?}."
+            "Ground truth allows {allowed:?}, but {outcome:?} was observed. Waiting: {:#?}. \
+             Multi-Attach events: {:#?}.",
+            played.waiting, played.multi_attach
         ));
     }
+    let opinion = &played.opinion;
     let (verdict, because) = match &scenario.engine {
-        None => (*outcome, "that was observed"),
+        None => (outcome, "that was observed"),
         Some(Said { says, because }) => (*says, because.as_str()),
     };
     if opinion.outcome == verdict {

@@ -1,0 +1,27 @@
+//! What people and programs have written: the files of `tests/corpus`.
+
+use std::fs;
+
+use serde_json::Value;
+
+/// The path and the text of every file.
+pub(crate) fn files() -> Vec<(String, String)> {
+    let folders = ["tests/corpus", "tests/corpus/at-fault"].map(|it| fs::read_dir(it).unwrap());
+    let paths = folders.into_iter().flatten().map(|it| it.unwrap().path());
+    let texts = paths.filter(|it| it.is_file() && it.extension().is_none_or(|it| it != "md"));
+    let files = texts.map(|it| (it.display().to_string(), fs::read_to_string(&it).unwrap()));
+    let mut files: Vec<(String, String)> = files.collect();
+    files.sort();
+    assert_eq!(files.len(), 13, "a file of the corpus has gone or come");
+    files
+}
+
+/// The documents as another reader with the same rules sees them.
+pub(crate) fn values(text: &str) -> Vec<Value> {
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        merge_keys: serde_saphyr::MergeKeyPolicy::Merge,
+        budget: None,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).unwrap()
+}
