@@ -209,22 +209,18 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
 
 /// The volumes that claims name and that are not among the documents.
 fn unlisted_volumes(documents: &[(ObjectKind, Value)]) -> BTreeSet<String> {
-    let text = |document: &Value, pointer: &str| {
-        let text = document.pointer(pointer).and_then(Value::as_str);
-        text.filter(|it| !it.is_empty()).map(str::to_owned)
+    let texts = |kind: &str, pointer: &str| -> BTreeSet<String> {
+        let documents = documents.iter().map(|(_, document)| document);
+        documents
+            .filter(|it| it["kind"] == kind)
+            .filter_map(|it| it.pointer(pointer)?.as_str())
+            .map(str::to_owned)
+            .collect()
     };
-    let (claims, others): (Vec<_>, Vec<_>) = documents
-        .iter()
-        .map(|(_, document)| document)
-        .partition(|it| it["kind"] == "PersistentVolumeClaim");
-    let volumes = others.into_iter().filter(|it| it["kind"] == VOLUME.2);
-    let listed: BTreeSet<String> = volumes
-        .filter_map(|it| text(it, "/metadata/name"))
-        .collect();
-    let named = claims
-        .into_iter()
-        .filter_map(|it| text(it, "/spec/volumeName"));
-    named.filter(|it| !listed.contains(it)).collect()
+    let listed = texts(VOLUME.2, "/metadata/name");
+    let mut named = texts("PersistentVolumeClaim", "/spec/volumeName");
+    named.retain(|it| !it.is_empty() && !listed.contains(it));
+    named
 }
 
 fn list(

@@ -41,14 +41,11 @@ pub(crate) fn play(world: &World) -> Result<(), String> {
     let wrong = rounds(&stage);
     drop(registration);
     drop(stage);
-    match &wrong[..] {
-        [] => Ok(()),
-        wrong => Err(format!(
-            "{} wrong answers:\n{}",
-            wrong.len(),
-            wrong.join("\n")
-        )),
+    if wrong.is_empty() {
+        return Ok(());
     }
+    let (count, wrong) = (wrong.len(), wrong.join("\n"));
+    Err(format!("{count} wrong answers:\n{wrong}"))
 }
 
 fn rounds(stage: &Stage<'_>) -> Vec<String> {

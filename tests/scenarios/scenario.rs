@@ -222,11 +222,10 @@ impl Scenario {
         if first.is_none() && self.class.is_null() {
             return None;
         }
-        let driver = match &first {
-            None => None,
-            Some((_, volume)) => Some(volume.pointer("/spec/csi/driver").cloned())
-                .map(|it| it.unwrap_or(json!("kubernetes.io/no-provisioner"))),
-        };
+        let driver = first.map(|(_, volume)| {
+            let driver = volume.pointer("/spec/csi/driver").cloned();
+            driver.unwrap_or(json!("kubernetes.io/no-provisioner"))
+        });
         let mut class = json!({
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",

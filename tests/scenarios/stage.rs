@@ -167,11 +167,8 @@ impl<'a> Stage<'a> {
         let name = volume["metadata"]["name"].as_str().unwrap_or_default();
         let available = "--for=jsonpath={.status.phase}=Available";
         let volume = format!("pv/{name}");
-        let waited = self.kubectl(&["wait", available, "--timeout=120s", &volume], None);
-        match waited.status {
-            0 => Ok(()),
-            _ => Err(waited.stderr),
-        }
+        self.kubectl(&["wait", available, "--timeout=120s", &volume], None)
+            .done()
     }
 
     /// The object with what its texts stand for, and where objects of its kind are made.

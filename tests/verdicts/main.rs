@@ -356,31 +356,22 @@ fn every_message_is_whole_and_every_warning_short() {
         let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Mode::Judge);
         for finding in &verdict.findings {
             let message = &finding.message;
-            assert!(
-                message.starts_with(&finding.object.to_string()),
-                "{message}"
-            );
+            let begins = message.starts_with(&finding.object.to_string());
+            assert!(begins, "{message}");
             assert!(message.ends_with('.'), "{message}");
             assert!(!message.contains("  "), "{message}");
-            assert!(
-                finding.warning().chars().count() <= 120,
-                "{}",
-                finding.warning()
-            );
+            let warning = finding.warning();
+            assert!(warning.chars().count() <= 120, "{warning}");
+            assert!(warning.starts_with(finding.rule), "{warning}");
             let object = format!("{} {}", finding.object.kind, finding.object.name);
-            let warning = finding.warning().to_lowercase();
-            assert!(warning.contains(&object.to_lowercase()), "{warning}");
+            let is_named = warning.to_lowercase().contains(&object.to_lowercase());
+            assert!(is_named, "{warning}");
             assert_names_the_change(finding);
             let denial = &finding.denial;
             assert!(denial.chars().count() <= DENIAL_LENGTH, "{denial}");
             let more = format!(" More: multi-attach-guard rules {}", finding.rule);
             let is_whole = denial.ends_with(&more) || finding.action != Action::Deny;
             assert!(is_whole, "{denial}");
-            assert!(
-                finding.warning().starts_with(finding.rule),
-                "{}",
-                finding.warning()
-            );
         }
     }
 }
@@ -424,15 +415,10 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
         let again = judge(&raw, None, &case.cluster, fix, Mode::Admit);
         assert!(again.patch.is_none(), "{}: {:?}", case.name, again.patch);
         for finding in &again.findings {
-            assert!(
-                verdict
-                    .findings
-                    .iter()
-                    .any(|before| before.rule == finding.rule && before.action == finding.action),
-                "{}: the repair brought {} about",
-                case.name,
-                finding.rule
-            );
+            let mut before = verdict.findings.iter();
+            let was_there = before.any(|it| (it.rule, it.action) == (finding.rule, finding.action));
+            let (case, rule) = (&case.name, finding.rule);
+            assert!(was_there, "{case}: the repair brought {rule} about");
         }
     }
     assert!(repaired > 20, "only {repaired} cases are repaired");
