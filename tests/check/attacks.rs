@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::process::Command;
 
+use serde::Deserialize;
+
 use super::cases::SECRET;
 use super::releases::gitops;
 use super::rendering::{CHART, WEB, check, check_with, reported, tools};
@@ -102,25 +104,6 @@ fn every_workload_of_a_crowded_claim_is_judged() {
     assert_eq!(shared.count(), 399, "all but the first one");
 }
 
-/// Where a manifest says what a program is told, with WORD for it. Whoever reads another field
-/// adds it here.
-const NAMED: [(&str, &str); 14] = [
-    ("release", "releaseName: WORD"),
-    ("release", "releaseName: shop, targetNamespace: WORD"),
-    ("metadata", "WORD"),
-    ("application", "releaseName: WORD"),
-    ("application", "namespace: WORD"),
-    ("application", "parameters: [{name: WORD, value: a}]"),
-    ("chart", "releaseName: WORD"),
-    ("chart", "releaseName: shop, namespace: WORD"),
-    ("chart", "releaseName: shop, kubeVersion: WORD"),
-    ("chart", "releaseName: shop, apiVersions: [WORD]"),
-    ("chart", "releaseName: shop, valuesFile: WORD"),
-    ("chart", "releaseName: shop, additionalValuesFiles: [WORD]"),
-    ("chart", "releaseName: shop, nameTemplate: WORD"),
-    ("chart", "name: WORD"),
-];
-
 /// Words that a stranger would like a program to take for an option, a file or a command.
 const WORDS: [&str; 16] = [
     "--post-renderer=sh",
@@ -141,39 +124,33 @@ const WORDS: [&str; 16] = [
     "a2345678901234567890123456789012345678901234567890123-",
 ];
 
-/// The file of an object with this field.
-fn named(shape: &str, field: &str, number: usize) -> (String, String) {
-    let git =
-        "chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}";
-    let flux = |name: &str, field: &str| {
-        format!(
-            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: {name}, namespace: prod}}\nspec: {{{git}{field}}}\n"
-        )
-    };
-    match shape {
-        "release" => (
-            format!("r{number}.yaml"),
-            flux(&format!("r{number}"), &format!(", {field}")),
-        ),
-        "metadata" => (format!("r{number}.yaml"), flux(field, "")),
-        "application" => (
-            format!("a{number}.yaml"),
-            format!(
-                "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: a{number}, namespace: argocd}}\nspec:\n  destination: {{namespace: prod}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {{{field}}}}}\n"
-            ),
-        ),
-        _ => {
-            let name = if field.starts_with("name:") {
-                ""
-            } else {
-                "name: web, "
-            };
-            (
-                format!("k{number}/kustomization.yaml"),
-                format!("helmGlobals: {{chartHome: ../charts}}\nhelmCharts: [{{{name}{field}}}]\n"),
-            )
+/// Where a manifest says what a program is told: an entry of `cases/names.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    file: String,
+    text: String,
+    fields: Vec<String>,
+    #[serde(default)]
+    more: Vec<String>,
+}
+
+/// A file for every word in every field, in more of them `with_more`.
+fn named(words: &[impl AsRef<str>], with_more: bool) -> Vec<(String, String)> {
+    let all: Vec<Named> = serde_saphyr::from_str(include_str!("cases/names.yaml")).unwrap();
+    let mut files = Vec::new();
+    for it in &all {
+        let more = it.more.iter().filter(|_| with_more);
+        for field in it.fields.iter().chain(more) {
+            for word in words {
+                let field = field.replace("WORD", &Value::from(word.as_ref()).to_string());
+                let number = files.len().to_string();
+                let fill = |text: &str| text.replace("NUMBER", &number).replace("FIELD", &field);
+                files.push((fill(&it.file), fill(&it.text)));
+            }
         }
     }
+    files
 }
 
 /// A program that says how it was started, and fails.
@@ -185,13 +162,7 @@ fn telling(folder: &Path, name: &str) {
 /// All of them are refused by name before a program starts, whatever it is.
 #[test]
 fn what_a_manifest_names_is_never_an_option() {
-    let mut files = Vec::new();
-    for (shape, field) in NAMED {
-        for word in WORDS {
-            let word = serde_json::to_string(word).unwrap();
-            files.push(named(shape, &field.replace("WORD", &word), files.len()));
-        }
-    }
+    let files = named(&WORDS, false);
     let files = borrowed(&files);
     let folder = gitops(&files);
     let bin = tempfile::tempdir().unwrap();
@@ -321,13 +292,6 @@ const OPTIONS: [&str; 7] = [
     "--show-only=templates/none.yaml",
 ];
 
-/// More fields that a program is told.
-const MORE: [(&str, &str); 3] = [
-    ("application", "valueFiles: [WORD]"),
-    ("application", "kubeVersion: WORD"),
-    ("application", "apiVersions: [WORD]"),
-];
-
 /// Helm 3 runs a post-renderer that its command line names; Helm 4 reads and writes files by such
 /// names. With namespaces and without, neither is told one.
 #[test]
@@ -343,13 +307,8 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             server.set_nonblocking(true).unwrap();
             let address = server.local_addr().unwrap().to_string();
             let names = hostile_names(machine.path(), &address);
-            let mut files = vec![("shop.yaml".to_owned(), SHOP.to_owned())];
-            for (shape, field) in NAMED.into_iter().chain(MORE) {
-                for name in &names {
-                    let name = Value::from(name.as_str()).to_string();
-                    files.push(named(shape, &field.replace("WORD", &name), files.len()));
-                }
-            }
+            let mut files = named(&names, true);
+            files.push(("shop.yaml".to_owned(), SHOP.to_owned()));
             // A folder can have any name that has no slash.
             for name in names.iter().filter(|name| !name.contains('/')) {
                 files.push((
