@@ -266,48 +266,53 @@ fn every_case_gets_its_verdict() {
                 ),
             );
         }
-        let messages = verdict.findings.iter().map(|it| it.message.as_str());
-        let messages: Vec<&str> = messages.collect();
-        let first = messages.first().copied().unwrap_or_default();
-        if let Some(says) = &case.says {
-            must(
-                first.contains(says),
-                format!("expected {says:?} in {first:?}"),
-            );
-        }
-        if let Some(remedies) = &case.remedies {
-            let first = verdict.findings.iter().take(1);
-            let proposed = first.flat_map(|it| &it.remedies);
-            let offered: Vec<&str> = proposed.map(|it| it.remedy.name).collect();
-            must(
-                offered == *remedies,
-                format!("expected the remedies {remedies:?}, found {offered:?}"),
-            );
-        }
-        // What is not in the files is said once, whatever names it.
-        must(
-            case.explains.is_empty() || messages.len() == 1 || !case.cluster.files,
-            format!("{messages:#?}"),
-        );
-        let messages = messages.join("\n");
-        let mut rest = messages.as_str();
-        for part in &case.explains {
-            let found = rest.split_once(part.as_str());
-            must(
-                found.is_some(),
-                format!("{part:?} is not said in {messages}"),
-            );
-            rest = found.map_or(rest, |(_, after)| after);
-        }
-        for part in &case.hides {
-            must(
-                !messages.contains(part),
-                format!("{part:?} is said in {messages}"),
-            );
-        }
+        expect_words(case, &verdict, &mut must);
     }
     println!("{} cases", cases.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Holds what is said of the case, and what is proposed, against it.
+fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, String)) {
+    let messages = verdict.findings.iter().map(|it| it.message.as_str());
+    let messages: Vec<&str> = messages.collect();
+    let first = messages.first().copied().unwrap_or_default();
+    if let Some(says) = &case.says {
+        must(
+            first.contains(says),
+            format!("expected {says:?} in {first:?}"),
+        );
+    }
+    if let Some(remedies) = &case.remedies {
+        let first = verdict.findings.iter().take(1);
+        let proposed = first.flat_map(|it| &it.remedies);
+        let offered: Vec<&str> = proposed.map(|it| it.remedy.name).collect();
+        must(
+            offered == *remedies,
+            format!("expected the remedies {remedies:?}, found {offered:?}"),
+        );
+    }
+    // What is not in the files is said once, whatever names it.
+    must(
+        case.explains.is_empty() || messages.len() == 1 || !case.cluster.files,
+        format!("{messages:#?}"),
+    );
+    let messages = messages.join("\n");
+    let mut rest = messages.as_str();
+    for part in &case.explains {
+        let found = rest.split_once(part.as_str());
+        must(
+            found.is_some(),
+            format!("{part:?} is not said in {messages}"),
+        );
+        rest = found.map_or(rest, |(_, after)| after);
+    }
+    for part in &case.hides {
+        must(
+            !messages.contains(part),
+            format!("{part:?} is said in {messages}"),
+        );
+    }
 }
 
 #[test]
