@@ -52,6 +52,10 @@ fn deployments(text: &str) -> Vec<Position> {
         .collect()
 }
 
+/// Scalars that a writer who reads them may write in another way.
+const WORDS: &str =
+    "0755 0o755 yes NO 2024-02-29 123456789012345678901234567890 1.10 12345678901234567890";
+
 /// Applies every patch to every Deployment of `text`, and each patch twice.
 fn check(name: &str, text: &str) {
     for place in deployments(text) {
@@ -72,16 +76,7 @@ fn check(name: &str, text: &str) {
             );
 
             let kept = text_outside(part.text, &edited);
-            for word in [
-                "0755",
-                "0o755",
-                "yes",
-                "NO",
-                "2024-02-29",
-                "123456789012345678901234567890",
-                "1.10",
-                "12345678901234567890",
-            ] {
+            for word in WORDS.split(' ') {
                 let count = |text: &str| text.matches(word).count();
                 assert_eq!(count(&edited), count(part.text), "{name}, {remedy}: {word}");
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use multi_attach_guard::cli::Cli;
-use serde_json::Value;
+use serde_json::{Value, json};
 use source::policy_file;
 
 use crate::output::{program, report};
@@ -139,24 +139,23 @@ fn policy_keys() -> Promises {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.yaml");
     let mut keys = Promises::new();
-    for (at, policy) in [
-        ("", "x: 1"),
-        ("defaults.", "defaults: {x: 1}"),
-        ("namespaces[].", "namespaces: [{x: 1}]"),
-        ("namespaces[].match.", "namespaces: [{match: {x: 1}}]"),
-        (
-            "namespaces[].match.selector.",
-            "namespaces: [{match: {selector: {x: 1}}}]",
-        ),
-        (
-            "namespaces[].match.selector.matchExpressions[].",
-            "namespaces: [{match: {selector: {matchExpressions: [{x: 1}]}}}]",
-        ),
-        ("exemptions[].", "exemptions: [{x: 1}]"),
-        ("provisioners[].", "provisioners: [{x: 1}]"),
-        ("fencing.", "fencing: {x: 1}"),
+    for at in [
+        "",
+        "defaults.",
+        "namespaces[].",
+        "namespaces[].match.",
+        "namespaces[].match.selector.",
+        "namespaces[].match.selector.matchExpressions[].",
+        "exemptions[].",
+        "provisioners[].",
+        "fencing.",
     ] {
-        fs::write(&path, policy).unwrap();
+        let keys_around = at.split_terminator('.').rev();
+        let policy = keys_around.fold(json!({"x": 1}), |inner, key| match key.strip_suffix("[]") {
+            Some(list) => json!({list: [inner]}),
+            None => json!({key: inner}),
+        });
+        fs::write(&path, policy.to_string()).unwrap();
         let Err(error) = policy_file::effective(Some(&path)) else {
             panic!("{policy} is understood");
         };

@@ -317,32 +317,25 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
     if kind != "Job" && status("observedGeneration") < number(workload, "/metadata/generation") {
         return false;
     }
+    let all = |fields: &[&str], wanted: i64| fields.iter().all(|it| status(it) == wanted);
+    let replicas = number(workload, "/spec/replicas");
     match kind {
-        "DaemonSet" => {
-            let wanted = status("desiredNumberScheduled");
-            status("updatedNumberScheduled") == wanted && status("numberAvailable") == wanted
-        }
+        "DaemonSet" => all(
+            &["updatedNumberScheduled", "numberAvailable"],
+            status("desiredNumberScheduled"),
+        ),
         "Job" if workload["spec"]["suspend"] == true => true,
         "Job" if condition(workload, "Complete").is_some_and(|it| it["status"] == "True") => true,
         "Job" => {
             let parallelism = number(workload, "/spec/parallelism");
-            let completions = workload["spec"]["completions"]
-                .as_i64()
-                .unwrap_or(parallelism);
-            status("ready") == parallelism.min(completions)
+            let completions = workload["spec"]["completions"].as_i64();
+            status("ready") == parallelism.min(completions.unwrap_or(parallelism))
         }
-        "ReplicationController" => {
-            let wanted = number(workload, "/spec/replicas");
-            [status("replicas"), status("availableReplicas")] == [wanted; 2]
-        }
-        _ => {
-            let wanted = number(workload, "/spec/replicas");
-            [
-                status("replicas"),
-                status("updatedReplicas"),
-                status("availableReplicas"),
-            ] == [wanted; 3]
-        }
+        "ReplicationController" => all(&["replicas", "availableReplicas"], replicas),
+        _ => all(
+            &["replicas", "updatedReplicas", "availableReplicas"],
+            replicas,
+        ),
     }
 }
 
