@@ -43,13 +43,7 @@ fn of_kubectl(texts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Value
     }
     // With --local it asks no server, and says of each file that it cannot read it.
     let output = Command::new(programs.path("kubectl"))
-        .args([
-            "patch",
-            "--local",
-            "--type=merge",
-            "--patch={}",
-            "--output=json",
-        ])
+        .args("patch --local --type=merge --patch={} --output=json".split(' '))
         .arg("--filename")
         .arg(folder.path())
         .output()

@@ -8,20 +8,15 @@ use super::{out, run, shop};
 
 /// A picture of `page`, taken by Chromium, in a folder that outlives the test so that
 /// people can look at it.
-fn picture(page: &Path, name: &str, switches: &[&str]) -> Vec<u8> {
+fn picture(page: &Path, name: &str, switches: &str) -> Vec<u8> {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let home = tempfile::tempdir().unwrap();
     let browser = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        ])
+        .args("--headless --no-sandbox --disable-gpu --hide-scrollbars".split(' '))
         .args(["--no-first-run", "--window-size=1100,1500"])
         .arg(format!("--user-data-dir={}", home.path().display()))
         .arg(format!("--screenshot={}", file.display()))
-        .args(switches)
+        .args(switches.split_whitespace())
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())
         .output()
@@ -45,15 +40,9 @@ fn a_browser_shows_the_page_in_light_and_dark() {
     assert!(out(&output).contains("Deployment web"), "{output:?}");
     let page = folder.path().join("report.html");
     fs::write(&page, &output.stdout).unwrap();
-    let light = picture(&page, "report-light.png", &[]);
-    let dark = picture(
-        &page,
-        "report-dark.png",
-        &[
-            "--force-dark-mode",
-            "--blink-settings=preferredColorScheme=0",
-        ],
-    );
+    let light = picture(&page, "report-light.png", "");
+    let switches = "--force-dark-mode --blink-settings=preferredColorScheme=0";
+    let dark = picture(&page, "report-dark.png", switches);
     for image in [&light, &dark] {
         assert!(image.starts_with(b"\x89PNG"));
         // A blank page of that size is compressed to less than a tenth of this.

@@ -9,7 +9,7 @@ use crate::explore::{Worst, explore};
 
 /// What is known of many configurations, by their normal form.
 pub(crate) struct Survey {
-    known: HashMap<Configuration, Worst>,
+    pub(crate) known: HashMap<Configuration, Worst>,
 }
 
 impl Survey {
@@ -40,15 +40,6 @@ impl Survey {
             Some(worst) => worst.clone(),
             None => explore(&normal),
         }
-    }
-
-    /// Every distinct configuration with what was found.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Configuration, &Worst)> {
-        self.known.iter()
-    }
-
-    pub(crate) fn states(&self) -> usize {
-        self.known.values().map(|worst| worst.states).sum()
     }
 }
 

@@ -7,10 +7,6 @@ use super::cluster::{self, Snapshot};
 use super::judge;
 use super::shorthand::Shorthand;
 
-fn shorthand(object: Value) -> Shorthand {
-    serde_json::from_value(object).unwrap()
-}
-
 fn follower(name: &str, leader: &str) -> Value {
     json!({"kind": "CronJob", "name": name, "uses": ["data"], "beside": {"app": leader}})
 }
@@ -26,7 +22,8 @@ fn beside(others: &[Value], object: Value) -> Verdict {
         "claims": {"data": {"modes": once, "volume": once}}, "also": others,
     }))
     .unwrap();
-    let manifest = cluster::manifest(&shorthand(object));
+    let object: Shorthand = serde_json::from_value(object).unwrap();
+    let manifest = cluster::manifest(&object);
     let verdict = judge(&manifest, None, &snapshot, "", Mode::Judge);
     assert!(!verdict.too_complex, "{verdict:?}");
     verdict
