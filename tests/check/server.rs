@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::cases::put;
@@ -100,27 +100,17 @@ impl Server {
                 std::thread::spawn(move || shared.serve(&stream));
             }
         });
-        let base = [
-            ("deploy/kustomization.yaml", "resources: [../common]\n"),
-            (
-                "common/kustomization.yaml",
-                "resources: [web.yaml, claim.yaml]\n",
-            ),
-            ("common/web.yaml", WEB),
-            ("common/claim.yaml", CLAIM),
-        ];
+        let base = json!({"in": "base", "after": "tag v1", "files": {
+            "deploy/kustomization.yaml": {"resources": ["../common"]},
+            "common/kustomization.yaml": {"resources": ["web.yaml", "claim.yaml"]},
+            "common/web.yaml": WEB,
+            "common/claim.yaml": CLAIM,
+        }});
         let mut server = Self {
             commit: String::new(),
             shared,
         };
-        server.commit(&Commit {
-            r#in: "base".to_owned(),
-            files: base
-                .map(|(name, text)| (name.to_owned(), text.into()))
-                .into(),
-            before: None,
-            after: Some("tag v1".to_owned()),
-        });
+        server.commit(&serde_json::from_value(base).unwrap());
         server.commit = server.git("base", "rev-parse HEAD").trim().to_owned();
         server.answers(&BTreeMap::new());
         server
@@ -159,15 +149,13 @@ impl Server {
         }
         put(&folder, &commit.files);
         self.git(repository, "add --all");
-        commit
-            .before
-            .iter()
-            .for_each(|it| drop(self.git(repository, it)));
+        for before in &commit.before {
+            self.git(repository, before);
+        }
         self.git(repository, "commit --quiet --message=change");
-        commit
-            .after
-            .iter()
-            .for_each(|it| drop(self.git(repository, it)));
+        for after in &commit.after {
+            self.git(repository, after);
+        }
     }
 
     fn git(&self, repository: &str, arguments: &str) -> String {
