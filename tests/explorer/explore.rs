@@ -24,19 +24,20 @@ pub(crate) enum Outcome {
 }
 
 /// Everything reachable from some states.
-pub(crate) struct Exploration {
-    pub(crate) states: Vec<State>,
-    /// Indices into `states` of those where every workload has what it wants.
-    pub(crate) goals: Vec<usize>,
-    /// Indices into `states` of those from which no goal can be reached.
-    pub(crate) traps: Vec<usize>,
+struct Exploration {
+    /// How many states there are.
+    states: usize,
+    /// Those where every workload has what it wants.
+    goals: Vec<State>,
+    /// Those from which no goal can be reached.
+    traps: Vec<State>,
     /// The worst wait for the volume seen in any state.
-    pub(crate) wait: Option<Holder>,
+    wait: Option<Holder>,
 }
 
 impl Exploration {
     /// Follows every step from the given states up to the goals.
-    pub(crate) fn to_goals(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
+    fn to_goals(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
         let mut search = Search::from(machine, starts);
         search.go_on(Beyond::Nothing);
         search.finish()
@@ -48,7 +49,7 @@ impl Exploration {
     /// those after that, too, and what was well before must become well again. Nobody can count on it, though: a
     /// state that only the loss of a pod leads out of is a trap. Nor is the wait for the lost pod to go worth a word.
     /// It changes nothing where no workload looks at another one's pods, so it is left out there.
-    pub(crate) fn of_life(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
+    fn of_life(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
         let mut search = Search::from(machine, starts);
         search.go_on(Beyond::Goals);
         if machine.configuration.can_part_by_losses() {
@@ -60,14 +61,6 @@ impl Exploration {
             search.wait = wait;
         }
         search.finish()
-    }
-
-    pub(crate) fn goal_states(&self) -> Vec<State> {
-        self.goals.iter().map(|goal| self.states[*goal]).collect()
-    }
-
-    pub(crate) fn trap_states(&self) -> Vec<State> {
-        self.traps.iter().map(|trap| self.states[*trap]).collect()
     }
 
     fn outcome(&self, trapped: Outcome) -> Outcome {
@@ -152,11 +145,13 @@ impl<'m> Search<'m> {
     }
 
     fn finish(mut self) -> Exploration {
-        let traps = unreached(self.index.states.len(), &self.goals, &mut self.edges);
+        let states = self.index.states;
+        let traps = unreached(states.len(), &self.goals, &mut self.edges);
+        let numbered = |all: &[usize]| all.iter().map(|number| states[*number]).collect();
         Exploration {
-            states: self.index.states,
-            goals: self.goals,
-            traps,
+            states: states.len(),
+            goals: numbered(&self.goals),
+            traps: numbered(&traps),
             wait: self.wait,
         }
     }
@@ -257,15 +252,15 @@ fn explore_bound(configuration: &Configuration) -> Worst {
         first: first.outcome(Outcome::Stuck),
         rollouts: Vec::new(),
         wait: first.wait,
-        states: first.states.len(),
+        states: first.states,
     };
     for workload in 0..configuration.workloads.len() {
         let rolls = !first.goals.is_empty() && configuration.workloads[workload].kind.rolls_out();
         let outcome = rolls.then(|| {
             let machine = Machine::rollout(configuration, configuration, workload);
-            let rollout = Exploration::to_goals(&machine, first.goal_states());
+            let rollout = Exploration::to_goals(&machine, first.goals.iter().copied());
             worst.wait = worst.wait.max(rollout.wait);
-            worst.states += rollout.states.len();
+            worst.states += rollout.states;
             rollout.outcome(Outcome::Deadlock)
         });
         worst.rollouts.push(outcome);
@@ -306,12 +301,11 @@ pub(crate) fn change(
 ) -> Option<Outcome> {
     let first_machine = Machine::first_deployment(before);
     let first = Exploration::of_life(&first_machine, [first_machine.start()]);
-    let well = first.goal_states();
     let starts = match from {
-        Start::Well => well,
-        Start::Scattered => first.trap_states(),
+        Start::Well => first.goals,
+        Start::Scattered => first.traps,
         Start::Trapped => {
-            Exploration::to_goals(&Machine::rollout(before, before, 0), well).trap_states()
+            Exploration::to_goals(&Machine::rollout(before, before, 0), first.goals).traps
         }
     };
     if starts.is_empty() {

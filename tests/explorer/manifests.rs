@@ -178,11 +178,9 @@ pub(crate) fn workload(configuration: &Configuration, index: usize, style: Style
             ("batch/v1", "Job")
         }
     };
-    match workload.kind {
-        Kind::Job { .. } => {}
-        Kind::DaemonSet => spec["selector"] = json!({"matchLabels": own}),
-        Kind::Deployment(_) | Kind::StatefulSet | Kind::ReplicaSet => {
-            spec["selector"] = json!({"matchLabels": own});
+    if !workload.kind.ends() {
+        spec["selector"] = json!({"matchLabels": own});
+        if workload.kind != Kind::DaemonSet {
             spec["replicas"] = json!(workload.replicas);
         }
     }
