@@ -37,6 +37,7 @@ a pod that may be missing | bound | strategy: {rollingUpdate: {maxSurge: 1, maxU
 a volume for one pod | alone | replicas: 1 | deny single-pod-volume
 a claim that is not there | absent | replicas: 1 | warn unresolved-claim
 a volume for all nodes | shared | replicas: 3 |\x20
+a RuntimeClass that leaves one node | bound | template: {spec: {runtimeClassName: one-node}} |\x20
 Recreate | bound | strategy: {type: Recreate} |\x20
 ";
 

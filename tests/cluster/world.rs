@@ -17,6 +17,7 @@ const CLUSTER: &str = "
 - {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
 - {kind: StorageClass, name: disk, with: {provisioner: disk.csi.example.com, parameters: {tier: fast, password: hunter2}}}
 - {kind: StorageClass, name: share, with: {provisioner: efs.csi.aws.com}}
+- {kind: RuntimeClass, name: one-node, with: {handler: runc, scheduling: {nodeSelector: {kubernetes.io/hostname: node-a}}}}
 - {kind: CSIDriver, name: disk.csi.example.com, with: {spec: {attachRequired: true}}}
 - {kind: CSIDriver, name: efs.csi.aws.com, with: {spec: {attachRequired: false}}}
 - {kind: PersistentVolumeClaim, name: alone, with: {spec: {accessModes: [ReadWriteOncePod]}}}
