@@ -149,11 +149,11 @@ impl Server {
         }
         put(&folder, &commit.files);
         self.git(repository, "add --all");
-        for before in &commit.before {
+        if let Some(before) = &commit.before {
             self.git(repository, before);
         }
         self.git(repository, "commit --quiet --message=change");
-        for after in &commit.after {
+        if let Some(after) = &commit.after {
             self.git(repository, after);
         }
     }

@@ -93,7 +93,8 @@ async fn a_policy_that_changes_is_seen_from_outside() {
     // Whether the file or what is there in its place is at fault, readiness and the metrics of two
     // alerts say so.
     let degraded = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
-    let faults: [(&str, fn(&Path)); 2] = [
+    type Fault = (&'static str, fn(&Path));
+    let faults: [Fault; 2] = [
         ("policy.yaml:1:33: ", |path| {
             write(path, "defaults: {outcomes: {deadlock: perhaps}}\n");
         }),

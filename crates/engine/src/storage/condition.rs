@@ -348,7 +348,7 @@ mod tests {
                 has_data_source: Some(has_data_source),
                 ..Claimant::default()
             };
-            assert_eq!(condition.state(std::iter::empty(), claim), expected);
+            assert_eq!(condition.state(&Labels::default(), claim), expected);
         }
     }
 
@@ -367,7 +367,7 @@ mod tests {
             };
             let state = condition(when)
                 .unwrap()
-                .state([("type", "io2")].into_iter(), claim);
+                .state(&Labels::from_iter([("type", "io2")]), claim);
             assert_eq!(state, expected, "{when} {has_attributes_class}");
         }
     }
