@@ -88,7 +88,10 @@ fn archives_hold_what_their_papers_say() {
             assert!(is_listed(name), "{name}");
         }
         assert!(!is_listed("insta"), "what only tests use is in no program");
-        assert!(!is_listed("clap_derive"), "what only compiles others neither");
+        assert!(
+            !is_listed("clap_derive"),
+            "what only compiles others neither"
+        );
         assert_eq!(is_listed("windows-sys"), system == "windows");
 
         let licences = text("THIRD-PARTY-LICENSES");
