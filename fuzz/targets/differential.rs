@@ -107,11 +107,15 @@ impl<'a> Pairs<'a> {
         Some(pairs)
     }
 
-    fn get(&self, name: &str) -> &'a str {
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
         let folded = |name: &str| name.to_lowercase().to_uppercase();
-        let mut named = self.0.iter().rev();
-        let last = named.find(|(key, _)| folded(key) == folded(name));
-        last.map_or("null", |(_, json)| json.get())
+        let named = self.0.iter();
+        let named = named.filter(move |(key, _)| folded(key) == folded(name));
+        named.map(|(_, json)| json.get())
+    }
+
+    fn get(&self, name: &str) -> &'a str {
+        self.all(name).last().unwrap_or("null")
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -133,7 +137,9 @@ impl Tree {
     /// The review; `None` where it has not the shape of one.
     fn read(bytes: &[u8]) -> Option<Self> {
         let review = Pairs::of(str::from_utf8(bytes).ok()?)?;
-        let request = Pairs::of(review.get("request"))?;
+        // As in Go, each of two requests needs the shape of one, and the last counts.
+        let requests: Option<Vec<Pairs<'_>>> = review.all("request").map(Pairs::of).collect();
+        let request = requests?.pop()?;
         let uid = request.text("uid")?;
         if uid.is_empty()
             || uid.len() > 128
