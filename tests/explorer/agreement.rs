@@ -1,4 +1,4 @@
-//! Whether the engine says what the model finds.
+//! Compares the engine's findings with the model's.
 
 use engine::rules::{self, codes};
 use engine::verdict::Verdict;
@@ -8,22 +8,22 @@ use crate::explore::{Outcome, Worst};
 use crate::machine::Holder;
 use crate::survey::Survey;
 
-/// What the engine says of one workload: rules and outcomes.
+/// The engine's findings for one workload: rules and outcomes.
 pub(crate) type Said = Vec<(&'static str, Outcome)>;
 
-/// What comes of comparing.
+/// The result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Comparison {
     Agrees,
     /// The engine is silent on purpose; see [`is_on_the_volumes_node`].
     Excepted,
-    /// The pods of the two cannot always be placed, whatever the volume. Only a workload that does not look at the other
-    /// one is compared, alone.
+    /// The pods of both workloads cannot always be placed, even without the volume. Only workloads
+    /// that do not look at the other one are compared, each alone.
     Unplaceable,
     Differs,
 }
 
-/// The findings in the model's words.
+/// Translates the findings into the model's outcomes.
 pub(crate) fn said(verdict: &Verdict) -> Said {
     verdict
         .findings
@@ -40,7 +40,7 @@ pub(crate) fn said(verdict: &Verdict) -> Said {
         .collect()
 }
 
-/// The configurations that must have been explored beside this one to compare it.
+/// The configurations that must be explored before this one can be compared.
 pub(crate) fn needed(configuration: &Configuration) -> Vec<Configuration> {
     let mut needed = Vec::new();
     if configuration.workloads.len() > 1 {
@@ -52,10 +52,10 @@ pub(crate) fn needed(configuration: &Configuration) -> Vec<Configuration> {
     needed
 }
 
-/// Compares what the engine says of each workload with what the model finds.
+/// Compares the engine's findings for each workload with the model's.
 ///
-/// Each workload is compared while the others leave the volume alone, then it is seen whether the engine is right
-/// about what their sharing it brings on top.
+/// Each workload is compared first while the others do not use the volume. Then the findings about
+/// sharing are compared.
 pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Survey) -> Comparison {
     let users = || (0..said.len()).filter(|user| configuration.workloads[*user].uses_volume);
     let unplaceable =
@@ -102,16 +102,17 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
     }
 }
 
-/// Whether a Job has several pods at a time. They may have to take turns for a reason that the model does not see, as it
-/// counts waits for a volume on another node alone, and none that the loss of a pod brings about: a port or a constraint
-/// of theirs, a volume of one pod, or that they follow pods which move meanwhile. That is a delay to the engine.
+/// Whether several pods of a Job run at a time. They may have to take turns, which is a delay to
+/// the engine. The model does not see every reason for that: it counts only waits for a volume on
+/// another node, and none that follow the loss of a pod. A port or constraint of the pods, a
+/// ReadWriteOncePod volume, or affinity to pods that move meanwhile are such reasons.
 fn may_take_turns(configuration: &Configuration, user: usize) -> bool {
     let workload = &configuration.workloads[user];
     workload.kind.ends() && workload.pods(configuration.nodes()) > 1
 }
 
-/// Whether findings about an update equal what the model finds of it: what the workload brings upon itself from now on,
-/// and what becomes of the pods that are there.
+/// Whether the findings about an update equal the model's outcome: the worse of the outcome of the
+/// new configuration and the outcome for the pods that exist.
 pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -> bool {
     let said: Vec<Outcome> = said.iter().map(|(_, outcome)| *outcome).collect();
     if after.first == Outcome::Stuck {
@@ -121,11 +122,11 @@ pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -
     said == after.outcome().max(change)
 }
 
-/// Whether findings about a workload equal what the model finds of it.
+/// Whether the findings about a workload equal the model's outcome.
 ///
-/// The gravest finding is the worst outcome. Only where pods can never start, the engine looks at rollouts too: it must
-/// say that pods are stuck, and may say that rollouts are deadlocked if they are, or if there is nothing to roll out
-/// from.
+/// The gravest finding must be the worst outcome. If pods can never start, the engine looks at
+/// rollouts too: it must say that pods are stuck. It may also report a deadlock if a rollout
+/// deadlocks or cannot even begin.
 fn agrees_alone(worst: &Worst, said: &[Outcome]) -> bool {
     if worst.first == Outcome::Stuck {
         let deadlocked = worst
@@ -138,12 +139,13 @@ fn agrees_alone(worst: &Worst, said: &[Outcome]) -> bool {
     said.iter().copied().max().unwrap_or(Outcome::None) == worst.outcome()
 }
 
-/// Whether the engine says of workloads that share the volume what it brings upon them beyond what each of them has to
-/// bear alone. Both workloads must get the same answer.
+/// Whether the engine's findings about sharing the volume equal the model's outcome beyond that of
+/// each workload alone. Both workloads must get the same answer.
 ///
-/// Where one of them is stuck or deadlocked alone, nothing can be seen of the other's share in it, but the engine may
-/// only call them stuck if they are. A rollout that waits for a Job to run to its end is a delay to the model. The
-/// engine keeps it to itself: the Job that follows a workload to its node is what it advises.
+/// If one workload is stuck or deadlocked alone, the effect of sharing cannot be seen, but the
+/// engine may only call them stuck if they are. A rollout that waits for a Job to end is a delay to
+/// the model. The engine does not report it, because it recommends a Job that follows a workload to
+/// its node.
 fn agrees_about_sharing(configuration: &Configuration, said: &[Said], survey: &Survey) -> bool {
     let shared: Vec<Option<Outcome>> = said
         .iter()
@@ -173,8 +175,9 @@ fn agrees_about_sharing(configuration: &Configuration, said: &[Said], survey: &S
         }
 }
 
-/// The exception: a volume that exists on one node keeps a DaemonSet's pods on other nodes from starting, but nothing
-/// asks for it on a second node, so the engine is silent, as about all volumes that live on a node.
+/// The exception: a volume that exists on one node keeps a DaemonSet's pods on other nodes from
+/// starting, but nothing attaches it to a second node. The engine is therefore silent, as it is for
+/// all node-local volumes.
 fn is_on_the_volumes_node(configuration: &Configuration, workload: &Workload) -> bool {
     let nodes = workload.daemon_nodes(configuration.nodes());
     workload.kind == Kind::DaemonSet
@@ -189,7 +192,8 @@ fn with_free_volume(configuration: &Configuration) -> Configuration {
     free
 }
 
-/// The same with the volume left to this workload. The others are left out unless its affinity looks at them.
+/// The configuration in which only this workload uses the volume. The others are left out unless
+/// its affinity looks at them.
 pub(crate) fn with_volume_of(configuration: &Configuration, own: usize) -> Configuration {
     let mut changed = configuration.clone();
     if !changed.workloads[own].looks_at_others(own) && changed.capacity.is_none() {

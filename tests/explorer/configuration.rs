@@ -1,13 +1,13 @@
-//! What the model explores: workloads, one volume, a handful of nodes.
+//! The model's input: workloads, one volume, up to four nodes.
 //!
-//! Everything here is written in the terms of Kubernetes objects, after defaulting. Nothing is shared with the
-//! engine: the model is its independent check.
+//! Everything here uses the terms of Kubernetes objects, after defaulting. The engine's code is not
+//! used: the model checks it independently.
 
 use serde::Deserialize;
 
-/// The most nodes a configuration may have.
+/// The maximum number of nodes in a configuration.
 pub(crate) const NODES: usize = 4;
-/// The most workloads a configuration may have.
+/// The maximum number of workloads in a configuration.
 pub(crate) const WORKLOADS: usize = 2;
 
 /// A set of nodes; node `n` is bit `n`.
@@ -36,7 +36,7 @@ impl NodeSet {
     }
 }
 
-/// `maxSurge` or `maxUnavailable` as written.
+/// `maxSurge` or `maxUnavailable` as written in the manifest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Amount {
     Number(u8),
@@ -44,7 +44,7 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
-    /// What it comes to of so many replicas, in hundredths of a pod.
+    /// The resulting number for `replicas`, in hundredths of a pod.
     fn hundredths(self, replicas: u8) -> u32 {
         match self {
             Self::Number(number) => u32::from(number) * 100,
@@ -61,7 +61,7 @@ pub(crate) enum Strategy {
 }
 
 impl Strategy {
-    /// What the API server fills in.
+    /// The strategy that the API server sets by default.
     pub(crate) const DEFAULT: Self = Self::RollingUpdate {
         surge: Amount::Percent(25),
         unavailable: Amount::Percent(25),
@@ -74,7 +74,7 @@ impl Strategy {
         }
     }
 
-    /// The API server rejects a strategy that allows neither surge nor unavailability.
+    /// Whether the API server accepts the strategy: surge and unavailability may not both be zero.
     pub(crate) fn is_valid(self) -> bool {
         match self {
             Self::Recreate => true,
@@ -84,8 +84,9 @@ impl Strategy {
         }
     }
 
-    /// The numbers the Deployment controller works with: surge rounds up, unavailable rounds down, both zero makes
-    /// unavailable one (`ResolveFenceposts`), and no more than all replicas are unavailable (`MaxUnavailable`).
+    /// The numbers of the Deployment controller: surge rounds up, unavailable rounds down. If both
+    /// are zero, unavailable becomes one (`ResolveFenceposts`), and no more than all replicas may
+    /// be unavailable (`MaxUnavailable`).
     pub(crate) fn resolve(self, replicas: u8) -> Option<(u8, u8)> {
         let Self::RollingUpdate { surge, unavailable } = self else {
             return None;
@@ -102,15 +103,16 @@ impl Strategy {
     }
 }
 
-/// What creates a workload's pods.
+/// The kind of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Kind {
     Deployment(Strategy),
-    /// With the default pod management (ordered) and rolling updates; the claim stands in the pod template.
+    /// With the default pod management (ordered) and rolling updates; the pod template names the
+    /// claim.
     StatefulSet,
     /// One pod on each node that the template selects and tolerates; replicas are ignored.
     DaemonSet,
-    /// `replicas` is its parallelism. Each of its pods finishes some time after it has begun to run.
+    /// `replicas` is its parallelism. Each pod finishes some time after it starts to run.
     Job {
         completions: u8,
     },
@@ -118,7 +120,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether its pods run to an end.
+    /// Whether the pods run to completion.
     pub(crate) fn ends(self) -> bool {
         matches!(self, Self::Job { .. })
     }
@@ -171,7 +173,7 @@ pub(crate) struct Workload {
     pub(crate) anti_affinity: bool,
     pub(crate) hostname_spread: Option<Spread>,
     pub(crate) zone_spread: Option<Spread>,
-    /// Whether its pods have a port of their node, the same for all workloads.
+    /// Whether the pods use a host port, the same one for all workloads.
     pub(crate) port: bool,
 }
 
@@ -201,7 +203,7 @@ impl Workload {
         self
     }
 
-    /// Pods that exist side by side when nothing is being rolled out.
+    /// The number of pods that exist at a time outside of rollouts.
     pub(crate) fn pods(&self, nodes: NodeSet) -> u8 {
         match self.kind {
             Kind::Deployment(_) | Kind::StatefulSet | Kind::ReplicaSet => self.replicas,
@@ -210,13 +212,13 @@ impl Workload {
         }
     }
 
-    /// The DaemonSet controller does not look at volumes.
+    /// The nodes of a DaemonSet's pods. The DaemonSet controller does not look at volumes.
     pub(crate) fn daemon_nodes(&self, nodes: NodeSet) -> NodeSet {
         nodes.and(self.selected).and(self.tolerated)
     }
 
-    /// The affinity as it works: a `matchLabelKeys` key that the pod does not carry is ignored, and only the pods of
-    /// a Deployment carry `pod-template-hash`.
+    /// The affinity as the scheduler applies it: it ignores a `matchLabelKeys` key that the pod
+    /// does not carry, and only the pods of a Deployment carry `pod-template-hash`.
     pub(crate) fn effective_affinity(&self) -> Option<(u8, bool)> {
         match self.affinity {
             Affinity::None | Affinity::Preferred => None,
@@ -227,7 +229,7 @@ impl Workload {
         }
     }
 
-    /// Whether its affinity looks at the pods of others than the workload itself, which has the index `own`.
+    /// Whether the affinity looks at pods of other workloads; `own` is the index of this one.
     pub(crate) fn looks_at_others(&self, own: usize) -> bool {
         self.effective_affinity()
             .is_some_and(|(workloads, _)| workloads & !(1 << own) != 0)
@@ -238,7 +240,7 @@ impl Workload {
     }
 }
 
-/// What the PV's access modes come to.
+/// The attach constraint that follows from the PV's access modes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Access {
     /// Refused on a second node by the attach-detach controller.
@@ -249,7 +251,8 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// `IsMultiAttachAllowed` for a PV with these modes, and ReadWriteOncePod, which never stands beside another.
+    /// The result of `IsMultiAttachAllowed` for these modes, and ReadWriteOncePod, which cannot be
+    /// combined with other modes.
     pub(crate) fn of_modes(modes: &[String]) -> Self {
         let shared = ["ReadWriteMany", "ReadOnlyMany"];
         if *modes == ["ReadWriteOncePod"] {
@@ -267,41 +270,41 @@ impl Access {
 pub(crate) struct Volume {
     pub(crate) access: Access,
     pub(crate) attach_required: bool,
-    /// The PV's node affinity, or the class's allowed topologies where there is no PV.
+    /// The PV's node affinity, or the class's allowed topologies if there is no PV.
     pub(crate) nodes: NodeSet,
     pub(crate) binding: Binding,
 }
 
-/// How far claim and volume have come. What the claim itself asks for decides nothing in any case.
+/// The binding of claim and volume. The claim's own access modes never matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub(crate) enum Binding {
     Bound,
-    /// The PV names the claim, and the controller has not bound them yet, as it will.
+    /// The PV names the claim, but the controller has not bound them yet.
     Reserved,
-    /// There is no PV. It will be made in the zone of the first pod that gets a node.
+    /// There is no PV. It will be created in the zone of the first pod that is scheduled.
     Zonal,
 }
 
 impl Volume {
-    /// Whether anybody refuses a second node or pod.
+    /// Whether a second node or pod can be refused.
     pub(crate) fn is_guarded(&self) -> bool {
         self.contended() || self.access == Access::SinglePod
     }
 
-    /// Whether an attachment can be refused: only then attachments are part of the state.
+    /// Whether an attachment can be refused. Only then are attachments part of the state.
     pub(crate) fn contended(&self) -> bool {
         self.attach_required && self.access != Access::Shared
     }
 }
 
-/// One world to explore.
+/// The input of one exploration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Configuration {
     /// The zone of each node; as many entries as nodes.
     pub(crate) zones: Vec<u8>,
     pub(crate) volume: Volume,
     pub(crate) workloads: Vec<Workload>,
-    /// How many pods fit on a node, if that is limited.
+    /// The number of pods that fit on a node, if it is limited.
     pub(crate) capacity: Option<u8>,
 }
 
@@ -310,7 +313,8 @@ impl Configuration {
         NodeSet::first(self.zones.len())
     }
 
-    /// One of all the worlds that are the same to the model but for the names of nodes, so that each is explored once.
+    /// The representative of all configurations that are equal to the model, apart from the names
+    /// of nodes, so that each is explored once.
     pub(crate) fn normal(&self) -> Self {
         let mut normal = self.clone();
         normal.simplify_volume();
@@ -322,8 +326,9 @@ impl Configuration {
         normal
     }
 
-    /// The PV's node affinity narrows the nodes of whoever uses it like a taint, which no spread constraint looks at;
-    /// but the DaemonSet controller places pods without looking at volumes.
+    /// The PV's node affinity limits the nodes of its users in the same way as a taint, and spread
+    /// constraints ignore both. The DaemonSet controller, however, places pods without looking at
+    /// volumes.
     fn simplify_volume(&mut self) {
         let nodes = self.nodes();
         let volume = &mut self.volume;
@@ -345,7 +350,7 @@ impl Configuration {
         }
     }
 
-    /// The workload with this index without what makes no difference to it.
+    /// The workload with this index, without the settings that have no effect on it.
     fn simple(&self, own: usize) -> Workload {
         let mut workload = self.workloads[own];
         workload.selected = workload.selected.and(self.nodes());
@@ -368,7 +373,7 @@ impl Configuration {
         for spread in spreads.into_iter().flatten() {
             spread.own_revision &= has_hash;
         }
-        // Over a single place everything is spread evenly.
+        // One node or one zone cannot be skewed.
         if workload.selected.len() <= 1 {
             workload.hostname_spread = None;
         }
@@ -400,7 +405,7 @@ impl Configuration {
         zones.all(|zone| Some(zone) == first)
     }
 
-    /// Drops nodes that nobody selects, and puts the others into an order that their names have no part in.
+    /// Drops nodes that no workload selects, and sorts the others independently of their names.
     fn rename_nodes(&mut self) {
         if self.volume.binding != Binding::Zonal
             && self.workloads.iter().all(|it| it.zone_spread.is_none())
@@ -433,7 +438,8 @@ impl Configuration {
         self.zones = order.iter().map(|node| self.zones[*node]).collect();
     }
 
-    /// The same with the volume where it may come to be: in each zone in turn that has a node for a pod of it.
+    /// The configurations with a bound volume: one for each zone in which the volume may be created
+    /// because a pod that uses it can run there.
     pub(crate) fn bound(&self) -> Vec<Self> {
         if self.volume.binding != Binding::Zonal {
             return vec![self.clone()];
@@ -459,7 +465,7 @@ impl Configuration {
         .collect()
     }
 
-    /// A workload as it can be written: without nodes that there are not.
+    /// The workload as manifests write it: restricted to nodes that exist.
     pub(crate) fn written(&self, workload: usize) -> Workload {
         let workload = self.workloads[workload];
         Workload {
@@ -469,8 +475,8 @@ impl Configuration {
         }
     }
 
-    /// Whether the loss of a pod can make a difference: some workload's affinity looks at another one's pods, and it
-    /// matters where pods are.
+    /// Whether the loss of a pod can make a difference: the nodes of pods matter, and some
+    /// workload's affinity looks at another workload's pods.
     pub(crate) fn can_part_by_losses(&self) -> bool {
         let mut workloads = self.workloads.iter().enumerate();
         self.volume.is_guarded() && workloads.any(|(own, workload)| workload.looks_at_others(own))

@@ -7,7 +7,8 @@ use crate::machine::Machine;
 use crate::state::{ACTIVE, PHASES, Phase, State, class};
 
 impl Machine<'_> {
-    /// Pods created before anything else happens. A StatefulSet and a DaemonSet create theirs as they go.
+    /// The number of pods that exist before the first step. The controllers of StatefulSets and
+    /// DaemonSets create theirs step by step.
     pub(crate) fn created_at_once(&self, workload: usize) -> u8 {
         let template = self.template(class(workload, 0));
         match template.kind {
@@ -18,7 +19,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What the workload's controller may do next.
+    /// Appends the states after each possible step of the workload's controller.
     pub(crate) fn control(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let rolling = self.rollout == Some(workload);
         match self.template(class(workload, 1)).kind {
@@ -33,8 +34,9 @@ impl Machine<'_> {
         }
     }
 
-    /// `rolloutRecreate`: scale the old ReplicaSet to zero, wait until its pods are gone, Terminating ones too, then
-    /// scale the new one up, which may have pods already where the strategy was changed on the way.
+    /// `rolloutRecreate`: scale the old ReplicaSet to zero, wait until its pods are gone, including
+    /// Terminating ones, then scale the new one up. The new one may already have pods if the
+    /// strategy was changed during a rollout.
     fn recreate(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let (old, new) = (class(workload, 0), class(workload, 1));
         if state.active(old) > 0 {
@@ -49,8 +51,8 @@ impl Machine<'_> {
         }
     }
 
-    /// `rolloutRolling`: scale the new ReplicaSet up if the surge allows, else the old one down if availability
-    /// allows. Terminating pods count for neither.
+    /// `rolloutRolling`: scale the new ReplicaSet up if the surge allows it, else scale the old one
+    /// down if availability allows it. Neither counts Terminating pods.
     fn rolling_update(
         &self,
         state: &State,
@@ -89,8 +91,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Deletes pods of the old ReplicaSet in the order of `ActivePodsWithRanks`: unscheduled, then not ready, then
-    /// ready ones; among these first those that share their node with more pods of the Deployment. Ties are open.
+    /// Deletes pods of the old ReplicaSet in the order of `ActivePodsWithRanks`: unscheduled, not
+    /// ready, ready. Among pods of equal readiness, pods that share their node with more pods of
+    /// the Deployment go first. Every order of equal pods is explored.
     fn scale_down(&self, state: &State, workload: usize, pods: u8, next: &mut Vec<State>) {
         let (old, new) = (class(workload, 0), class(workload, 1));
         let mut after = *state;
@@ -132,8 +135,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ordered: a pod is created when all the others run; a rollout deletes one pod at a time, and its successor is
-    /// created when it is gone.
+    /// Ordered: a pod is created when all the others run. A rollout deletes one pod at a time and
+    /// creates its successor when it is gone.
     fn stateful_set(&self, state: &State, workload: usize, rolling: bool, next: &mut Vec<State>) {
         let classes = [class(workload, 0), class(workload, 1)];
         let running: u8 = classes
@@ -156,8 +159,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A node whose pod is gone gets a new one, which is bound to it. A rollout deletes old pods while no node is
-    /// without a running one (`maxUnavailable: 1`).
+    /// A node without a pod gets a new one, which is bound to it. A rollout deletes old pods while
+    /// every node has a running one (`maxUnavailable: 1`).
     fn daemon_set(&self, state: &State, workload: usize, rolling: bool, next: &mut Vec<State>) {
         let (old, new) = (class(workload, 0), class(workload, 1));
         let newest = class(workload, usize::from(rolling));
@@ -178,7 +181,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A Job's pods finish at any time once they run, and are not replaced.
+    /// A Job's running pods finish at any time and are not replaced.
     fn job(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let class = class(workload, 0);
         for node in (0..self.nodes()).filter(|node| state.count(class, Phase::Running, *node) > 0) {
@@ -189,8 +192,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Any running pod, or every one, is deleted from outside. A ReplicaSet replaces them at once, others as they
-    /// go. A Job's pods are left alone: they are done soon.
+    /// Deletes any one running pod, or all of them, from outside. A ReplicaSet replaces them at
+    /// once, other controllers in their own steps. A Job's pods are left alone: they end soon
+    /// anyway.
     pub(crate) fn lose(&self, state: &State, class: usize, next: &mut Vec<State>) {
         let kind = self.template(class).kind;
         if kind.ends() {
@@ -219,7 +223,7 @@ impl Machine<'_> {
         next.extend(running.map(|node| deleted(state, class, Phase::Running, node)));
     }
 
-    /// Whether the workload has what it wants: every pod of the newest revision runs, and none of the other is left.
+    /// Whether every pod of the newest revision runs, and no pod of the other one is left.
     pub(crate) fn satisfied(&self, state: &State, workload: usize) -> bool {
         let rolling = self.rollout == Some(workload);
         let newest = class(workload, usize::from(rolling));

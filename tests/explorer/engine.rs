@@ -1,4 +1,4 @@
-//! The engine, asked about configurations.
+//! Runs the engine on configurations.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,15 +19,16 @@ use crate::manifests::{self, NAMESPACE, Style};
 static SETTINGS: LazyLock<EffectivePolicy> =
     LazyLock::new(|| EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()));
 
-/// Judges configurations one after another and keeps the clusters it has met.
+/// Judges configurations one after another and keeps their clusters.
 #[derive(Default)]
 pub(crate) struct Engine {
     clusters: HashMap<(Vec<u8>, Volume), Snapshot>,
-    /// The documents that were written last, and of what: writing takes longer than judging.
+    /// The configuration that was written last, with its documents, because writing takes longer
+    /// than judging.
     written: Option<(Configuration, Rc<[WorkloadDocument]>)>,
 }
 
-/// A workload as a manifest, and as the engine reads it.
+/// A workload, as a manifest and as the engine reads it.
 #[derive(Clone)]
 pub(crate) struct WorkloadDocument {
     pub(crate) manifest: Value,
@@ -63,7 +64,7 @@ impl Document for WorkloadDocument {
 }
 
 impl Engine {
-    /// The workloads of the configuration as they are judged.
+    /// The documents of the configuration's workloads, which the engine judges.
     pub(crate) fn documents(&mut self, configuration: &Configuration) -> Rc<[WorkloadDocument]> {
         if let Some((written, documents)) = &self.written
             && written.zones == configuration.zones
@@ -104,7 +105,7 @@ impl Engine {
         verdicts
     }
 
-    /// Judges the update of the only workload from what it is in `before` to what it is in `after`.
+    /// Judges the update of the only workload from its state in `before` to its state in `after`.
     pub(crate) fn judge_update(
         &mut self,
         before: &Configuration,

@@ -1,4 +1,4 @@
-//! Exhaustive exploration, and the worst outcome it finds.
+//! Explores all states and finds the worst outcome.
 
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -8,30 +8,31 @@ use crate::configuration::{Configuration, Kind};
 use crate::machine::{Holder, Machine};
 use crate::state::State;
 
-/// The outcomes, in the project's words, from harmless to worst.
+/// The outcomes, in the engine's terms, from harmless to worst.
 ///
-/// `Stuck` and `Deadlock` say that a state can be reached from which no sequence of steps leads to the goal.
+/// `Stuck` and `Deadlock` mean that a state can be reached from which no sequence of steps leads to
+/// the goal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     None,
     /// A pod may be scheduled to a node while another pod still holds the volume elsewhere; it always heals.
     Delay,
-    /// Some pod may never start, though nothing is rolled out.
+    /// Some pod may never start, even without a rollout.
     Stuck,
-    /// A rollout may come to a point from which it can never finish.
+    /// A rollout may reach a state from which it can never finish.
     Deadlock,
 }
 
-/// Everything reachable from some states.
+/// All states that can be reached from some start states.
 struct Exploration {
-    /// How many states there are.
+    /// The number of states.
     states: usize,
-    /// Those where every workload has what it wants.
+    /// The states in which every workload is complete.
     goals: Vec<State>,
-    /// Those from which no goal can be reached.
+    /// The states from which no goal can be reached.
     traps: Vec<State>,
-    /// The worst wait for the volume seen in any state.
+    /// The worst wait for the volume in any state.
     wait: Option<Holder>,
 }
 
@@ -43,12 +44,14 @@ impl Exploration {
         search.finish()
     }
 
-    /// Follows every step from the given states, also beyond goals, and then also what happens when pods are lost.
+    /// Follows every step from the given states, also beyond goals, and then the steps after pods
+    /// are lost.
     ///
-    /// Pods are lost to a drain, an eviction or a node, which is part of life: the states in which all is well are
-    /// those after that, too, and what was well before must become well again. Nobody can count on it, though: a
-    /// state that only the loss of a pod leads out of is a trap. Nor is the wait for the lost pod to go worth a word.
-    /// It changes nothing where no workload looks at another one's pods, so it is left out there.
+    /// Pods are normally lost to drains, evictions and node failures. The states after such a loss
+    /// are therefore goals too, if all is well in them, and a loss must not lead from a goal into a
+    /// trap. But a rollout must not depend on a loss: a state that only a loss leads out of is a
+    /// trap. The wait for a lost pod to terminate does not count. If no workload looks at another
+    /// one's pods, losses change nothing and are not explored.
     fn of_life(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
         let mut search = Search::from(machine, starts);
         search.go_on(Beyond::Goals);
@@ -74,7 +77,7 @@ impl Exploration {
     }
 }
 
-/// How far a search goes.
+/// The reach of a search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beyond {
     Nothing,
@@ -82,15 +85,15 @@ enum Beyond {
     Losses,
 }
 
-/// An exploration under way.
+/// An exploration in progress.
 struct Search<'m> {
     machine: &'m Machine<'m>,
     index: Index,
-    /// How many states have been followed.
+    /// The number of states whose steps have been followed.
     followed: usize,
     goals: Vec<usize>,
     wait: Option<Holder>,
-    /// Numbers of two states: the second one leads to the first.
+    /// Pairs of state numbers: the second state leads to the first.
     edges: Vec<(usize, usize)>,
     next: Vec<State>,
 }
@@ -173,7 +176,7 @@ impl Index {
     }
 }
 
-/// A hasher for states, which mix themselves into one word.
+/// A hasher for states, which reduce themselves to one word.
 #[derive(Default)]
 struct OneWord(u64);
 
@@ -191,7 +194,7 @@ impl Hasher for OneWord {
     }
 }
 
-/// The states that no chain of edges connects to a goal. An edge is (to, from).
+/// The states from which no chain of edges leads to a goal. An edge is (to, from).
 fn unreached(states: usize, goals: &[usize], edges: &mut [(usize, usize)]) -> Vec<usize> {
     edges.sort_unstable();
     let mut reached = vec![false; states];
@@ -211,23 +214,25 @@ fn unreached(states: usize, goals: &[usize], edges: &mut [(usize, usize)]) -> Ve
     (0..states).filter(|state| !reached[*state]).collect()
 }
 
-/// What exploring a configuration has shown.
+/// The result of exploring a configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Worst {
-    /// Of the first deployment: all workloads created in any order, and later any pod lost.
+    /// The outcome of the first deployment: all workloads are created in any order, and later any
+    /// pod may be lost.
     pub(crate) first: Outcome,
-    /// For each workload, of its rollout from any state in which all is well. `None` where there is no rollout: the
-    /// kind has none, or no such state exists.
+    /// The outcome of each workload's rollout from any state in which all is well. `None` if there
+    /// is no rollout: the kind has none, or no such state exists.
     pub(crate) rollouts: Vec<Option<Outcome>>,
-    /// The worst wait for the volume in any state. `Holder::Attachment` alone, the wait for a detach when a pod moves to
-    /// another node after the last one has left, is no outcome.
+    /// The worst wait for the volume in any state. `Holder::Attachment` is no outcome: it is the
+    /// wait for the detach when a pod moves to another node after the last pod has left.
     pub(crate) wait: Option<Holder>,
-    /// How many states there are.
+    /// The number of states.
     pub(crate) states: usize,
 }
 
 impl Worst {
-    /// The one outcome: pods that can never start make a rollout pointless, so `Stuck` comes first.
+    /// The worst outcome. `Stuck` comes first, because a rollout does not matter if pods can never
+    /// start.
     pub(crate) fn outcome(&self) -> Outcome {
         let rollouts = self.rollouts.iter().flatten().copied();
         if self.first == Outcome::Stuck {
@@ -238,7 +243,8 @@ impl Worst {
     }
 }
 
-/// Explores the first deployment and a rollout of each workload, wherever the volume may come to be.
+/// Explores the first deployment and a rollout of each workload, for each zone in which the volume
+/// may be created.
 pub(crate) fn explore(configuration: &Configuration) -> Worst {
     let bound = configuration.bound();
     let worst = bound.iter().map(explore_bound).reduce(Worst::or);
@@ -269,7 +275,7 @@ fn explore_bound(configuration: &Configuration) -> Worst {
 }
 
 impl Worst {
-    /// The worse of two ways that things may go.
+    /// The worse result of two alternatives.
     fn or(self, other: Self) -> Self {
         let rollouts = self.rollouts.into_iter().zip(other.rollouts);
         Self {
@@ -281,19 +287,19 @@ impl Worst {
     }
 }
 
-/// From which states a change is made.
+/// The states in which a change is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub(crate) enum Start {
     /// Everything runs.
     Well,
-    /// A rollout of the first workload hangs for good.
+    /// A rollout of the first workload never ends.
     Trapped,
-    /// Pods of the first workload wait for good, on other nodes than the one that has the volume.
+    /// Pods of the first workload wait forever on nodes that do not have the volume.
     Scattered,
 }
 
-/// The outcome of changing the first workload from what it is in `before` to what it is in `after`; `None` where there
-/// is no state to change anything in.
+/// The outcome of changing the first workload from its state in `before` to its state in `after`.
+/// `None` if no start state exists.
 pub(crate) fn change(
     before: &Configuration,
     after: &Configuration,

@@ -1,4 +1,4 @@
-//! The configurations that are explored beside the observed scenarios.
+//! The configurations that are explored in addition to the observed scenarios.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::configuration::{
     Volume, Workload,
 };
 
-/// Which nodes there are, and which of them the pods and the volume may use.
+/// The nodes, and which of them the pods and the volume may use.
 #[derive(Clone, Copy)]
 struct Layout {
     zones: &'static [u8],
@@ -28,17 +28,17 @@ const LAYOUTS: &[Layout] = &[
     layout(&[0, 0, 0, 0]),
     layout(&[0, 0, 1, 1]),
     layout(&[0, 1, 2, 3]),
-    // A node selector that leaves one node, two in one zone, two in two zones.
+    // A node selector that leaves one node, two in one zone, or two in two zones.
     layout(&[0, 0, 1]).selecting(&[0]),
     layout(&[0, 0, 1]).selecting(&[0, 1]),
     layout(&[0, 0, 1]).selecting(&[0, 2]),
-    // Taints that leave one node, two in one zone.
+    // Taints that leave one node, or two in one zone.
     layout(&[0, 0, 1]).tolerating(&[0]),
     layout(&[0, 0, 1]).tolerating(&[0, 1]),
-    // A volume on one node, in one of two zones.
+    // A volume on one node, or in one of two zones.
     layout(&[0, 0, 1]).with_volume_on(&[0]),
     layout(&[0, 0, 1, 1]).with_volume_on(&[0, 1]),
-    // Each of selector, taint and volume leaves several nodes, together they leave one.
+    // Selector, taints and volume each leave several nodes, but together only one.
     layout(&[0, 0, 1, 1])
         .selecting(&[0, 1, 2])
         .tolerating(&[0, 1, 3])
@@ -54,7 +54,7 @@ const fn layout(zones: &'static [u8]) -> Layout {
     }
 }
 
-/// Access modes and attaching: every combination.
+/// Every combination of access and attaching.
 const VOLUMES: [(Access, bool); 6] = [
     (Access::Exclusive, true),
     (Access::Exclusive, false),
@@ -67,8 +67,8 @@ const VOLUMES: [(Access, bool); 6] = [
 const OWN: Affinity = Affinity::required(0b01, false);
 const OWN_REVISION: Affinity = Affinity::required(0b01, true);
 
-/// The workload with every combination of anti-affinity and spreads that allow a skew of one, and with each spread that
-/// allows two, alone.
+/// The workload with every combination of anti-affinity and spreads with `maxSkew: 1`, and with
+/// each spread with `maxSkew: 2` alone.
 fn apart(workload: Workload) -> Vec<Workload> {
     let spread = |max_skew, own_revision| {
         Some(Spread {
@@ -100,7 +100,8 @@ fn apart(workload: Workload) -> Vec<Workload> {
     all
 }
 
-/// Everything that is asked: a workload alone, and two of them. Those that differ in the volume only are neighbours.
+/// Every configuration of the grids, of one workload and of two. Configurations that differ only in
+/// the volume are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
     let ports = few().into_iter().map(|workload| Workload {
         port: true,
@@ -110,7 +111,7 @@ pub(crate) fn asked() -> Vec<Configuration> {
     [alone(&workloads()), pairs(), unbound(), alone(&ports)].concat()
 }
 
-/// Each of the workloads alone, with each volume in each layout.
+/// Each workload alone, with each volume in each layout.
 fn alone(workloads: &[Workload]) -> Vec<Configuration> {
     let mut all = Vec::new();
     for layout in LAYOUTS {
@@ -121,7 +122,8 @@ fn alone(workloads: &[Workload]) -> Vec<Configuration> {
     all
 }
 
-/// A few workloads of every kind, small and large, alone and held together.
+/// A small selection: workloads of nearly every kind, small and large, with and without affinity to
+/// their own pods.
 fn few() -> Vec<Workload> {
     let deployments = [
         Strategy::Recreate,
@@ -142,14 +144,15 @@ fn few() -> Vec<Workload> {
         .collect()
 }
 
-/// Claims without a PV that is bound to them: reserved by one, or of zonal storage, in zones of one and more nodes.
+/// Claims without a bound PV: one that a PV reserves, and one of zonal storage, in zones of one and
+/// more nodes.
 fn unbound() -> Vec<Configuration> {
     let layouts = [
         layout(&[0, 1, 2]),
         layout(&[0, 0, 1]),
         layout(&[0, 0, 1, 1]),
         layout(&[0, 1, 2, 3]),
-        // Of a zone of two nodes one is left.
+        // Layouts in which one of a zone's two nodes is excluded.
         layout(&[0, 0, 1]).tolerating(&[0, 2]),
         layout(&[0, 0, 1, 1]).selecting(&[0, 2, 3]),
     ];
@@ -171,7 +174,7 @@ fn unbound() -> Vec<Configuration> {
     all
 }
 
-/// Updates that move the pods: before and after, of one workload on three nodes.
+/// Updates that move the pods of one workload on three nodes, as pairs of before and after.
 pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
     let layout = layout(&[0, 0, 0]);
     let volumes = [(Access::Exclusive, true), (Access::SinglePod, true)];
@@ -194,9 +197,9 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
                 let updates = [
                     (workload.near(Affinity::None).on(before), workload.on(after)),
                     (workload.near(OWN).on(before), workload.on(after)),
-                    // The anti-affinity that the old pods have and the new ones do not.
+                    // The update removes the anti-affinity.
                     (apart.on(before), workload.on(after)),
-                    // The taints that the old pods tolerate and the new ones do not.
+                    // The update changes the taints that the pods tolerate.
                     (tolerating(before), tolerating(after)),
                 ];
                 let world = |workload| layout.world(volume, &[workload]);
@@ -207,8 +210,8 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
     moves
 }
 
-/// Of those asked, one of each set that is the same to the model. Which one follows no pattern, so that every way of
-/// saying something gets its turn.
+/// One configuration of each set that is equal to the model. The choice is pseudorandom, so that
+/// every way to write a configuration is tried.
 pub(crate) fn chosen(asked: &[Configuration]) -> Vec<Configuration> {
     let mut chosen: HashMap<Configuration, (u64, &Configuration)> = HashMap::new();
     for (number, configuration) in asked.iter().enumerate() {
@@ -223,12 +226,13 @@ pub(crate) fn chosen(asked: &[Configuration]) -> Vec<Configuration> {
     chosen.into_iter().map(|(_, it)| it.clone()).collect()
 }
 
-/// A number without any pattern for each number, always the same.
+/// A pseudorandom number that is always the same for the same `number`.
 fn mixed(number: usize) -> u64 {
     (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Two workloads on three nodes that share the claim, or where the second only shares the first one's affinity.
+/// Pairs of workloads on three nodes. Either both use the claim, or the second is connected to the
+/// first only by affinity.
 fn pairs() -> Vec<Configuration> {
     let layout = layout(&[0, 0, 0]);
     let recreate = Kind::Deployment(Strategy::Recreate);
@@ -262,7 +266,8 @@ fn pairs() -> Vec<Configuration> {
     all
 }
 
-/// These kinds with one and two replicas, each affinity that makes a difference to a pair, on each of these nodes.
+/// The kinds with one and two replicas, each affinity that makes a difference to a pair, on each of
+/// the sets of nodes.
 fn placed(kinds: &[Kind], workload: u8, places: &[&[usize]]) -> Vec<Workload> {
     let (own, other) = (1 << workload, 0b11 & !(1 << workload));
     let affinities = [
@@ -323,7 +328,7 @@ impl Layout {
     }
 }
 
-/// Every kind and size with every constraint.
+/// Every kind and size, with every constraint.
 fn workloads() -> Vec<Workload> {
     let affinities = [Affinity::None, Affinity::Preferred, OWN, OWN_REVISION];
     let kinds = kinds().into_iter();
@@ -345,7 +350,8 @@ fn kinds() -> Vec<Workload> {
     all
 }
 
-/// Every strategy that the API server takes and that comes to other numbers than the ones before, and the default.
+/// The default strategy, and every valid strategy that results in other numbers than the ones
+/// before it.
 fn strategies(replicas: u8) -> impl Iterator<Item = Strategy> {
     let numbers = (0..=replicas).map(Amount::Number);
     let percents = [1, 10, 25, 26, 34, 50, 51, 75, 100].map(Amount::Percent);

@@ -1,23 +1,24 @@
-//! The state machine: everything that may happen next in a state.
+//! The state machine: all steps that are possible in a state.
 //!
-//! Every step of every controller may come at any time relative to the others, and every choice that Kubernetes
-//! leaves open is taken.
+//! A step of any controller may come at any time relative to the others, and every choice that
+//! Kubernetes leaves open is explored.
 
 use crate::configuration::{Configuration, NODES, Workload};
 use crate::state::{CLASSES, PHASES, Phase, State, class};
 
-/// A configuration in motion.
+/// The steps of a configuration.
 pub(crate) struct Machine<'a> {
     pub(crate) configuration: &'a Configuration,
-    /// The configuration that the present pods were made from. It differs when a rollout changes the template.
+    /// The configuration of the present pods. It differs from the other one when a rollout changes
+    /// the template.
     before: &'a Configuration,
-    /// The workload whose template has just changed, if any.
+    /// The workload whose template has just changed, if there is one.
     pub(crate) rollout: Option<usize>,
     alike: Alike,
 }
 
 impl<'a> Machine<'a> {
-    /// Everything is created at once in an empty cluster.
+    /// The machine for creating everything at once in an empty cluster.
     pub(crate) fn first_deployment(configuration: &'a Configuration) -> Self {
         Self {
             configuration,
@@ -27,7 +28,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// One workload goes from its template in `before` to the one in `configuration`.
+    /// The machine for a rollout of one workload from its template in `before` to the one in
+    /// `configuration`.
     pub(crate) fn rollout(
         before: &'a Configuration,
         configuration: &'a Configuration,
@@ -58,18 +60,18 @@ impl<'a> Machine<'a> {
         0..2 * self.configuration.workloads.len()
     }
 
-    /// The template of the pods of a class.
+    /// The template of the pods in a class.
     pub(crate) fn template(&self, class: usize) -> &Workload {
         let configuration = [self.before, self.configuration][class % 2];
         &configuration.workloads[class / 2]
     }
 
-    /// Whether all workloads have what they want.
+    /// Whether all workloads are complete.
     pub(crate) fn goal(&self, state: &State) -> bool {
         (0..self.configuration.workloads.len()).all(|workload| self.satisfied(state, workload))
     }
 
-    /// Appends every state that may come next, in its canonical form.
+    /// Appends every next state in its canonical form.
     pub(crate) fn successors(&self, state: &State, next: &mut Vec<State>) {
         for workload in 0..self.configuration.workloads.len() {
             self.control(state, workload, next);
@@ -86,8 +88,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Appends every state that may come of the loss of one pod, or all, of a workload, while all is well but for Jobs
-    /// that may have begun.
+    /// Appends every state after the loss of one pod, or of all pods, of a workload. Appends nothing
+    /// unless all workloads are complete (Jobs may still run) and no pod is Terminating.
     pub(crate) fn losses(&self, state: &State, next: &mut Vec<State>) {
         let calm = |workload| {
             let class = class(workload, 0);
@@ -118,7 +120,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The kubelets: a pod with its volume at hand runs, and a Terminating pod goes.
+    /// The kubelets: a pod whose volume is attached runs, and a Terminating pod goes away.
     fn run(&self, state: &State, class: usize, next: &mut Vec<State>) {
         for node in 0..self.nodes() {
             if state.count(class, Phase::Waiting, node) > 0
@@ -137,8 +139,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The attach-detach controller: a contended volume is attached where a pod wants it while it is attached
-    /// nowhere, and detached from a node that has no pod of it any more.
+    /// The attach-detach controller: it attaches a contended volume to a node with a pod of it
+    /// while the volume is attached nowhere, and detaches it from a node that has no pod of it any
+    /// more.
     fn attach_detach(&self, state: &State, next: &mut Vec<State>) {
         let nowhere = (0..self.nodes()).all(|node| !state.attached(node));
         for node in 0..self.nodes() {
@@ -176,8 +179,8 @@ impl<'a> Machine<'a> {
             && !state.attached(node)
     }
 
-    /// Whether a scheduled pod waits for a volume that is attached to another node, and if so, whether a pod there
-    /// still holds it. This is when the attach-detach controller says "Multi-Attach error".
+    /// The holder of the volume if a scheduled pod waits for it because it is attached to another
+    /// node. In this case the attach-detach controller reports "Multi-Attach error".
     pub(crate) fn wait(&self, state: &State) -> Option<Holder> {
         let waits = |node: usize| {
             self.classes().any(|class| {
@@ -198,7 +201,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Of all the states that differ only in the names of alike nodes, the least.
+    /// The least of all states that differ only in the names of equivalent nodes.
     pub(crate) fn canonical(&self, state: &State) -> State {
         match &self.alike {
             Alike::Groups(groups) => {
@@ -213,7 +216,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// All the states that differ from this one only in the names of alike nodes, itself included.
+    /// All states that differ from this one only in the names of equivalent nodes, including this
+    /// one.
     pub(crate) fn renamings(&self, state: &State) -> Vec<State> {
         renamings(self.before, self.configuration)
             .iter()
@@ -223,11 +227,11 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Which nodes differ in their names only.
+/// The nodes that differ only in their names.
 enum Alike {
-    /// Those of each group can change places.
+    /// Groups of nodes that can change places.
     Groups(Vec<Vec<usize>>),
-    /// The ways to rename nodes and zones, the identity left out.
+    /// The ways to rename nodes and zones, without the identity.
     Renamings(Vec<[usize; NODES]>),
 }
 
@@ -261,18 +265,18 @@ fn are_alike(before: &Configuration, after: &Configuration, a: usize, b: usize) 
         })
 }
 
-/// What a waiting pod waits for.
+/// The object that keeps a volume from a waiting pod.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Holder {
-    /// Only the detach from a node where no pod uses the volume any more: over in seconds.
+    /// Only an attachment to a node without pods that use the volume: it ends in seconds.
     Attachment,
-    /// A Job's pod on another node: over when it has run.
+    /// A Job's pod on another node: it ends with the Job.
     Job,
     /// Another pod on another node.
     Pod,
 }
 
-/// All renamings of nodes under which both configurations stay the same, the identity left out.
+/// All renamings of nodes under which both configurations stay the same, without the identity.
 fn renamings(before: &Configuration, after: &Configuration) -> Vec<[usize; NODES]> {
     let nodes = after.zones.len();
     let same_zone = |a: usize, b: usize| after.zones[a] == after.zones[b];

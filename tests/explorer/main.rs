@@ -1,8 +1,9 @@
-//! A model of the controllers that decide about a volume's rollouts, explored exhaustively, and the engine held
-//! against it.
+//! A model of the controllers that decide about a volume's rollouts, explored exhaustively, and
+//! compared with the engine.
 //!
-//! It is written from what a real control plane was seen to do and from the Kubernetes source, and shares nothing with
-//! the engine's rules, so that each can be held against the other. `agreement` says what it means that they agree.
+//! It is written from observations on a real control plane and from the Kubernetes source. It
+//! shares nothing with the engine's rules, so that model and engine can check each other.
+//! `agreement` defines when they agree.
 #![allow(
     clippy::unwrap_used,
     reason = "a test may panic, outside of its test functions too"
@@ -40,10 +41,10 @@ use survey::{Survey, in_parallel};
 /// Every configuration of the grids.
 static ASKED: LazyLock<Vec<Configuration>> = LazyLock::new(|| drawn(grid::asked()));
 
-/// What exploring them shows, each explored once for all tests.
+/// The result of exploring them. Each is explored once for all tests.
 static SURVEY: LazyLock<Survey> = LazyLock::new(|| Survey::of(&ASKED, agreement::needed));
 
-/// All of these, or with `QUICK` set, a tenth, drawn by lot; `SEED` draws again what was drawn.
+/// All items or, if `QUICK` is set, a random tenth. `SEED` repeats an earlier choice.
 fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
     if env::var_os("QUICK").is_none() {
         return all;
@@ -62,13 +63,14 @@ fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// Those of them in which somebody refuses a second node or pod, so that there is something to say.
+/// The configurations in which a second node or pod can be refused. In all others the engine is
+/// silent.
 fn guarded() -> Vec<Configuration> {
     let guarded = ASKED.iter().filter(|it| it.volume.is_guarded());
     guarded.cloned().collect()
 }
 
-/// Of so many configurations one is explored both as it is and in its normal form.
+/// One in this many configurations is explored both as it is and in its normal form.
 const NORMAL_FORMS_TRIED: usize = 401;
 
 #[test]
@@ -114,7 +116,8 @@ fn what_must_hold_of_every_configuration_holds_in_the_model() {
     expect_none(&wrong.collect::<Vec<_>>());
 }
 
-/// A law that the outcome breaks, if any. Each follows from how the controllers work, whatever the size.
+/// The law that the outcome breaks, if any. Each law follows from how the controllers work, for any
+/// size.
 fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> {
     let alone = configuration.workloads.len() == 1;
     let workload = &configuration.workloads[0];
@@ -143,7 +146,7 @@ fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> 
 fn the_engine_says_what_the_model_finds_in_every_configuration() {
     let cases = model::cases().into_iter();
     let scenarios = cases.filter_map(|it| it.change.is_none().then_some(it.configuration));
-    // How full nodes are is nothing the engine knows of.
+    // The engine does not know the capacity of nodes.
     let scenarios = scenarios.filter(|it| it.capacity.is_none() && it.volume.is_guarded());
     let all: Vec<Configuration> = scenarios.chain(guarded()).collect();
     let compared = in_parallel(&all, |some| {
@@ -182,14 +185,14 @@ fn the_engine_says_of_every_update_what_the_model_finds() {
         let mut engine = Engine::default();
         let compared = some.iter().filter_map(|(before, after)| {
             let from_well = change(before, after, Start::Well)?;
-            // Affinity that is new leads pods to those that wait as well.
+            // A new affinity leads pods to waiting pods too.
             let is_led = before.workloads[0].affinity != after.workloads[0].affinity;
             let scattered = is_led
                 .then(|| change(before, after, Start::Scattered))
                 .flatten();
             let change = match scattered {
                 Some(Outcome::Deadlock) => Outcome::Deadlock,
-                // What waits already waits a little longer, which is no news.
+                // Waiting pods wait a little longer, which is no new outcome.
                 _ => from_well,
             };
             let (worst, said) = (explore(after), said(&engine.judge_update(before, after)));
@@ -253,7 +256,7 @@ fn a_configuration_and_its_normal_form_are_the_same_to_the_model() {
     expect_none(&wrong);
 }
 
-/// Writes a line that is seen although the test passes.
+/// Writes a line that is shown even if the test passes.
 fn log(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();

@@ -1,9 +1,9 @@
-//! Configurations written as the Kubernetes objects they stand for.
+//! Writes configurations as Kubernetes objects.
 //!
-//! What the cluster is made of does not depend on the workloads in it: every node has a taint of its own and a label
-//! for each set of nodes it belongs to, so that any workload can select and tolerate any set.
+//! The cluster does not depend on its workloads: every node has its own taint, and a label for each
+//! set of nodes that it belongs to. Any workload can therefore select and tolerate any set.
 //!
-//! Large values are assigned, not written into `json!`, which would copy them.
+//! Large values are assigned instead of being written into `json!`, which would copy them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,14 +19,14 @@ pub(crate) const CLAIM: &str = "data";
 pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 const DRIVER: &str = "csi.example.com";
-/// A driver whose volumes never leave their zone, as the catalog knows.
+/// A driver whose volumes are zonal, according to the catalog.
 const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
 const CLASS: &str = "standard";
 const VOLUME: &str = "pv-data";
 /// The affinity mask that matches the pods of all workloads.
 const EVERYBODY: u8 = 0b11;
 
-/// Nodes, the volume with its claim, the class and the driver.
+/// The nodes, the volume with its claim, the class and the driver.
 pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
     let mut objects: Vec<Value> = zones.iter().enumerate().map(node).collect();
     let modes = json!([match volume.access {
@@ -130,18 +130,18 @@ fn on_hosts(nodes: NodeSet) -> Value {
     ]})
 }
 
-/// Ways of writing that come to the same.
+/// Different ways to write the same configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Style {
-    /// A set of nodes is selected by the host names in the required node affinity, instead of by a label in the node
+    /// The required node affinity selects nodes by host name, instead of a label in the node
     /// selector.
     by_hosts: bool,
-    /// Pod affinity is written as two terms, which a pod must match both to count.
+    /// Pod affinity is written as two terms. A pod counts only if it matches both.
     two_terms: bool,
 }
 
 impl Style {
-    /// Each configuration has one style, the same whatever the volume.
+    /// The style of a configuration. It does not depend on the volume.
     pub(crate) fn of(configuration: &Configuration) -> Self {
         let mut hasher = DefaultHasher::new();
         (&configuration.zones, &configuration.workloads).hash(&mut hasher);
@@ -280,7 +280,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
     template
 }
 
-/// The pods of one workload, or of all.
+/// A selector for the pods of one workload, or of all.
 fn selector(workloads: u8) -> Value {
     match workloads {
         0b01 => json!({"matchLabels": {"app": name(0)}}),

@@ -1,4 +1,4 @@
-//! The rows of `tests/ground-truth.yaml` in the model's terms: their key `model`.
+//! The rows of `tests/ground-truth.yaml` as configurations, read from their key `model`.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::configuration::{
 use crate::explore::{Outcome, Start};
 use crate::reading::amount;
 
-/// A row with the configurations that stand for it.
+/// A row with its configurations.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     #[serde(default)]
@@ -34,26 +34,26 @@ enum Seen {
 enum Explored {
     One(Box<Model>),
     Some(Vec<Model>),
-    /// Why the model has no words for it.
+    /// The reason for which the model cannot express the row.
     Beyond(String),
 }
 
-/// One world, and what an update makes of its first workload.
+/// One configuration, and optionally an update of its first workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Model {
     zones: Vec<u8>,
     modes: Vec<String>,
     attaches: bool,
-    /// The nodes that can have the volume; all where it says nothing.
+    /// The nodes that the volume can be attached to; all by default.
     reach: Option<Vec<usize>>,
     binding: Binding,
-    /// So many pods fit on a node.
+    /// The number of pods that fit on a node.
     capacity: Option<u8>,
     pods: Vec<Pods>,
     becomes: Option<Pods>,
     from: Start,
-    /// What the model finds where that is not what was seen.
+    /// The model's outcome, if it differs from the observed one.
     seen: Option<Outcome>,
 }
 
@@ -84,18 +84,18 @@ struct Pods {
     recreate: bool,
     /// `maxSurge` and `maxUnavailable`: numbers or percentages.
     rolling: Option<(Value, Value)>,
-    /// The nodes that it selects.
+    /// The nodes that the pods select.
     on: Option<Vec<usize>>,
-    /// The nodes whose taints it tolerates.
+    /// The nodes whose taints the pods tolerate.
     tolerates: Option<Vec<usize>>,
     /// Required affinity to the pods of these workloads.
     near: Vec<u8>,
     within_revision: bool,
-    /// Preferred affinity to its own pods.
+    /// Preferred affinity to the workload's own pods.
     rather_near: bool,
-    /// Anti-affinity to its own pods.
+    /// Required anti-affinity to the workload's own pods.
     apart: bool,
-    /// The `maxSkew` of a hard spread.
+    /// The `maxSkew` of a spread with `whenUnsatisfiable: DoNotSchedule`.
     hostname_spread: Option<u8>,
     zone_spread: Option<u8>,
     port: bool,
@@ -124,14 +124,14 @@ impl Default for Pods {
     }
 }
 
-/// What is explored of one row.
+/// One exploration of a row.
 pub(crate) struct Case {
-    /// The row's id and what it is about.
+    /// The row's id and its subject.
     pub(crate) name: String,
     pub(crate) configuration: Configuration,
-    /// What an update makes of it, and from which state.
+    /// The configuration after an update, and the states in which the update is made.
     pub(crate) change: Option<(Configuration, Start)>,
-    /// The outcomes that were seen.
+    /// The outcomes that were observed.
     pub(crate) seen: Vec<Outcome>,
 }
 
@@ -147,7 +147,8 @@ struct Section {
 }
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    // Aliases repeat what they stand for, which counts as an attack otherwise.
+    // Each alias counts as its full content, so the default budget would reject the file as an
+    // attack.
     let options = serde_saphyr::options! { budget: None };
     let text = include_str!("../ground-truth.yaml");
     let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
@@ -156,13 +157,13 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     played.chain(truth.derived).collect()
 });
 
-/// How many rows the model has no words for.
+/// The number of rows that the model cannot express.
 pub(crate) fn beyond() -> usize {
     let beyond = |row: &&Row| matches!(&row.model, Explored::Beyond(reason) if !reason.is_empty());
     ROWS.iter().filter(beyond).count()
 }
 
-/// Every row that the model has words for, and what follows from the source beside them.
+/// The cases of every row that the model can express.
 pub(crate) fn cases() -> Vec<Case> {
     let cases = ROWS.iter().flat_map(|row| {
         let models = match &row.model {
@@ -260,7 +261,7 @@ impl Pods {
     }
 }
 
-/// These nodes; all where it says nothing.
+/// The set of these nodes; all by default.
 fn nodes(named: Option<&[usize]>) -> NodeSet {
     named.map_or(NodeSet::first(NODES), NodeSet::of)
 }

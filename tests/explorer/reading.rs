@@ -1,6 +1,7 @@
 //! Workloads read back from the objects that [`manifests`](crate::manifests) writes and remedies patch.
 //!
-//! What the model has no word for stops the test: a remedy may not write anything whose effect is unknown.
+//! A value that the model cannot express fails the test: a remedy may not write anything whose
+//! effect is unknown.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::manifests::{CLAIM, HOSTNAME, ZONE, host, name, set_label, taint};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// The workload that `object`, the one with this index in the configuration, stands for.
+/// Reads the workload with this index of the configuration from `object`.
 pub(crate) fn workload(object: &Value, index: usize, configuration: &Configuration) -> Workload {
     let spec = &object["spec"];
     let number = |field: &str| u8::try_from(spec[field].as_u64().unwrap()).unwrap();
@@ -79,7 +80,7 @@ pub(crate) fn workload(object: &Value, index: usize, configuration: &Configurati
     workload
 }
 
-/// The API server refuses the block of the other type beside a type.
+/// Reads the strategy. The API server refuses `rollingUpdate` with the type Recreate.
 fn strategy(strategy: &Value) -> Strategy {
     let rolling = &strategy["rollingUpdate"];
     match strategy["type"].as_str().unwrap() {
@@ -137,7 +138,7 @@ fn tolerated(pod: &Value, configuration: &Configuration) -> NodeSet {
     NodeSet::of(&nodes)
 }
 
-/// The workloads whose pods a label selector matches, a bit each.
+/// The workloads whose pods a label selector matches, one bit each.
 fn matched(selector: &Value, configuration: &Configuration) -> u8 {
     let workloads = configuration.workloads.iter().enumerate();
     workloads

@@ -1,4 +1,4 @@
-//! The remedies that the engine proposes, put into configurations, and what each promises.
+//! Applies the remedies that the engine proposes to configurations and checks their promises.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,27 @@ use crate::explore::{Outcome, Start, change};
 use crate::reading;
 use crate::survey::Survey;
 
-/// The name under which [`Trial`] counts the patch that repairs all that can be, by the remedies the engine chooses.
+/// The name under which [`Trial`] counts the repair of everything at once, by the remedies that the
+/// engine chooses.
 pub(crate) const AUTO: &str = "auto";
 
-/// What was tried, and which promises were broken.
+/// The remedies that were tried, and the promises that were broken.
 #[derive(Default)]
 pub(crate) struct Trial {
-    /// How often each remedy was proposed and checked.
+    /// The number of times that each remedy was proposed and checked.
     pub(crate) tried: BTreeMap<&'static str, usize>,
     pub(crate) broken: Vec<String>,
 }
 
-/// A remedy put into a configuration.
+/// A remedy applied to a configuration.
 struct Treatment<'a> {
     name: &'static str,
     before: &'a Configuration,
     after: Configuration,
-    /// The workloads, the one with the index `at` patched.
+    /// The workloads; the one with the index `at` is patched.
     documents: Vec<WorkloadDocument>,
     at: usize,
-    /// What is left of the findings, by the remedy's word.
+    /// The findings that remain, according to the remedy.
     promised: Vec<Said>,
 }
 
@@ -47,7 +48,7 @@ impl Trial {
 
     /// Tries every remedy that the engine proposes for the configuration, and its repair.
     ///
-    /// Where pods have no place even without the volume, there is nothing to be promised.
+    /// If pods cannot be placed even without the volume, the engine promises nothing.
     pub(crate) fn of(
         &mut self,
         engine: &mut Engine,
@@ -83,7 +84,7 @@ impl Trial {
                 self.check(engine, &treatment, survey);
             }
         }
-        // Only a remedy that is proposed is chosen.
+        // The engine chooses only from the proposed remedies.
         if !any {
             return;
         }
@@ -157,8 +158,9 @@ impl<'a> Treatment<'a> {
     }
 }
 
-/// Whether the engine finds in the patched objects what was promised. A workload that shares the volume with another
-/// may be better off than promised: the other one may follow it, for example.
+/// Whether the engine finds in the patched objects what was promised. A workload that shares the
+/// volume with another may be better off than promised, for example because the other one follows
+/// it.
 fn is_kept(promised: &[Said], found: &[Said]) -> bool {
     let covers = |all: &[Said], some: &[Said]| {
         let mut pairs = all.iter().zip(some);
@@ -167,7 +169,8 @@ fn is_kept(promised: &[Said], found: &[Said]) -> bool {
     covers(promised, found) && (promised.len() > 1 || covers(found, promised))
 }
 
-/// What goes wrong while the remedy is put in place where all is well, or in a rollout that hangs.
+/// The problem that occurs while the remedy is applied in a state in which all is well, or in a
+/// rollout that hangs.
 fn broken_in_passing(treatment: &Treatment<'_>, survey: &Survey) -> Option<String> {
     let (before, after) = (treatment.before, &treatment.after);
     let [promised] = &treatment.promised[..] else {
@@ -195,7 +198,8 @@ fn broken_in_passing(treatment: &Treatment<'_>, survey: &Survey) -> Option<Strin
     None
 }
 
-/// Whether a finding is left when the remedy is in place, in what form it says itself.
+/// Whether a finding remains after the remedy, and with which outcome, according to the remedy's
+/// own description.
 fn is_left((rule, outcome): &mut (&'static str, Outcome), remedy: &str) -> bool {
     let is_deadlock = *outcome == Outcome::Deadlock;
     match (remedy, *rule) {

@@ -1,6 +1,6 @@
-//! The scheduler's filters: on which nodes a pod may be placed at this moment.
+//! The scheduler's filters: the nodes on which a pod may be placed now.
 //!
-//! Which of them it takes is anybody's guess, so the machine tries them all.
+//! The scheduler's choice among them is not predictable, so the machine tries them all.
 
 use crate::configuration::{Access, NODES, Spread};
 use crate::machine::Machine;
@@ -28,15 +28,15 @@ impl Machine<'_> {
         capacity.is_none_or(|capacity| pods.sum::<u8>() < capacity)
     }
 
-    /// A port of the node is taken until the pod that has it is gone (`NodePorts`).
+    /// A host port is taken until the pod that uses it is gone (`NodePorts`).
     fn port_is_free(&self, state: &State, own: usize, node: usize) -> bool {
         let has_it =
             |class: usize| self.template(class).port && state.on_node(class, &PHASES, node) > 0;
         !self.template(own).port || !self.classes().any(has_it)
     }
 
-    /// The PV's node affinity, and ReadWriteOncePod: any other pod of the claim in the cluster, Terminating ones
-    /// included, keeps this one Pending (`VolumeRestrictions`).
+    /// The PV's node affinity, and ReadWriteOncePod: this pod stays Pending while any other pod of
+    /// the claim exists in the cluster, including Terminating ones (`VolumeRestrictions`).
     fn volume_allows(&self, state: &State, own: usize, node: usize) -> bool {
         let volume = &self.configuration.volume;
         let in_use = || (0..self.nodes()).any(|node| self.has_volume_pods(state, node));
@@ -44,8 +44,8 @@ impl Machine<'_> {
             || (volume.nodes.has(node) && !(volume.access == Access::SinglePod && in_use()))
     }
 
-    /// Required pod affinity on the hostname. Terminating pods match too. A pod that matches its own term may go
-    /// anywhere while no pod in the cluster matches (`satisfyPodAffinity`).
+    /// Required pod affinity on the hostname. Terminating pods match too. A pod that matches its
+    /// own term may be placed anywhere while no pod in the cluster matches (`satisfyPodAffinity`).
     fn affinity_allows(&self, state: &State, own: usize, node: usize) -> bool {
         let Some((workloads, own_revision)) = self.template(own).effective_affinity() else {
             return true;
@@ -61,7 +61,8 @@ impl Machine<'_> {
         matching(node) || (matches_itself && !(0..self.nodes()).any(matching))
     }
 
-    /// Required anti-affinity, the pod's own and that of the pods already there. Terminating pods count.
+    /// Required anti-affinity of the pod itself and of the pods that are already there. Terminating
+    /// pods count.
     fn anti_affinity_allows(&self, state: &State, own: usize, node: usize) -> bool {
         revisions(own).into_iter().all(|other| {
             let forbids = self.template(own).anti_affinity || self.template(other).anti_affinity;
@@ -79,8 +80,9 @@ impl Machine<'_> {
             && allows(template.zone_spread, &self.configuration.zones)
     }
 
-    /// `matchNum + selfMatchNum - minMatchNum <= maxSkew`. The domains are those of the nodes that the node selector
-    /// and node affinity allow (neither taints nor the PV narrow them), and Terminating pods do not count.
+    /// `matchNum + selfMatchNum - minMatchNum <= maxSkew`. The domains are those of the nodes that
+    /// the node selector and node affinity allow; neither taints nor the PV limit them. Terminating
+    /// pods do not count.
     fn skew_allows(
         &self,
         state: &State,

@@ -1,13 +1,14 @@
-//! One state of the world, small enough to keep many.
+//! One state of an exploration, small enough to keep many.
 //!
-//! Pods of one class (a workload's revision) on one node in one phase cannot be distinguished, so a state only counts
-//! them.
+//! Pods of one class (a workload's revision) on one node in one phase cannot be distinguished, so a
+//! state only counts them.
 
 use std::hash::{Hash, Hasher};
 
 use crate::configuration::{NODES, WORKLOADS};
 
-/// Classes of pods: each workload has its present revision and, during its rollout, the next one.
+/// The number of classes of pods: each workload has its present revision and, during its rollout,
+/// the next one.
 pub(crate) const CLASSES: usize = 2 * WORKLOADS;
 
 /// The class of a workload's present (0) or next (1) revision.
@@ -15,7 +16,7 @@ pub(crate) fn class(workload: usize, revision: usize) -> usize {
     2 * workload + revision
 }
 
-/// Both revisions of the workload whose pods are of this class.
+/// The classes of both revisions of the workload that this class belongs to.
 pub(crate) fn revisions(class: usize) -> [usize; 2] {
     [class & !1, class | 1]
 }
@@ -27,7 +28,8 @@ pub(crate) enum Phase {
     Waiting = 0,
     /// Running and ready.
     Running = 1,
-    /// Deleted, and still there: it counts for affinity, for ReadWriteOncePod and for the volume until it is gone.
+    /// Deleted, but still there: it counts for affinity, for ReadWriteOncePod and for the volume
+    /// until it is gone.
     Terminating = 2,
 }
 
@@ -39,12 +41,12 @@ const COUNT_BITS: u32 = 4;
 const COUNT_MASK: u64 = 0xf;
 const ATTACHED: u64 = 1 << 48;
 
-/// A state: per node a word of counters (4 bits for each class and phase) and the attachment, and the counters of
-/// pods without a node.
+/// A state. Each node has a word with counters (4 bits for each class and phase) and a bit for the
+/// attachment. The pods without a node are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct State {
     columns: [u64; NODES],
-    /// For each class the pods that are pending (unscheduled) and those that have finished, 4 bits each.
+    /// For each class, the number of pending (unscheduled) pods and of finished pods, 4 bits each.
     outside: u32,
 }
 
@@ -98,7 +100,7 @@ impl State {
         self.columns[node] &= !ATTACHED;
     }
 
-    /// Pods of the class in these phases on the node.
+    /// The number of pods of the class in these phases on the node.
     pub(crate) fn on_node(&self, class: usize, phases: &[Phase], node: usize) -> u8 {
         phases
             .iter()
@@ -106,17 +108,17 @@ impl State {
             .sum()
     }
 
-    /// Pods of the class in this phase on any node.
+    /// The number of pods of the class in this phase on all nodes.
     pub(crate) fn total(&self, class: usize, phase: Phase) -> u8 {
         (0..NODES).map(|node| self.count(class, phase, node)).sum()
     }
 
-    /// Pods that their controller counts: neither Terminating nor finished.
+    /// The number of pods that their controller counts: neither Terminating nor finished.
     pub(crate) fn active(&self, class: usize) -> u8 {
         self.pending(class) + self.total(class, Phase::Waiting) + self.total(class, Phase::Running)
     }
 
-    /// Lets these nodes, in ascending order, change places until what is on them is in order.
+    /// Sorts the contents of these nodes, which must be in ascending order.
     pub(crate) fn sort(&mut self, nodes: &[usize]) {
         for end in 1..nodes.len() {
             for at in (0..end).rev() {

@@ -1,4 +1,4 @@
-//! Many configurations explored at once, each distinct one a single time.
+//! Explores many configurations in parallel, each distinct one once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,13 +7,14 @@ use std::thread;
 use crate::configuration::Configuration;
 use crate::explore::{Worst, explore};
 
-/// What is known of many configurations, by their normal form.
+/// The results for many configurations, by their normal form.
 pub(crate) struct Survey {
     pub(crate) known: HashMap<Configuration, Worst>,
 }
 
 impl Survey {
-    /// Explores the configurations and, for each of them, those that `needed` names, on every core.
+    /// Explores the configurations, and those that `needed` returns for each of them, on every
+    /// core.
     pub(crate) fn of(
         configurations: &[Configuration],
         needed: impl Fn(&Configuration) -> Vec<Configuration> + Sync,
@@ -33,7 +34,7 @@ impl Survey {
         }
     }
 
-    /// What exploring this configuration shows.
+    /// The result of exploring this configuration.
     pub(crate) fn worst(&self, configuration: &Configuration) -> Worst {
         let normal = configuration.normal();
         match self.known.get(&normal) {
@@ -43,10 +44,10 @@ impl Survey {
     }
 }
 
-/// How many neighbouring items are worked on together.
+/// The number of neighbouring items that are processed together.
 const CHUNK: usize = 256;
 
-/// Does the same work for all items on every core, for some neighbouring ones at a time.
+/// Does the same work for all items on every core, one chunk of neighbouring items at a time.
 pub(crate) fn in_parallel<I: Sync, T: Send>(
     items: &[I],
     work: impl Fn(&[I]) -> T + Sync,
