@@ -1,5 +1,6 @@
-//! Asking the API server as Kubernetes' own clients do: what did not come through because the
-//! machine is busy is asked again. What a webhook says is an answer.
+//! Requests to the API server with the retries that Kubernetes' own clients make: a request that
+//! fails because the machine is busy is sent again. A webhook's message is an answer and is not
+//! retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use tower::{BoxError, Service, ServiceExt};
 
 use super::machine::patient;
 
-/// How long a request is repeated.
+/// The time during which a failed request is sent again.
 const REPEATED_FOR: Duration = Duration::from_secs(60);
 
-/// The pauses in between, which double.
+/// The first and the longest pause between attempts; pauses double.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -40,11 +41,12 @@ pub(crate) fn request(method: Method, path: &str, object: &Value) -> Request<Vec
 type Answer = Response<Box<DynBody>>;
 type Inner = Arc<Mutex<BoxService<Request<Body>, Answer, BoxError>>>;
 
-/// The client of a kubeconfig, of the user that it names or of `user`, who may do everything.
+/// A client with the credentials of the kubeconfig. With `user` it impersonates that user, with all
+/// rights.
 ///
 /// # Errors
 ///
-/// A sentence when the file is none.
+/// A sentence if the file is not a kubeconfig.
 pub(crate) async fn client(
     kubeconfig: &std::path::Path,
     user: Option<&str>,
@@ -52,7 +54,7 @@ pub(crate) async fn client(
     let file = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(|error| error.to_string())?;
-    // It would repeat some requests before this can see it.
+    // kube's own retries would hide failed attempts from `ask`.
     config.default_retry = false;
     if let Some(user) = user {
         config.auth_info.impersonate = Some(user.to_owned());
@@ -71,7 +73,7 @@ async fn ask(inner: Inner, request: Request<Body>) -> Result<Answer, BoxError> {
     let body = body.collect_bytes().await?;
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
-    // An earlier request may have done what it asked for, unnoticed.
+    // Whether an earlier attempt may have succeeded although its answer was lost.
     let mut may_be_done = false;
     loop {
         let is_last = began.elapsed() >= patient(REPEATED_FOR);
@@ -113,15 +115,15 @@ fn rebuilt(head: response::Parts, body: impl Into<Bytes>) -> Answer {
     Response::from_parts(head, Box::new(body))
 }
 
-/// Whether what the API server says of a request passes by itself.
+/// Whether an error that the API server returned for a request is temporary.
 fn passes(code: StatusCode, message: &str, parts: &Parts, body: &Bytes) -> bool {
     let of_a_webhook = message.contains("webhook");
-    // What a budget of disruptions does not allow is answered with 429 too.
+    // An eviction that a PodDisruptionBudget does not allow is answered with 429 too.
     let of_a_budget = parts.uri.path().ends_with("/eviction");
     let passes = match code.as_u16() {
         429 | 503 | 504 => true,
         500 => message.contains("timed out") || message.contains("leader changed"),
-        // Somebody else's change came before one that says nothing of what it changes.
+        // Another change came first. A patch without a resourceVersion can simply be sent again.
         409 if parts.method == Method::PATCH => {
             let object: Value = serde_json::from_slice(body).unwrap_or_default();
             message.contains("the object has been modified")
@@ -132,8 +134,8 @@ fn passes(code: StatusCode, message: &str, parts: &Parts, body: &Bytes) -> bool 
     passes && !of_a_webhook && !of_a_budget
 }
 
-/// The answer to a request that an earlier one like it has done, going by what the API server says:
-/// to a create the object that is there, and to a delete that it is gone.
+/// The answer to a request that an earlier attempt has already carried out, as the API server's
+/// error shows: the existing object for a create, success for a delete.
 async fn if_done(
     status: &Value,
     inner: &Inner,

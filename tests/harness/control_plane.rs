@@ -1,5 +1,5 @@
-//! etcd, kube-apiserver and, when asked, kube-controller-manager and kube-scheduler,
-//! on loopback ports of this machine.
+//! etcd, kube-apiserver and, on request, kube-controller-manager and kube-scheduler, on loopback
+//! ports of this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,12 +21,12 @@ use super::process::{Program, free_port, says_port_taken};
 use super::programs::Programs;
 use super::{Needs, seen, wait_until};
 
-/// How long any one program may take from start to ready. Generous: the machine may
-/// be compiling something else at the same time.
+/// The time limit from start to ready for each program. It is generous, because the machine may be
+/// compiling something else at the same time.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// Kubernetes' programs collect their garbage less often, up to a limit of memory, as what
-/// tests lack is processor time: an eighth of it, in the scenarios.
+/// Kubernetes' programs collect garbage less often, up to a memory limit, because tests are short
+/// of processor time: collection takes an eighth of it in the scenarios.
 pub(super) const THRIFT: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
 
 /// The administrator of the cluster, with a certificate for users and a token for the tests
@@ -36,20 +36,20 @@ const ADMIN: &str = "admin";
 /// This account distinguishes the controller manager's requests from a user's.
 const MANAGER: &str = "system:kube-controller-manager";
 
-/// How long those that want to begin wait for an API server that is busy.
+/// The time limit for waiting until the API server is no longer busy.
 const CALM_WITHIN: Duration = Duration::from_secs(120);
 
-/// One that answers a get in this time is not busy.
+/// An API server that answers a get within this time is not busy.
 const CALM: Duration = Duration::from_secs(1);
 
-/// A node that says nothing for so long is dead. It is noticed in seconds, not in the usual
-/// minute; on a slow machine a node that is alive may be late.
+/// The time after which a silent node counts as dead: seconds instead of Kubernetes' usual minute.
+/// On a slow machine it is longer, because a live node may be late.
 const NODE_GRACE: Duration = Duration::from_secs(12);
 
-/// How often a program whose port was taken in the meantime is started anew.
+/// The number of attempts to start a program if another process takes its port.
 const ATTEMPTS: usize = 5;
 
-/// What to start beside etcd and kube-apiserver, and with which extra flags.
+/// The programs to start besides etcd and kube-apiserver, and extra flags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     /// Start kube-controller-manager and kube-scheduler too.
@@ -61,7 +61,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What [`Needs`] asks for, and nothing else.
+    /// The options for [`Needs`], without extra flags.
     pub(crate) fn of(needs: Needs) -> Self {
         Self {
             controllers: needs == Needs::Controllers,
@@ -87,13 +87,13 @@ pub(crate) struct ControlPlane {
     api_server: Program,
     etcd: Program,
     place: Mutex<Option<Place>>,
-    /// Who wants to begin asks in turn.
+    /// Serializes the tests that wait for a calm API server.
     turn: Mutex<()>,
-    // Last: the client's connection lives on it.
+    // Last: the client's connection runs on it.
     runtime: Runtime,
 }
 
-/// A control plane for values that are never dropped. It ends with this.
+/// A control plane for values that are never dropped. Dropping this value ends it.
 pub(crate) struct Lent(pub(crate) &'static ControlPlane);
 
 impl Lent {
@@ -198,14 +198,14 @@ impl ControlPlane {
         controllers.chain([&self.api_server, &self.etcd])
     }
 
-    /// Ends its programs, and leaves its place to others.
+    /// Ends all of its programs and frees its place for other processes.
     fn end(&self) {
         self.running().for_each(Program::end);
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Waits until the API server answers a get within a second, so that what begins then does
-    /// not overwhelm it. Where it is busy for minutes, what waits begins all the same.
+    /// Waits until the API server answers a get within a second, so that the caller does not
+    /// overload it. If it stays busy for minutes, the caller goes on anyway.
     pub(crate) fn until_calm(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = wait_until("the API server to be calm", CALM_WITHIN, || {
@@ -221,13 +221,13 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// A client with the same rights; its calls must run on [`Self::block_on`] or
+    /// A client with the same rights. Its calls must run on [`Self::block_on`] or
     /// [`Self::runtime`].
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The runtime [`Self::client`] belongs to.
+    /// The runtime of [`Self::client`].
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -242,8 +242,8 @@ impl ControlPlane {
         &self.http
     }
 
-    /// Starts the API server again after its end, on the same port, and waits until it
-    /// says that it is ready.
+    /// Restarts the API server on the same port after it has ended, and waits until it says that it
+    /// is ready.
     ///
     /// # Errors
     ///
@@ -265,37 +265,37 @@ impl ControlPlane {
             .until_ready(&ready, &self.http, &self.runtime)
     }
 
-    /// The API server itself, to pause (`STOP`) and resume (`CONT`) or to read its log.
+    /// The API server's program, to pause (`STOP`) and resume it (`CONT`) or to read its log.
     pub(crate) fn api_server(&self) -> &Program {
         &self.api_server
     }
 
-    /// Asserts that none of its programs has ended, after which nothing that is waited for comes.
+    /// Asserts that none of its programs has ended; otherwise every later wait would fail.
     pub(crate) fn assert_runs(&self) {
         for program in self.running() {
             assert_eq!(program.exited(), None, "{}", program.log_tail());
         }
     }
 
-    /// Where the program of this name is: `kubectl` for example.
+    /// The path of the program with this name, for example `kubectl`.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.programs.path(name)
     }
 
-    /// Writes a file that goes when the control plane goes.
+    /// Writes a file that is removed together with the control plane.
     pub(crate) fn write_file(&self, name: &str, content: &str) -> PathBuf {
         let file = self.folder.join("kube-apiserver").join(name);
         std::fs::write(&file, content).unwrap();
         file
     }
 
-    /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods, once the API
-    /// server is calm.
+    /// Makes a namespace that nobody else uses, named `PREFIX-NUMBER` and ready for pods, as soon
+    /// as the API server is calm.
     pub(crate) fn namespace(&self, prefix: &str) -> String {
         self.labelled_namespace(prefix, &json!({}))
     }
 
-    /// The same with these labels.
+    /// Makes such a namespace with these labels.
     pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &Value) -> String {
         let name = format!(
             "{prefix}-{}",
@@ -309,8 +309,8 @@ impl ControlPlane {
             let as_admin = PostParams::default();
             namespaces.create(&as_admin, &object).await.unwrap();
             if self.controllers {
-                // Or else pods would have to wait for the controller manager, which makes it
-                // where it comes first.
+                // Otherwise pods would wait for the controller manager, which also makes this
+                // account and may be first.
                 let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), &name);
                 let account = json!({ "metadata": { "name": "default" } });
                 let account = serde_json::from_value(account).unwrap();
@@ -323,7 +323,7 @@ impl ControlPlane {
         name
     }
 
-    /// Sends the API server an object, and has no use for its answer.
+    /// Sends an object to the API server and drops the answer.
     pub(crate) fn send(
         &self,
         method: Method,
@@ -334,14 +334,14 @@ impl ControlPlane {
         self.block_on(self.client().request_text(request)).map(drop)
     }
 
-    /// All that the API server says of itself.
+    /// All metrics of the API server.
     pub(crate) fn exposition(&self) -> String {
         let request = Request::get("/metrics").body(Vec::new()).unwrap();
         self.block_on(self.client().request_text(request)).unwrap()
     }
 
-    /// The API server puts its schemas together when first asked, which takes long on a
-    /// busy machine, and kubectl gives up after half a minute.
+    /// Waits for the schemas. The API server builds them on the first request, which takes long on
+    /// a busy machine, and kubectl gives up after half a minute.
     fn wait_for_schemas(&self) -> Result<(), String> {
         wait_until("the API server's schemas", READY_WITHIN, || {
             let ask = Request::get("/openapi/v2").body(Vec::new()).unwrap();
@@ -350,8 +350,8 @@ impl ControlPlane {
         })
     }
 
-    /// Pods are refused until the controller manager has made the namespace's default
-    /// service account. Without controllers that check is off.
+    /// Waits for the default namespace and, with controllers, for its default service account: pods
+    /// are refused until the controller manager has made it. Without controllers that check is off.
     fn wait_for_default_namespace(&self) -> Result<(), String> {
         const DEFAULT: &str = "default";
         wait_until("the default namespace", READY_WITHIN, || {
@@ -369,10 +369,10 @@ impl ControlPlane {
     }
 }
 
-/// The scheduler of pods that say themselves where they would rather be: see `scheduler.yaml`.
+/// The scheduler of pods that name their preferred node: see `scheduler.yaml`.
 pub(crate) const STEERED_SCHEDULER: &str = "steered";
 
-/// What every program's start needs.
+/// The inputs that starting any of the programs needs.
 struct Launch<'a> {
     programs: &'a Programs,
     folder: &'a Path,
@@ -394,7 +394,7 @@ impl Launch<'_> {
                 format!("--listen-peer-urls={peers}"),
                 format!("--initial-advertise-peer-urls={peers}"),
                 format!("--initial-cluster=default={peers}"),
-                // Nothing here needs to survive a power cut.
+                // No data needs to survive a power cut.
                 "--unsafe-no-fsync".to_owned(),
             ];
             (flags, format!("{clients}/health"))
@@ -402,8 +402,8 @@ impl Launch<'_> {
     }
 
     fn api_server(&self, etcd: u16, options: &Options) -> Result<(Program, u16), String> {
-        // Where many requests are made: to check a certificate with each of them is a twentieth of
-        // what the API server does.
+        // Tokens for clients that make many requests: checking a certificate with each request
+        // takes a twentieth of the API server's work.
         let tokens = self.folder.join("kube-apiserver/tokens.csv");
         let lines = [ADMIN, MANAGER].map(|user| format!("{user},{user},{user},system:masters\n"));
         std::fs::write(&tokens, lines.concat())
@@ -426,13 +426,14 @@ impl Launch<'_> {
                 format!("--token-auth-file={}", tokens.display()),
                 "--endpoint-reconciler-type=none".to_owned(),
             ]);
-            // No test has a quota, and to look for one is what fails first on a busy machine.
+            // No test has a quota, and looking for one is the first step that fails on a busy
+            // machine.
             let unwanted = if options.controllers {
-                // It taints a new node until the controller manager has seen that it is
-                // ready, which costs each node three changes.
+                // This plugin taints a new node until the controller manager has seen that it is
+                // ready, which costs three changes per node.
                 "TaintNodesByCondition"
             } else {
-                // Nobody makes the service accounts this plugin would wait for.
+                // Nobody makes the service accounts that this plugin would wait for.
                 "ServiceAccount"
             };
             flags.push(format!(
@@ -454,16 +455,17 @@ impl Launch<'_> {
                 ),
                 format!("--root-ca-file={}", self.pki.authority_file().display()),
                 "--use-service-account-credentials=false".to_owned(),
-                // What a namespace held is listed in a hundred requests when it goes, and
-                // the other two write to each namespace and node what no test reads.
+                // The namespace controller needs a hundred requests to list the contents of a
+                // deleted namespace, and the other two write data to every namespace and node that
+                // no test reads.
                 "--controllers=*,-namespace-controller,-root-ca-certificate-publisher-controller,\
                  -ttl-controller"
                     .to_owned(),
                 format!("--node-monitor-grace-period={grace}s"),
                 "--node-monitor-period=1s".to_owned(),
                 format!("--node-startup-grace-period={grace}s"),
-                // Many tests share one control plane; the usual 20 requests a second
-                // would make them wait for each other.
+                // Many tests share one control plane; with the usual 20 requests a second they
+                // would wait for each other.
                 "--kube-api-qps=500".to_owned(),
                 "--kube-api-burst=1000".to_owned(),
             ]);
@@ -473,12 +475,12 @@ impl Launch<'_> {
         Ok(program)
     }
 
-    /// Started with its defaults, and with a second profile beside them.
+    /// Starts the scheduler with its defaults and a second profile.
     fn scheduler(&self, kubeconfig: &Path) -> Result<Program, String> {
         let (program, _) = self.attempt("kube-scheduler", |port, folder| {
             let mut flags = self.component_flags(kubeconfig, port, folder);
             let file = self.folder.join("kube-apiserver/scheduler.yaml");
-            // Where it cannot be written, the scheduler says that it is not there.
+            // If the file cannot be written, the scheduler reports that it is missing.
             let configuration = include_str!("scheduler.yaml");
             let kubeconfig = kubeconfig.display().to_string();
             let _ = std::fs::write(&file, configuration.replace("KUBECONFIG", &kubeconfig));
@@ -488,7 +490,7 @@ impl Launch<'_> {
         Ok(program)
     }
 
-    /// What all but etcd have.
+    /// The flags of all programs except etcd.
     fn serving_flags(&self, port: u16, folder: &Path) -> Vec<String> {
         let serving = self.pki.serving(&format!("serving-{port}"));
         vec![
@@ -512,8 +514,9 @@ impl Launch<'_> {
         flags
     }
 
-    /// Starts a program on a free port, as [`Program::on_free_ports`]. `plan` turns a port and the
-    /// program's own folder into its flags and the address that answers 200 once it is ready.
+    /// Starts a program on a free port, by [`Program::on_free_ports`]. `plan` turns a port and the
+    /// program's own folder into its flags and the address that answers 200 once the program is
+    /// ready.
     fn attempt(
         &self,
         name: &str,
@@ -531,12 +534,13 @@ impl Launch<'_> {
 }
 
 impl Program {
-    /// Starts a program on free ports and waits until an address answers 200, again with other
-    /// ports when somebody else took the first. `start` says which address, and where it is.
+    /// Starts a program on free ports and waits until its address answers 200. It tries again with
+    /// other ports if another process has taken the first. `start` returns the program, that
+    /// address and its place.
     ///
     /// # Errors
     ///
-    /// A sentence with what was seen last and the tail of the program's log.
+    /// A sentence with the last observation and the tail of the program's log.
     pub(super) fn on_free_ports<T>(
         http: &reqwest::Client,
         runtime: &Runtime,
@@ -554,7 +558,7 @@ impl Program {
         Err(last)
     }
 
-    /// Waits until `url` answers 200, or the program ends first.
+    /// Waits until `url` answers 200. It fails early if the program ends first.
     fn until_ready(
         &self,
         url: &str,

@@ -10,7 +10,7 @@ use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::process::{Program, free_port};
 use super::{seen, until};
 
-/// How to run `multi-attach-guard serve`.
+/// The options of `multi-attach-guard serve`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuardOptions {
     /// Arguments after `serve --listen … --admin …`.
@@ -26,13 +26,13 @@ impl GuardOptions {
         self
     }
 
-    /// With a policy, in a file of that name.
+    /// Adds a policy, in a file with this name.
     pub(crate) fn policy(self, plane: &ControlPlane, name: &str, policy: &str) -> Self {
         let file = plane.write_file(&format!("{name}.policy.yaml"), policy);
         self.with(&[&format!("--config={}", file.display())])
     }
 
-    /// With the rights of this file.
+    /// Uses the credentials of this kubeconfig.
     pub(crate) fn kubeconfig(mut self, file: &Path) -> Self {
         let file = file.display().to_string();
         self.environment.push(("KUBECONFIG".to_owned(), file));
@@ -48,24 +48,24 @@ pub(crate) fn policy_of(name: &str) -> String {
     map["data"]["policy.yaml"].as_str().unwrap().to_owned()
 }
 
-/// A running server. Dropping it kills it; [`Program::signal`] and
-/// [`Program::wait`] end it politely.
+/// A running server. Dropping it kills it; [`Program::signal`] and [`Program::wait`] end it
+/// gracefully.
 pub(crate) struct Guard {
     /// The process, with its log.
     pub(crate) program: Program,
-    /// Where it answers reviews: `https://127.0.0.1:PORT`.
+    /// The address for reviews: `https://127.0.0.1:PORT`.
     pub(crate) url: String,
-    /// Where it answers probes and metrics: `http://127.0.0.1:PORT`.
+    /// The address for probes and metrics: `http://127.0.0.1:PORT`.
     pub(crate) admin_url: String,
 }
 
 impl Guard {
-    /// Waits until the guard has heard of every volume and class there is now; holds
-    /// only where none of them is deleted meanwhile.
+    /// Waits until the guard has seen every volume and class that exists now. This works only if
+    /// none of them is deleted in the meantime.
     ///
     /// # Panics
     ///
-    /// When it does not hear of them.
+    /// If the guard does not see them in time.
     pub(crate) fn until_heard(&self, plane: &ControlPlane) {
         let all = ListParams::default();
         let there = plane.block_on(async {
@@ -89,24 +89,24 @@ impl Guard {
         });
     }
 
-    /// Looks whether it met a bug of its own: it goes on after a panic, and a client only sees
+    /// Asserts that the guard has not panicked: it continues after a panic, and a client sees only
     /// that its webhook failed.
     ///
     /// # Panics
     ///
-    /// When it did, with what its log says of it.
+    /// If the log mentions a panic, with those lines of the log.
     pub(crate) fn nothing_panicked(&self) {
         let log = self.program.log();
         let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
         assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
     }
 
-    /// All that it says of itself at `/metrics`.
+    /// All metrics that the guard has at `/metrics`.
     pub(crate) fn metrics(&self, plane: &ControlPlane) -> String {
         plane.metrics(&self.admin_url)
     }
 
-    /// The sum of all counters whose line in the metrics begins so.
+    /// The sum of all counters whose metrics line begins with `series`.
     pub(crate) fn count(&self, plane: &ControlPlane, series: &str) -> u64 {
         let metrics = self.metrics(plane);
         let lines = metrics.lines().filter(|line| line.starts_with(series));
@@ -116,7 +116,7 @@ impl Guard {
 }
 
 impl ControlPlane {
-    /// All that a guard says of itself at the `/metrics` of that admin address.
+    /// All metrics of the guard at this admin address.
     pub(crate) fn metrics(&self, admin_url: &str) -> String {
         self.page(&format!("{admin_url}/metrics"))
     }
@@ -131,19 +131,19 @@ impl ControlPlane {
         answer.text().await.unwrap()
     }
 
-    /// Starts the server with a certificate of this control plane's CA and
-    /// waits until it says that it is ready.
+    /// Starts the server with a certificate of this control plane's CA and waits until it says that
+    /// it is ready.
     ///
     /// # Panics
     ///
-    /// When it does not start, with the tail of its log.
+    /// If it does not start, with the tail of its log.
     pub(crate) fn guard(&self, name: &str, options: &GuardOptions) -> Guard {
         let pair = self.pki.serving(&format!("guard-{name}"));
         let mut options = options.clone();
         options.arguments.extend([
             format!("--tls-cert={}", pair.certificate.display()),
             format!("--tls-key={}", pair.key.display()),
-            // Tests are about everything that can be seen.
+            // Tests cover every kind of finding, also for bare pods.
             "--bare-pods".to_owned(),
         ]);
         let (program, url, admin_url) = self.serve(name, &options);
@@ -154,8 +154,8 @@ impl ControlPlane {
         }
     }
 
-    /// The same with whatever certificate the options ask for; returns the process
-    /// and the two addresses.
+    /// Starts the server with the certificate that the options name; returns the process and the
+    /// two addresses.
     pub(crate) fn serve(&self, name: &str, options: &GuardOptions) -> (Program, String, String) {
         let kubeconfig = self.kubeconfig.display().to_string();
         let further = options.environment.iter();

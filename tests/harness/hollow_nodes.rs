@@ -1,7 +1,7 @@
-//! Nodes with the kubelet of the tested minor and CSI drivers of their own: see
-//! `tests/control-plane/hollow-node`. Each is a process. What they lack is containers and
-//! disks. The attacher and the provisioner are those of [`super::fake_nodes`], but for the
-//! volumes of [`SIDECAR_DRIVER`], which have kubernetes-csi's.
+//! Nodes with the kubelet of the tested minor and with their own CSI drivers: see
+//! `tests/control-plane/hollow-node`. Each node is a process without containers and disks. The
+//! attacher and the provisioner are those of [`super::fake_nodes`], except for the volumes of
+//! [`SIDECAR_DRIVER`], which have kubernetes-csi's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,34 +21,34 @@ use super::fake_nodes::{
 use super::process::Program;
 use super::wait_until;
 
-/// How long a node may take from start to ready, on a machine that is busy.
+/// The time limit from start to ready for a node, on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(180);
 
-/// What a hollow node has beyond what every node has.
+/// The properties of a hollow node besides those that every node has.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Kubelet {
     /// Further CSI drivers.
     pub(crate) drivers: Vec<String>,
-    /// So many volumes of each driver fit on the node; 0 is no limit.
+    /// The number of volumes of each driver that fit on the node; 0 is no limit.
     pub(crate) attach_limit: u32,
-    /// Whether it takes its host to have SELinux.
+    /// Whether the kubelet assumes that its host has SELinux.
     pub(crate) selinux: bool,
-    /// Feature gates that are not as the minor has them.
+    /// Feature gates that differ from the defaults of the minor.
     pub(crate) gates: BTreeMap<String, bool>,
 }
 
 /// The hollow nodes of one control plane.
 pub(crate) struct HollowNodes<'a> {
     plane: &'a ControlPlane,
-    /// What all of their drivers share.
+    /// The folder that all of their drivers share.
     disks: PathBuf,
     running: Mutex<BTreeMap<String, Program>>,
     sidecars: OnceLock<Result<Vec<Program>, String>>,
 }
 
 impl ControlPlane {
-    /// No hollow nodes yet.
+    /// Prepares the control plane for hollow nodes; none is started yet.
     pub(crate) fn hollow_nodes(&self) -> HollowNodes<'_> {
         let disks = self.folder.join("kube-apiserver/disks");
         std::fs::create_dir_all(&disks).unwrap();
@@ -62,11 +62,11 @@ impl ControlPlane {
 }
 
 impl HollowNodes<'_> {
-    /// Starts nodes, and waits until pods may be scheduled on each.
+    /// Starts nodes and waits until pods can be scheduled on each.
     ///
     /// # Errors
     ///
-    /// A sentence with the tail of the log of the first that does not start.
+    /// A sentence with the log's tail of the first node that does not start.
     pub(crate) fn add(&self, nodes: &[NodeSpec], kubelet: &Kubelet) -> Result<(), String> {
         if kubelet.drivers.iter().any(|it| it == SIDECAR_DRIVER) {
             let sidecars = self.sidecars.get_or_init(|| self.start_sidecars());
@@ -98,7 +98,7 @@ impl HollowNodes<'_> {
     }
 
     fn start(&self, node: &NodeSpec, kubelet: &Kubelet) -> std::io::Result<Program> {
-        // The sockets in it have names of at most 108 bytes.
+        // Paths of the sockets in this folder are limited to 108 bytes.
         let folder = tempfile::Builder::new().prefix("node-").tempdir()?.keep();
         let flags = [
             format!("-kubeconfig={}", self.plane.kubeconfig().display()),
@@ -114,8 +114,8 @@ impl HollowNodes<'_> {
         Program::start(&node.name, &program, &flags, &environment, &folder)
     }
 
-    /// The controller of [`SIDECAR_DRIVER`], and the two that drive it. They wait for it, and
-    /// what they do not do, no pod gets.
+    /// Starts the controller of [`SIDECAR_DRIVER`] with its attacher and provisioner, which wait
+    /// for it. Nothing else attaches or provisions volumes of this driver.
     fn start_sidecars(&self) -> Result<Vec<Program>, String> {
         let folder = tempfile::Builder::new().prefix("sidecars-").tempdir();
         let folder = folder.map_err(|error| error.to_string())?.keep();
@@ -133,7 +133,7 @@ impl HollowNodes<'_> {
         let flags = [
             format!("--csi-address={}", controller.join("csi.sock").display()),
             format!("--kubeconfig={}", self.plane.kubeconfig().display()),
-            // They try again what has failed after half a minute otherwise.
+            // Otherwise they wait for up to half a minute before they repeat a failed step.
             "--retry-interval-max=5s".to_owned(),
         ];
         Ok(vec![
@@ -143,7 +143,7 @@ impl HollowNodes<'_> {
         ])
     }
 
-    /// Ready, with all of its drivers, and no taint but its own.
+    /// Checks that the node is ready, with all of its drivers and no taint but its own.
     fn is_ready(&self, node: &NodeSpec, kubelet: &Kubelet) -> Result<(), String> {
         let client = self.plane.client();
         let (found, drivers) = self
@@ -167,7 +167,7 @@ impl HollowNodes<'_> {
         ))
     }
 
-    /// The node's process is killed: no lease, no status, no pod ends on it.
+    /// Kills the node's process: no lease, no status, no pod ends on it.
     pub(crate) fn die(&self, node: &str) -> bool {
         let running = self.running();
         let program = running.get(node);
@@ -183,7 +183,7 @@ impl HollowNodes<'_> {
     }
 }
 
-/// The `-node` of `hollow-node`.
+/// The value of the flag `-node` of `hollow-node`.
 fn specification(node: &NodeSpec, kubelet: &Kubelet) -> Value {
     let hostname = node.hostname.as_ref().unwrap_or(&node.name);
     let resources = node.resources.iter();

@@ -14,7 +14,7 @@ use super::control_plane::ControlPlane;
 use super::machine::patient;
 use super::output::fed;
 
-/// What one run of a command left behind.
+/// The result of one run of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     /// The command line, for messages.
@@ -27,10 +27,10 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// How long a command is repeated.
+/// The time during which a failed command is repeated.
 const REPEATED_FOR: Duration = Duration::from_secs(60);
 
-/// What kubectl says of an API server that did not come to answer.
+/// Messages of kubectl if the API server was too busy to answer.
 const BUSY: [&str; 10] = [
     "Unable to connect to the server",
     " was refused - did you specify the right host or port?",
@@ -45,21 +45,20 @@ const BUSY: [&str; 10] = [
 ];
 
 impl Output {
-    /// Whether an API server that is busy may answer the next time. What a webhook says is an
-    /// answer.
+    /// Whether a busy API server may answer the next attempt. A webhook's message is an answer.
     fn is_of_a_busy_server(&self) -> bool {
         let busy = BUSY.iter().any(|it| self.stderr.contains(it));
         self.status != 0 && busy && !self.stderr.contains("webhook")
     }
 
-    /// Asserts exit code 0 and passes the output on.
+    /// Asserts exit code 0 and returns the output.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
         assert_eq!(self.status, 0, "{self:#?}");
         self
     }
 
-    /// Everything that was said, as an error, for an exit code other than 0.
+    /// An error with the whole output if the exit code is not 0.
     pub(crate) fn done(&self) -> Result<(), String> {
         if self.status == 0 {
             Ok(())
@@ -68,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Asserts an exit code other than 0 and passes the output on.
+    /// Asserts an exit code other than 0 and returns the output.
     #[track_caller]
     pub(crate) fn failure(self) -> Self {
         assert_ne!(self.status, 0, "{self:#?}");
@@ -76,10 +75,10 @@ impl Output {
     }
 }
 
-/// How long a command may take on an idle machine, in which the longest takes a minute.
+/// The time limit of a command on an idle machine; the longest command takes a minute there.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
 
-/// A program that is ended with all that it has started when it takes too long.
+/// A command that, after the time limit, is ended with all processes that it has started.
 fn limited(program: impl AsRef<OsStr>) -> Command {
     let mut limited = Command::new("timeout");
     let seconds = patient(LONGEST_RUN).as_secs().to_string();
@@ -88,7 +87,7 @@ fn limited(program: impl AsRef<OsStr>) -> Command {
 }
 
 impl ControlPlane {
-    /// A kubeconfig for what somebody else asks, beside the administrator's.
+    /// A kubeconfig with the administrator's credentials that impersonates another user.
     pub(crate) fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> PathBuf {
         let text = std::fs::read(self.kubeconfig()).unwrap();
         let mut config: Value = serde_json::from_slice(&text).unwrap();
@@ -101,9 +100,9 @@ impl ControlPlane {
         self.write_file(&name, &config.to_string())
     }
 
-    /// A command as it was printed, to be run by a shell that finds this kubectl and this guard.
-    /// Some that are printed wait for hours, or for ever: what lasts longer than [`LONGEST_RUN`]
-    /// ends with code 124.
+    /// A printed command, for a shell that finds this kubectl and this guard. Some printed commands
+    /// wait for hours or for ever: a command that runs longer than [`LONGEST_RUN`] ends with code
+    /// 124.
     pub(crate) fn printed(&self, command: &str) -> Command {
         let kubectl = self.programs.path("kubectl");
         let guard = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
@@ -121,7 +120,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// What kubectl said instead.
+    /// kubectl's output.
     pub(crate) fn list(&self, namespace: &str, kind: &str) -> Result<Vec<Value>, String> {
         let output = self.kubectl(&["-n", namespace, "get", kind, "-o=json"], None);
         output.done()?;
@@ -129,14 +128,14 @@ impl ControlPlane {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// What `kubectl get` reads with these arguments; asserts that it succeeds.
+    /// The result of `kubectl get` with these arguments; asserts that it succeeds.
     #[track_caller]
     pub(crate) fn get(&self, arguments: &[&str]) -> Value {
         let get = [&["get", "-o=json"], arguments].concat();
         serde_json::from_str(&self.kubectl(&get, None).success().stdout).unwrap()
     }
 
-    /// Makes a kind known, as `definition.yaml` has it.
+    /// Defines a custom kind by `definition.yaml`.
     pub(crate) fn define(&self, group: &str, version: &str, kind: &str) {
         let singular = kind.to_lowercase();
         let definition = include_str!("definition.yaml")
@@ -152,9 +151,9 @@ impl ControlPlane {
         ));
     }
 
-    /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
-    /// `stdin` on its standard input (`-f -`); again, where a busy API server did not answer.
-    /// A `--timeout` is longer on a slow machine.
+    /// Runs kubectl with `arguments`, as the administrator of this cluster, and with `stdin` on its
+    /// standard input (`-f -`). It repeats the command if a busy API server did not answer. A
+    /// `--timeout` is longer on a slow machine.
     pub(crate) fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -163,7 +162,7 @@ impl ControlPlane {
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
             output = self.kubectl_once(arguments, stdin);
-            // The one before has done it.
+            // The error shows that the earlier attempt succeeded.
             let done = match arguments.first() {
                 Some(&"create") => "(AlreadyExists)",
                 Some(&"delete") => "(NotFound)",
@@ -190,10 +189,10 @@ impl ControlPlane {
         command
             .args(patiently)
             .env("KUBECONFIG", &self.kubeconfig)
-            // No preferences and no cache of whoever runs the tests.
+            // Without the preferences and the cache of the user who runs the tests.
             .env("HOME", &self.folder)
             .env("KUBERC", "off")
-            // It ends before collecting its garbage is worthwhile.
+            // kubectl ends before a garbage collection would pay.
             .env("GOGC", "off")
             .env(
                 "KUBECACHEDIR",
@@ -208,15 +207,15 @@ impl ControlPlane {
         }
     }
 
-    /// kubectl with the words of this line; asserts that it succeeds.
+    /// Runs kubectl with the words of this line; asserts that it succeeds.
     #[track_caller]
     pub(crate) fn run(&self, line: &str) -> Output {
         let words: Vec<&str> = line.split(' ').collect();
         self.kubectl(&words, None).success()
     }
 
-    /// `kubectl apply --namespace NAMESPACE -f -` with these documents; asserts that
-    /// it succeeds.
+    /// Runs `kubectl apply --namespace NAMESPACE -f -` with these documents; asserts that it
+    /// succeeds.
     #[track_caller]
     pub(crate) fn apply(&self, namespace: &str, documents: &str) -> Output {
         self.kubectl(
@@ -227,12 +226,12 @@ impl ControlPlane {
     }
 }
 
-/// A kubeconfig of nobody, for a server without TLS.
+/// A kubeconfig without credentials, for a server without TLS.
 pub(crate) fn kubeconfig_of(server: SocketAddr) -> String {
     kubeconfig(&json!({ "server": format!("http://{server}") }), &json!({}))
 }
 
-/// A kubeconfig. JSON is YAML, and needs no quoting rules of ours.
+/// A kubeconfig. It is JSON, which is YAML and needs no quoting rules.
 pub(super) fn kubeconfig(cluster: &Value, credentials: &Value) -> String {
     let config = json!({
         "apiVersion": "v1",
@@ -245,7 +244,7 @@ pub(super) fn kubeconfig(cluster: &Value, credentials: &Value) -> String {
     config.to_string()
 }
 
-/// The sum of all series of that name that have these labels.
+/// The sum of all series with this name and these labels.
 pub(crate) fn sum(exposition: &str, name: &str, labels: &[&str]) -> u64 {
     let series = exposition.lines().filter_map(|line| {
         let (found, value) = line

@@ -1,7 +1,7 @@
-//! How slow this machine is now.
+//! The present speed of this machine.
 //!
-//! Whoever wrote a limit of time chose it on two idle cores. Elsewhere, or beside others, the
-//! same work takes longer, so a limit is multiplied by what a known piece of work takes here.
+//! Time limits were chosen on two idle cores. On a slower or a busy machine the same work takes
+//! longer, so each limit is multiplied by the measured duration of a known piece of work.
 
 use std::hint::black_box;
 use std::sync::Once;
@@ -9,37 +9,38 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the work is repeated in one measurement, by as many threads as there are cores.
+/// The repetitions of the work in one measurement, on each of as many threads as there are cores.
 const ROUNDS: u32 = 6_000_000;
 
-/// What one measurement takes on two idle cores of 2026.
+/// The duration of one measurement on two idle cores of 2026.
 const IDLE: Duration = Duration::from_millis(45);
 
-/// How often the machine is measured.
+/// The interval between measurements.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// A machine that is slower than that is taken for one that hangs. One moment in which it did
-/// stretches each limit, and what never comes has to be reported before the pipeline gives up.
+/// The upper limit of the measured slowness, in percent. Without it, one moment in which the
+/// machine hangs would stretch every limit, and a test that waits in vain must fail before the
+/// pipeline gives up.
 const SLOWEST: u32 = 400;
 
-/// `limit`, as often as this machine is slower than the one on which it was chosen. It grows
-/// while a test waits beside others that begin.
+/// `limit`, multiplied by the slowness of this machine. It grows during a wait if the machine
+/// becomes slower.
 pub(crate) fn patient(limit: Duration) -> Duration {
     limit * slowness() / 100
 }
 
-/// `pause`, as often as this machine is slower now, but at most twice. A limit is reached only
-/// by what fails; a pause is waited for in full each time.
+/// `pause`, multiplied by the present slowness, but at most doubled. Only failures reach a limit; a
+/// pause is always waited for in full.
 #[allow(dead_code, reason = "some test programs wait for nothing in full")]
 pub(crate) fn unhurried(pause: Duration) -> Duration {
     slowness();
     pause * NOW.load(Ordering::Relaxed).clamp(100, 200) / 100
 }
 
-/// How slow the machine was when it was last measured, in percent of an idle one.
+/// The slowness of the machine at the last measurement, in percent of an idle one.
 static NOW: AtomicU32 = AtomicU32::new(100);
 
-/// The slowest that this machine has been since the process began, in percent of an idle one.
+/// The greatest slowness since the process began, in percent of an idle machine.
 fn slowness() -> u32 {
     static SEEN: AtomicU32 = AtomicU32::new(100);
     static BEGUN: Once = Once::new();
@@ -61,7 +62,7 @@ fn slowness() -> u32 {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// How long the piece of work takes on all cores at once.
+/// The duration of the piece of work on all cores at once.
 fn measure() -> Duration {
     let began = Instant::now();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What the integration tests share: a real control plane on this machine, the real
+//! The shared parts of the integration tests: a real control plane on this machine, the real
 //! kubectl, simulated nodes, and the project's own server.
 //!
 //! A test file says `mod harness;` and begins each test that needs a cluster with
@@ -7,9 +7,9 @@
 //! let Some(plane) = harness::require_control_plane(Needs::ApiServer) else { return };
 //! ```
 //!
-//! One control plane serves a whole test binary; every test works in namespaces of
-//! its own ([`ControlPlane::namespace`]). Nothing here outlives the test process,
-//! however that process ends: see [`process`].
+//! One control plane serves a whole test binary; every test works in its own namespaces
+//! ([`ControlPlane::namespace`]). Nothing here outlives the test process, however that process
+//! ends: see [`process`].
 
 #![allow(
     dead_code,
@@ -61,24 +61,24 @@ pub(crate) use kubectl::{Output, sum};
 pub(crate) use machine::{patient, unhurried};
 pub(crate) use webhooks::WebhookOptions;
 
-/// How much of a control plane a test needs.
+/// The parts of a control plane that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// etcd, kube-apiserver and kubectl.
     ApiServer,
-    /// The same with kube-controller-manager and kube-scheduler.
+    /// Those programs, kube-controller-manager and kube-scheduler.
     Controllers,
 }
 
-/// The control plane this test binary shares, started by the first test that asks.
+/// The control plane that the tests of this binary share; the first test that asks starts it.
 ///
-/// Where there is nothing to start one from, the calling test is named on stderr as
-/// skipped, with the reason, and gets `None`. With `CI` set it fails instead: there,
-/// a skipped proof must not look like a proof.
+/// If it cannot be started on this machine, stderr names the calling test as skipped, with the
+/// reason, and the test gets `None`. With `CI` set the test fails instead, because a skipped proof
+/// must not look like a proof there.
 ///
 /// # Panics
 ///
-/// When the programs cannot be compiled or do not start, with the tail of the log.
+/// If the programs cannot be compiled or do not start, with the tail of the log.
 #[track_caller]
 pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlane> {
     static WITHOUT_CONTROLLERS: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
@@ -98,20 +98,20 @@ fn started<P>(plane: Result<P, impl Display>) -> P {
     plane.unwrap_or_else(|reason| panic!("The control plane did not start. {reason}"))
 }
 
-/// A control plane for the caller alone; otherwise as [`require_control_plane`].
+/// A control plane for the caller alone; otherwise like [`require_control_plane`].
 #[track_caller]
 pub(crate) fn start_control_plane(needs: Needs) -> Option<ControlPlane> {
     start_control_plane_with(needs, &Options::of(needs))
 }
 
-/// The same with options of the caller's.
+/// Starts such a control plane with the caller's options.
 #[track_caller]
 pub(crate) fn start_control_plane_with(needs: Needs, options: &Options) -> Option<ControlPlane> {
     let programs = require_programs(needs)?;
     Some(started(ControlPlane::start(programs, options)))
 }
 
-/// The programs alone, for tests that start none of them as a server.
+/// The programs, for tests that start none of them as a server.
 #[track_caller]
 pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Programs> {
     let programs = match programs::locate() {
@@ -129,19 +129,19 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
     }
 }
 
-/// The folder of a Go module that the control plane of a minor is compiled from, for what
-/// its own tests are given. Without Go the calling test is skipped.
+/// The folder of a Go module from which the control plane of a minor is compiled, for the input of
+/// its own tests. Without Go the calling test is skipped.
 #[track_caller]
 pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
     programs::module(minor, name).map_or_else(|reason| skip(&reason), Some)
 }
 
-/// The folder that another script of `tests/control-plane` has filled; `None`, with a word on
-/// `what` it compiles, where there is no Go.
+/// The folder that another script of `tests/control-plane` has filled. Without Go the test is
+/// skipped with a message that names `what` the script compiles.
 ///
 /// # Panics
 ///
-/// When compiling fails.
+/// If compiling fails.
 #[track_caller]
 pub(crate) fn built(command: &[&str], what: &str) -> Option<PathBuf> {
     let (script, arguments) = command.split_first().unwrap();
@@ -152,7 +152,8 @@ pub(crate) fn built(command: &[&str], what: &str) -> Option<PathBuf> {
     }
 }
 
-/// What a test needs, or else the test ends: whoever was asked for it has said why.
+/// The value that a test needs, or the end of the test: the function that returned `None` has given
+/// the reason.
 macro_rules! or_skip {
     ($needed:expr) => {
         match $needed {
@@ -163,7 +164,7 @@ macro_rules! or_skip {
 }
 pub(crate) use or_skip;
 
-/// Names the current test as skipped, or fails it when `CI` is set.
+/// Reports the current test as skipped, or fails it if `CI` is set.
 #[track_caller]
 pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     let caller = Location::caller();
@@ -173,8 +174,8 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
         std::env::var_os("CI").is_none(),
         "{test} cannot run, and with CI set nothing is skipped. {reason}"
     );
-    // Written to the stream itself: the test runner would swallow `eprintln!` of a
-    // test that passes.
+    // Written to the stream itself, because the test runner hides `eprintln!` of a test that
+    // passes.
     let _ = writeln!(
         std::io::stderr().lock(),
         "SKIPPED {test} ({}:{}): {reason}",
@@ -184,7 +185,8 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// A program that this machine may lack, from the PATH or where `.ci/run` puts what it unpacks.
+/// A program that this machine may lack, from the PATH or the folder into which `.ci/run` unpacks
+/// programs.
 #[track_caller]
 pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
@@ -195,7 +197,8 @@ pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     found.or_else(|| skip(&format!("There is no {name}; `.ci/run` installs it.")))
 }
 
-/// What `one` makes of each cell, given its place; so many threads, and the results in order.
+/// Calls `one` with each cell and its index, on this number of threads; returns the results in
+/// order.
 pub(crate) fn at_once<C: Sync, R: Send>(
     threads: usize,
     cells: &[C],
@@ -218,11 +221,11 @@ pub(crate) fn at_once<C: Sync, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The same as [`wait_until`] where nothing else can be done.
+/// Like [`wait_until`], for callers that cannot handle an error.
 ///
 /// # Panics
 ///
-/// With that sentence.
+/// With the error of [`wait_until`].
 #[track_caller]
 pub(crate) fn until<T>(
     what: &str,
@@ -232,7 +235,8 @@ pub(crate) fn until<T>(
     wait_until(what, within, question).unwrap_or_else(|reason| panic!("{reason}"))
 }
 
-/// What was seen, where it is as it should be, and else what was seen as the reason to ask again.
+/// `Ok` with the observation if it is as expected; otherwise an error that shows it, as the reason
+/// to ask again.
 pub(crate) fn seen<T: std::fmt::Debug>(is_so: bool, what: T) -> Result<T, String> {
     if is_so {
         Ok(what)
@@ -241,17 +245,16 @@ pub(crate) fn seen<T: std::fmt::Debug>(is_so: bool, what: T) -> Result<T, String
     }
 }
 
-/// Asks `question` again and again until it has an answer or `within` has passed, which is
-/// longer on a slow machine (see [`machine`]).
+/// Asks `question` again and again until it has an answer or `within` has passed, which is longer
+/// on a slow machine (see [`machine`]).
 ///
-/// For what offers no event to wait for, such as a readiness endpoint.
-/// Between two questions it pauses for four times as long as the last one took, up to two
-/// seconds, so that a dear one, of a whole process, leaves the machine to those who must bring
-/// the answer about.
+/// Use it only for conditions without an event to wait for, such as a readiness endpoint. The pause
+/// between two questions is four times as long as the last question took, up to two seconds: an
+/// expensive question, such as a whole process, must not slow down the work that it waits for.
 ///
 /// # Errors
 ///
-/// A sentence that names `what` was awaited and the last thing `question` said.
+/// A sentence that names `what` was awaited and the last reason from `question`.
 pub(crate) fn wait_until<T>(
     what: &str,
     within: Duration,

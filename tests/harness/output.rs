@@ -1,4 +1,4 @@
-//! The program, run as users run it, and what it prints.
+//! The program, run as users run it, and its output.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -12,14 +12,14 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// What becomes of a command with this as its input.
+/// Runs a command with this input.
 pub(crate) fn fed(command: &mut Command, input: &str) -> Output {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // Beside, because it may write before it has read everything. Whoever reads no input may
-        // be gone before it is written.
+        // On a thread of its own, because the command may write before it has read everything. A
+        // command that reads no input may have ended already.
         scope.spawn(move || {
             let _ = pipe.write_all(input.as_bytes());
         });
@@ -39,13 +39,13 @@ pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().expect("the program was not killed")
 }
 
-/// The report that was printed as JSON.
+/// The JSON report in the output.
 #[track_caller]
 pub(crate) fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// The findings of that report.
+/// The findings in that report.
 #[track_caller]
 pub(crate) fn findings(output: &Output) -> Vec<Value> {
     report(output)["findings"].as_array().unwrap().clone()

@@ -1,14 +1,14 @@
-//! Deployments with a list that is padded to what etcd takes.
+//! Deployments with a list that is padded to the size limit of etcd.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shorthand::{merge, object};
 
-/// Bytes of padding; etcd takes 1.5 MiB of the object as the API server encodes it.
+/// Bytes of padding; etcd accepts 1.5 MiB of the object as the API server encodes it.
 pub(crate) const PADDING: usize = 1_100_000;
 
-/// A list of a pod: see `padding.yaml`.
+/// A list in a pod specification: see `padding.yaml`.
 #[derive(Deserialize)]
 pub(crate) struct List {
     pub(crate) name: String,
@@ -20,7 +20,8 @@ pub(crate) fn lists() -> Vec<List> {
     serde_saphyr::from_str(include_str!("padding.yaml")).unwrap()
 }
 
-/// A Deployment with a list of so many bytes, which uses claim `one`; `spec` is merged into its own.
+/// A Deployment that uses claim `one` and has a list of about so many bytes; `spec` is merged into
+/// its own.
 pub(crate) fn padded(name: &str, list: &List, bytes: usize, spec: &Value) -> Value {
     let mut object = object(json!({
         "kind": "Deployment", "name": name, "replicas": 1, "uses": ["one"],

@@ -1,4 +1,4 @@
-//! The certificates of one control plane, made anew for each.
+//! The certificates of one control plane, made anew for each control plane.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
-/// A certificate authority and the folder its certificates are written to.
+/// A certificate authority and the folder of its certificates.
 pub(crate) struct Pki {
     folder: PathBuf,
     authority: CertifiedIssuer<'static, KeyPair>,
@@ -49,19 +49,19 @@ impl Pki {
         self.folder.join("ca.crt")
     }
 
-    /// What makes an HTTP client that trusts this authority and no other.
+    /// A builder for an HTTP client that trusts this authority and no other.
     pub(crate) fn http_client_builder(&self) -> reqwest::ClientBuilder {
         let authority = reqwest::Certificate::from_pem(self.authority.pem().as_bytes()).unwrap();
         reqwest::Client::builder().tls_certs_only([authority])
     }
 
-    /// A serving certificate for the loopback address, in files named `name`.
+    /// A serving certificate for the loopback address, in files called `name`.
     pub(crate) fn serving(&self, name: &str) -> Pair {
         self.issue(name, loopback(), ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A client certificate; Kubernetes reads the common name as the user and the
-    /// organisation as a group.
+    /// A client certificate; Kubernetes reads the common name as the user and the organisation as a
+    /// group.
     pub(crate) fn client(&self, user: &str, group: &str) -> Pair {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
@@ -71,9 +71,9 @@ impl Pki {
         self.issue(user, params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// A key pair without a certificate, for service account tokens: the files of the
-    /// private and the public key. The API server reads no public key out of a
-    /// private one of this form, so both are needed.
+    /// A key pair without a certificate, for service account tokens: the files of the private and
+    /// the public key. The API server cannot read the public key from a private key in this format,
+    /// so it needs both.
     pub(crate) fn token_keys(&self) -> (PathBuf, PathBuf) {
         let private = self.folder.join("service-account.key");
         let public = self.folder.join("service-account.pub");

@@ -1,4 +1,4 @@
-//! How many API servers run on this machine at once, whoever tests.
+//! The limit on API servers that run on this machine at once, across all test processes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::machine::cores;
 
-/// A place for an API server. There are as many as this machine has cores, and one more,
-/// whatever processes run tests.
+/// A place for an API server. There are as many places as this machine has cores, and one more, for
+/// all test processes together.
 ///
-/// A process has a place of its own from its first API server on, and keeps it until it has
-/// none. For those beside the first it takes the place that is left over, and then waits for
-/// nothing; so no two processes wait for each other. It ends what it does not need any more, as
-/// that place is then for all of them.
+/// A process has its own place from its first API server on, and keeps it until its last one ends.
+/// For API servers beside the first it takes the one additional place. A process that holds the
+/// additional place waits for no other, so no two processes wait for each other. It must end API
+/// servers that it no longer needs, because all processes share that place.
 pub(crate) struct Place(());
 
-/// What this process has.
+/// The places that this process holds.
 struct Taken {
     servers: usize,
     own: Option<File>,
@@ -36,7 +36,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// A sentence when there is no folder for the locks.
+    /// A sentence if there is no folder for the locks.
     pub(crate) fn take() -> Result<Self, String> {
         let folder = folder()?;
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,8 @@ impl Drop for Place {
     }
 }
 
-/// Where the locks are: beside the compiled programs, or where that cannot be written.
+/// The folder of the locks: in the cache, beside the compiled programs, or else in the temporary
+/// folder.
 fn folder() -> Result<PathBuf, String> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -75,8 +76,8 @@ fn folder() -> Result<PathBuf, String> {
         .ok_or_else(|| "There is no folder for locks: set XDG_CACHE_HOME.".to_owned())
 }
 
-/// Locks the first of these files that nobody else has, as soon as there is one. The lock goes
-/// when the file is closed, which a process's end does too.
+/// Locks one of these files as soon as no other process holds it. Closing the file releases the
+/// lock, also at the end of the process.
 fn lock_one_of(files: &[PathBuf]) -> Result<File, String> {
     const AGAIN: Duration = Duration::from_millis(200);
     let began = Instant::now();
@@ -89,8 +90,8 @@ fn lock_one_of(files: &[PathBuf]) -> Result<File, String> {
         if let Some(free) = opened.iter().position(|file| file.try_lock().is_ok()) {
             let waited = began.elapsed().as_secs();
             if waited > 0 {
-                // Written to the stream itself, which the test runner does not swallow;
-                // `make times` reads it.
+                // Written to the stream itself, which the test runner does not hide; `make times`
+                // reads it.
                 let _ = writeln!(
                     std::io::stderr().lock(),
                     "Waited {waited} s for a place among the API servers."

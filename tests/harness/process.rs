@@ -1,8 +1,8 @@
-//! Programs that a test process starts, and that never outlive it.
+//! Programs that a test process starts and that never outlive it.
 //!
-//! A `static` is never dropped, and a test process may be killed, so destructors
-//! alone would leave servers behind. Each program therefore runs under `keeper.sh`,
-//! which ends it as soon as the pipe from the test process closes.
+//! A `static` is never dropped, and a test process may be killed, so destructors alone would leave
+//! servers behind. Each program therefore runs under `keeper.sh`, which ends it as soon as the pipe
+//! from the test process closes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,22 +20,21 @@ pub(crate) struct Program {
     name: String,
     folder: PathBuf,
     log: PathBuf,
-    /// What starts it.
+    /// The command that starts it.
     command: Mutex<Command>,
     run: Mutex<Run>,
 }
 
-/// One life of a program.
+/// One run of a program.
 struct Run {
     keeper: Child,
     orders: Option<ChildStdin>,
 }
 
 impl Program {
-    /// Starts `program`, with both of its output streams in `folder/log`. `folder` is the
-    /// program's own: it is made here and removed when this value is dropped or the test
-    /// process ends, and the folder around it once that is empty (both are kept when
-    /// `KEEP_LOGS` is set).
+    /// Starts `program`, with both of its output streams in `folder/log`. `folder` belongs to the
+    /// program: it is made here and removed when this value is dropped or the test process ends.
+    /// Its parent folder is removed too once it is empty. Both are kept if `KEEP_LOGS` is set.
     pub(crate) fn start(
         name: &str,
         program: &Path,
@@ -55,8 +54,8 @@ impl Program {
             .args(arguments)
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
-            // Ctrl-C and `timeout` signal the whole group of the test process; the keeper
-            // has to survive that.
+            // Ctrl-C and `timeout` signal the whole process group of the test; the keeper must
+            // survive that.
             .process_group(0);
         let run = Run::begin(&mut command, File::create(&log)?)?;
         Ok(Self {
@@ -68,8 +67,8 @@ impl Program {
         })
     }
 
-    /// Starts a program that has ended once more, as it was started before; what it says
-    /// comes after what it said.
+    /// Starts a program that has ended once more, with the same command. Its output is appended to
+    /// the log.
     pub(crate) fn start_again(&self) -> io::Result<()> {
         let output = File::options().append(true).open(&self.log)?;
         let run = Run::begin(&mut self.command.lock().unwrap(), output)?;
@@ -77,38 +76,38 @@ impl Program {
         Ok(())
     }
 
-    /// Sends the signal of this name (`TERM`, `STOP`, …) to the program.
+    /// Sends the signal with this name (`TERM`, `STOP`, …) to the program.
     pub(crate) fn signal(&self, name: &str) {
         let run = self.run.lock().unwrap();
         let mut orders = run.orders.as_ref().unwrap();
         writeln!(orders, "{name}").expect("the keeper of a running program reads its orders");
     }
 
-    /// Kills it, if it still runs.
+    /// Kills the program if it still runs.
     pub(crate) fn end(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         run.orders = None;
         let _ = run.keeper.wait();
     }
 
-    /// The exit status when the program has ended; a program killed by signal `n`
-    /// exits with 128 + `n`.
+    /// The exit status if the program has ended; a program killed by signal `n` exits with 128 +
+    /// `n`.
     pub(crate) fn exited(&self) -> Option<ExitStatus> {
         self.run.lock().unwrap().keeper.try_wait().unwrap()
     }
 
-    /// Waits for the program to end by itself or by a signal sent before.
+    /// Waits until the program ends by itself or by an earlier signal.
     ///
     /// # Errors
     ///
-    /// A sentence with the log's tail when it is still running after `within`.
+    /// A sentence with the tail of the log if the program still runs after `within`.
     pub(crate) fn wait(&self, within: Duration) -> Result<ExitStatus, String> {
         wait_until(&format!("{} to end", self.name), within, || {
             self.exited().ok_or_else(|| self.log_tail())
         })
     }
 
-    /// What the program has written so far, both streams together.
+    /// The output of the program so far, both streams together.
     pub(crate) fn log(&self) -> String {
         std::fs::read(&self.log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -152,8 +151,8 @@ impl Drop for Program {
     }
 }
 
-/// A loopback port nobody listens on. Another process may take it before it is used,
-/// which is why every start here is tried again when its port is taken.
+/// A loopback port on which nobody listens. Another process may take it before it is used, so every
+/// start here is repeated if its port is taken.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0))
         .unwrap()
@@ -162,7 +161,7 @@ pub(crate) fn free_port() -> u16 {
         .port()
 }
 
-/// True when this log says that the program lost the race for its port.
+/// Whether this log says that the program's port was taken.
 pub(crate) fn says_port_taken(log: &str) -> bool {
     let log = log.to_lowercase();
     log.contains("address already in use") || log.contains("address in use")

@@ -1,4 +1,4 @@
-//! Where the control plane's programs are.
+//! The search for the programs of the control plane.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ use serde_json::Value;
 /// The folder that `tests/control-plane/build` has filled.
 pub(crate) struct Programs(PathBuf);
 
-/// What became of the search for the programs.
+/// The result of the search for the programs.
 pub(crate) enum Located {
-    /// They are there.
+    /// The programs exist.
     Found(Programs),
     /// This machine has neither them nor the means to compile them.
     Missing(String),
@@ -29,25 +29,25 @@ pub(crate) fn minors() -> Vec<&'static str> {
     minors.collect()
 }
 
-/// The minor that this process tests: `MINOR`, or the first.
+/// The minor that this process tests: `MINOR`, or the first in the list.
 pub(crate) fn minor() -> String {
     std::env::var("MINOR").unwrap_or_else(|_| minors()[0].to_owned())
 }
 
-/// Whether this process plays scenarios on nodes with kubelets, which take minutes more to
-/// compile: `PLAY` is `all` or `once`.
+/// Whether this process plays scenarios on nodes with kubelets, which take minutes more to compile:
+/// `PLAY` is `all` or `once`.
 pub(crate) fn with_kubelets() -> bool {
     std::env::var("PLAY").is_ok_and(|play| play == "all" || play == "once")
 }
 
-/// Whether this is `make test`, which leaves to `make test-all` what takes long to compile or
-/// to run.
+/// Whether this is `make test`, which skips programs and tests that need much time; `make test-all`
+/// has them.
 pub(crate) fn quick() -> bool {
     std::env::var_os("QUICK").is_some()
 }
 
-/// Runs `tests/control-plane/build` once per test binary. The first run on a machine
-/// compiles for minutes, and its progress goes to this process's stderr.
+/// Runs `tests/control-plane/build` once per test binary. The first run on a machine compiles for
+/// minutes and writes its progress to this process's stderr.
 pub(crate) fn locate() -> &'static Located {
     static ANSWER: OnceLock<Located> = OnceLock::new();
     ANSWER.get_or_init(|| {
@@ -68,11 +68,11 @@ pub(crate) fn locate() -> &'static Located {
     })
 }
 
-/// The folder that a script of `tests/control-plane` has filled; `None` where there is no Go.
+/// The folder that a script of `tests/control-plane` has filled; `None` without Go.
 ///
 /// # Errors
 ///
-/// A sentence when the script fails.
+/// A sentence if the script fails.
 pub(crate) fn filled(script: &str, arguments: &[&str]) -> Result<Option<PathBuf>, String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
     let run = Command::new(Path::new(folder).join(script))
@@ -89,12 +89,12 @@ pub(crate) fn filled(script: &str, arguments: &[&str]) -> Result<Option<PathBuf>
     }
 }
 
-/// The folder of a Go module that the control plane of a minor is compiled from, or of
-/// another module with its version, as in `example.com/module@v1.2.3`.
+/// The folder of a Go module from which the control plane of a minor is compiled, or of another
+/// module with its version, as in `example.com/module@v1.2.3`.
 ///
 /// # Errors
 ///
-/// A sentence that says what is missing.
+/// A sentence about the missing part.
 pub(crate) fn module(minor: &str, name: &str) -> Result<PathBuf, String> {
     let release = include_str!("../control-plane/minors")
         .lines()
@@ -127,16 +127,16 @@ pub(crate) fn module(minor: &str, name: &str) -> Result<PathBuf, String> {
 }
 
 impl Programs {
-    /// The program of this name (`etcd`, `kubectl`, …).
+    /// The path of the program with this name (`etcd`, `kubectl`, …).
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Whether the programs of this name are there, which KUBEBUILDER_ASSETS may lack.
+    /// Checks that the programs with these names exist; KUBEBUILDER_ASSETS may lack some.
     ///
     /// # Errors
     ///
-    /// A sentence that names the first one missing.
+    /// A sentence that names the first missing program.
     pub(crate) fn have(&self, names: &[&str]) -> Result<(), String> {
         match names.iter().find(|name| !self.path(name).exists()) {
             None => Ok(()),

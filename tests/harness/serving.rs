@@ -1,4 +1,4 @@
-//! Asking a server, and waiting for what it does, on the runtime of the test.
+//! Requests to a server, and waiting for its actions, on the runtime of the test.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use tokio::time::{sleep, timeout};
 
 use crate::machine::patient;
 
-/// Nothing here takes this long; a test that waits for it has failed.
+/// The time limit for any wait. No step takes this long; a test that reaches it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A client that trusts this authority.
 pub(crate) fn trusting(ca_pem: &[u8]) -> reqwest::ClientBuilder {
-    // Fails when an earlier test installed it, which is as good.
+    // This fails if an earlier test has installed the provider, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let ca = reqwest::Certificate::from_pem(ca_pem).unwrap();
     let client = reqwest::Client::builder().tls_certs_only([ca]);
     client.timeout(patient(DEADLINE))
 }
 
-/// What comes of something that ends.
+/// The result of a future that must end within [`DEADLINE`].
 ///
 /// # Panics
 ///
-/// When it does not.
+/// If it does not.
 pub(crate) async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
     timeout(patient(DEADLINE), future)
         .await
         .unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     in_time(what, async {
         while !so().await {

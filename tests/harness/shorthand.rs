@@ -1,23 +1,23 @@
-//! The objects of test cases, in few words: workloads, claims and their volumes.
+//! A shorthand for the objects of test cases: workloads, claims and their volumes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A claim and its volume in few words.
+/// The shorthand of a claim and its volume.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Claim {
-    /// The access modes it asks for.
+    /// The access modes that the claim requests.
     pub(crate) modes: Vec<String>,
-    /// The access modes of its volume; there is none without.
+    /// The access modes of its volume; `None` if there is no volume.
     pub(crate) volume: Option<Vec<String>>,
     /// Merged into the volume's manifest.
     pub(crate) volume_with: Value,
-    /// The class, where it is another than [`Storage::class`].
+    /// The class, if it differs from [`Storage::class`].
     pub(crate) class: Option<String>,
     /// Merged into the claim's manifest.
     pub(crate) with: Value,
-    /// Whether it is made later than its volume, by somebody.
+    /// Whether the claim is made later than its volume, by a step of the test.
     pub(crate) later: bool,
 }
 
@@ -34,24 +34,24 @@ impl Default for Claim {
     }
 }
 
-/// What the claims of a cluster have in common.
+/// The common properties of the claims of a cluster.
 pub(crate) struct Storage<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) class: &'a str,
     pub(crate) driver: &'a str,
-    /// What the names of volumes begin with; the claim's name follows.
+    /// The prefix of volume names; the claim's name follows.
     pub(crate) volumes: &'a str,
-    /// The same for the handles of volumes.
+    /// The prefix of volume handles.
     pub(crate) handles: &'a str,
 }
 
 impl Claim {
-    /// ReadWriteOnce, as its volume is.
+    /// A ReadWriteOnce claim with a ReadWriteOnce volume.
     pub(crate) fn exclusive() -> Self {
         Self::with_mode("ReadWriteOnce")
     }
 
-    /// A claim of this access mode, as its volume is.
+    /// A claim with this access mode, and a volume with the same.
     pub(crate) fn with_mode(mode: &str) -> Self {
         let modes = vec![mode.to_owned()];
         Self {
@@ -81,7 +81,7 @@ impl Claim {
         claim
     }
 
-    /// The volume, which names the claim as a provisioner has it.
+    /// The volume, which names its claim as a provisioner would.
     pub(crate) fn volume(&self, name: &str, storage: &Storage<'_>) -> Option<Value> {
         let mut volume = json!({
             "apiVersion": "v1",
@@ -102,7 +102,7 @@ impl Claim {
         Some(volume)
     }
 
-    /// The volume, and the claim with its name.
+    /// The volume, and the claim with the volume's name.
     pub(crate) fn bound(&self, name: &str, storage: &Storage<'_>) -> [Value; 2] {
         let volume = self.volume(name, storage).unwrap();
         let mut claim = self.manifest(name, storage);
@@ -110,7 +110,7 @@ impl Claim {
         [volume, claim]
     }
 
-    /// The same of a class; the volume is called `NAMESPACE-NAME`.
+    /// The volume and the claim of a class; the volume is called `NAMESPACE-NAME`.
     pub(crate) fn bound_in(
         &self,
         namespace: &str,
@@ -129,7 +129,7 @@ impl Claim {
     }
 }
 
-/// A ReadWriteOnce claim and its volume, each with the other's name. The volume is called
+/// A ReadWriteOnce claim and its volume, bound to each other. The volume is called
 /// `NAMESPACE-NAME`.
 pub(crate) fn bound_claim(namespace: &str, name: &str, driver: &str) -> [Value; 2] {
     Claim::exclusive().bound_in(namespace, name, ["", driver])
@@ -141,23 +141,22 @@ pub(crate) fn object(shorthand: Value) -> Value {
     shorthand.manifest()
 }
 
-/// The manifest of a list of objects in shorthand, which is YAML.
+/// The manifest of a YAML list of objects in shorthand.
 pub(crate) fn list(shorthand: &str) -> String {
     let objects: Vec<Shorthand> = serde_saphyr::from_str(shorthand).unwrap();
     let items: Vec<Value> = objects.iter().map(Shorthand::manifest).collect();
     json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string()
 }
 
-/// An object in few words: its kind, the claims its pods use, and whatever else is
-/// merged in.
+/// The shorthand of an object: its kind, the claims that its pods use, and anything else to merge.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shorthand {
     kind: String,
-    /// `web` unless it says otherwise; claims are called `data`.
+    /// By default `web`; for claims `data`.
     #[serde(default)]
     name: Option<String>,
-    /// None where whoever creates it gives it one.
+    /// `None` if the request that creates the object sets the namespace.
     #[serde(default)]
     pub(crate) namespace: Option<String>,
     /// The claims its pods use.
@@ -175,8 +174,7 @@ pub(crate) struct Shorthand {
     /// Required anti-affinity to pods with these labels, on the host name.
     #[serde(default)]
     apart_from: Option<Value>,
-    /// The labels of the object and its pods; `app`, with the name, unless it says
-    /// otherwise.
+    /// The labels of the object and its pods; by default `app` with the name.
     #[serde(default)]
     labels: Option<Value>,
     /// The kind of its controller.
@@ -253,7 +251,7 @@ impl Shorthand {
         }
     }
 
-    /// What every object of the kind must say; `None` where that is nothing.
+    /// The required spec of the kind; `None` if it requires nothing.
     fn spec(&self, labels: &Value, mut template: Value) -> Option<Value> {
         let replicas = |mut spec: Value, field: &str| {
             if let Some(replicas) = self.replicas {
@@ -329,7 +327,7 @@ impl Shorthand {
     }
 }
 
-/// Has the first container mount every volume, unless it says what it mounts.
+/// Mounts every volume in the first container, unless the container names its mounts.
 fn mount_all(spec: &mut Value) {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     let mounts: Vec<Value> = volumes
@@ -347,7 +345,7 @@ fn mount_all(spec: &mut Value) {
     }
 }
 
-/// Merges what is given, if anything is.
+/// Merges `with` into the object, unless it is null.
 pub(crate) fn merge(object: &mut Value, with: &Value) {
     if !with.is_null() {
         json_patch::merge(object, with);

@@ -1,9 +1,9 @@
-//! The table that a suite prints of what it has seen.
+//! The table of observations that a suite prints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Rows by their place.
+/// Rows by their position.
 #[derive(Clone, Default)]
 pub(crate) struct Table(Arc<Mutex<BTreeMap<usize, String>>>);
 
@@ -13,7 +13,7 @@ impl Table {
         self.0.lock().unwrap().insert(place, row);
     }
 
-    /// Prints it, unless it is empty; says how many rows it has.
+    /// Prints the table, unless it is empty; returns its number of rows.
     pub(crate) fn print(&self, head: &[&str]) -> usize {
         let rows = self.0.lock().unwrap();
         if !rows.is_empty() {

@@ -1,5 +1,4 @@
-//! The two webhook configurations, in `url` form, so that a server outside the
-//! cluster can answer.
+//! The two webhook configurations, in `url` form, so that a server outside the cluster can answer.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -7,15 +6,15 @@ use serde_json::{Value, json};
 use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::{seen, until};
 
-/// What to send to a server, and what to do when it does not answer.
+/// The requests that a server receives, and the reaction if it does not answer.
 #[derive(Clone, Debug)]
 pub(crate) struct WebhookOptions {
     /// The server's address without a path, `https://127.0.0.1:PORT`.
     pub(crate) url: String,
-    /// Which requests are sent: `RuleWithOperations` objects.
+    /// The requests to send: `RuleWithOperations` objects.
     pub(crate) rules: Value,
-    /// Only requests in these namespaces, as in `namespaceSelector`. Tests that share a
-    /// control plane name theirs.
+    /// The namespaces whose requests are sent, as in `namespaceSelector`. Tests that share a
+    /// control plane name their own.
     pub(crate) namespaces: Value,
     /// `Fail` or `Ignore`.
     pub(crate) failure_policy: &'static str,
@@ -24,8 +23,8 @@ pub(crate) struct WebhookOptions {
 }
 
 impl WebhookOptions {
-    /// Deployments (with their scale) and claims, created and updated, in these
-    /// namespaces; a server that does not answer within 10 s fails the request.
+    /// Creates and updates of Deployments (with their scale) and claims in these namespaces; a
+    /// server that does not answer in time fails the request.
     pub(crate) fn new(url: &str, namespaces: &[&str]) -> Self {
         Self {
             url: url.to_owned(),
@@ -54,7 +53,7 @@ impl WebhookOptions {
     }
 }
 
-/// Where the API server has them.
+/// The paths of the configurations in the API server.
 const PATHS: [&str; 2] = [
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
@@ -67,9 +66,9 @@ pub(crate) struct Registration<'a> {
 }
 
 impl ControlPlane {
-    /// Registers a mutating webhook at `URL/mutate` and a validating one at
-    /// `URL/validate`, both named after `name`, and returns once the API server asks
-    /// them. The server's certificate must come from this control plane's CA.
+    /// Registers a mutating webhook at `URL/mutate` and a validating one at `URL/validate`, both
+    /// named after `name`, and returns once the API server calls them. The server's certificate
+    /// must come from this control plane's CA.
     pub(crate) fn register_webhooks(
         &self,
         name: &str,
@@ -84,8 +83,8 @@ impl ControlPlane {
         )
     }
 
-    /// Registers these configurations under `name`, as they stand but for the clients:
-    /// whatever path a webhook's Service has is requested at `url` instead.
+    /// Registers these configurations under `name` with one change: a webhook with a Service is
+    /// called at `url` and the Service's path instead.
     pub(crate) fn register_configurations(
         &self,
         name: &str,
@@ -144,9 +143,9 @@ impl ControlPlane {
 }
 
 impl Registration<'_> {
-    /// The API server reads webhook configurations through a cache, so a new one is in
-    /// force a little after it was stored. It is when its probe is: an entry that
-    /// refuses one ConfigMap nobody else makes.
+    /// Waits until the API server calls the webhooks. It reads configurations through a cache, so a
+    /// new one takes effect a little later. The sign is its probe: an entry that refuses a
+    /// ConfigMap which nobody else makes.
     fn until_asked(&self, path: &str) {
         let map = json!({
             "apiVersion": "v1",
@@ -176,8 +175,8 @@ fn probe_labels(name: &str, path: &str) -> Value {
     json!({ "webhook-probe": format!("{name}.{path}") })
 }
 
-/// A webhook that nobody answers (port 1) and that must be answered, for the objects
-/// of [`Registration::until_asked`] alone.
+/// A webhook without a server (port 1) that fails every request it selects: only the objects of
+/// [`Registration::until_asked`].
 fn probe(name: &str, path: &str) -> Value {
     json!({
         "name": format!("probe.{path}.{name}.multi-attach-guard.dev"),
@@ -196,7 +195,7 @@ fn probe(name: &str, path: &str) -> Value {
     })
 }
 
-/// A review of an object that is made, or that takes the place of `old`.
+/// A review of an object that is created, or that replaces `old`.
 pub(crate) fn review(object: &Value, old: Option<&Value>) -> Value {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -1,7 +1,7 @@
-//! What kubelets, a CSI attacher and a provisioner would do next, given what is in the cluster.
+//! The next steps of kubelets, a CSI attacher and a provisioner, given the objects of the cluster.
 //!
-//! Facts in, actions out: no client and no waiting, so the order of events (attach
-//! before running, unmount before gone) can be read in one place.
+//! Facts in, actions out: there is no client and no waiting, so the order of events (attach before
+//! running, unmount before gone) can be read in one place.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::Orders;
 
-/// Everything the decision looks at, as the API server last reported it.
+/// The facts for the decision, as the API server last reported them.
 pub(super) struct Snapshot {
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) nodes: Vec<Arc<Node>>,
@@ -23,8 +23,8 @@ pub(super) struct Snapshot {
     pub(super) orders: Orders,
 }
 
-/// One request to the API server. Equal actions are the same step of the same object,
-/// so a step is taken once.
+/// One request to the API server. Equal actions are the same step of the same object, so each step
+/// is taken once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     /// Kubelet: the node is ready, and these volumes are mounted or about to be.
@@ -32,8 +32,8 @@ pub(super) enum Action {
         node: String,
         volumes: BTreeSet<String>,
     },
-    /// Kubelet: the containers run and are ready. The controller that takes a node for dead says
-    /// otherwise of its pods, with a time.
+    /// Kubelet: the containers run and are ready. If the controller that declares nodes dead has
+    /// marked the pod as not ready, `unready_since` is the time.
     Run {
         pod: Object,
         unready_since: Option<String>,
@@ -57,7 +57,7 @@ pub(super) enum Action {
     Provision { claim: Object, zone: String },
 }
 
-/// An object by name, and by the identity that a successor of the same name lacks.
+/// An object by name and by uid, which differs for a successor of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Object {
     pub(super) namespace: String,
@@ -75,12 +75,13 @@ impl Object {
     }
 }
 
-/// When each pod that must end, or runs and will end by itself, was first seen so, by uid.
+/// The time at which each pod was first seen terminating, or running with a limited life, by reason
+/// and uid.
 pub(super) type Endings = HashMap<String, Instant>;
 
-/// The steps that are due `now`, and the moment the next one will be.
+/// The steps that are due `now`, and the time of the next one.
 ///
-/// Only the nodes that are alive act; the attacher, which is no node, always does.
+/// Only living nodes act. The attacher and the provisioner always act, because they run on no node.
 pub(super) fn next_steps(
     cluster: &Snapshot,
     endings: &mut Endings,
@@ -120,16 +121,16 @@ pub(super) fn next_steps(
     (steps, later.into_iter().min())
 }
 
-/// A pod on a node, those of its volumes that must be attached, and whether each of its claims
-/// has a volume.
+/// A pod on a node. `volumes` are those that must be attached; `bound` says whether each claim of
+/// the pod has a volume.
 struct Held<'a> {
     pod: &'a Pod,
     volumes: BTreeSet<String>,
     bound: bool,
 }
 
-/// The claims that have a volume, by namespace and name, each with the volume if it must be
-/// attached, by the name the attach-detach controller gives it: `kubernetes.io/csi/DRIVER^HANDLE`.
+/// The claims that have a volume, by namespace and name. A volume that must be attached is given by
+/// its name in the attach-detach controller: `kubernetes.io/csi/DRIVER^HANDLE`.
 fn bound(cluster: &Snapshot) -> HashMap<(&str, &str), Option<String>> {
     let drivers = cluster.drivers.iter();
     let drivers: HashMap<&str, bool> = drivers
@@ -213,9 +214,9 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
     status.is_some_and(|status| status.attached)
 }
 
-/// The other node that has a volume for one node, as a driver knows better than Kubernetes:
-/// where a volume could not be detached, the attach-detach controller takes it for free
-/// (`GenerateDetachVolumeFunc` in `pkg/volume/util/operationexecutor`,
+/// The other node to which the driver has already attached a volume for one node. The driver knows
+/// better than Kubernetes: after a failed detach, the attach-detach controller takes the volume to
+/// be free (`GenerateDetachVolumeFunc` in `pkg/volume/util/operationexecutor`,
 /// `GetNodesForAttachedVolume` in `pkg/controller/volume/attachdetach/cache`).
 fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Snapshot) -> Option<&'a str> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref()?;
@@ -252,10 +253,10 @@ fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Act
     })
 }
 
-/// What one node's kubelet does at once.
+/// The steps that one node's kubelet takes at once.
 fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) -> Vec<Action> {
-    // The controller must learn that a volume is in use before it is mounted, and that
-    // it no longer is before the pod is gone; it detaches only what is not in use.
+    // The controller detaches only volumes that are not in use, so it must learn that a volume is
+    // in use before the volume is mounted, and that it is no longer in use before the pod is gone.
     let reported = reported_in_use(node);
     let living = here.iter().filter(|held| !is_terminal(held.pod));
     let mut wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
@@ -289,7 +290,7 @@ fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) 
     steps
 }
 
-/// When the containers of a pod end: of themselves, or after its grace period.
+/// The time at which the containers of a pod end, by themselves or after the grace period.
 fn ends(pod: &Pod, endings: &mut Endings, now: Instant) -> Option<(Object, Instant)> {
     let object = Object::of(pod);
     let (why, span) = if pod.metadata.deletion_timestamp.is_some() {
@@ -304,15 +305,15 @@ fn ends(pod: &Pod, endings: &mut Endings, now: Instant) -> Option<(Object, Insta
     Some((object, since + span))
 }
 
-/// How long the pod's containers go on after it is asked to end; those that never
-/// started have nothing to do.
+/// The time for which the pod's containers go on after the request to end; containers that never
+/// started end at once.
 fn grace_period(pod: &Pod) -> Duration {
     let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
     let seconds = if phase(pod) == "Running" { seconds } else { 0 };
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// How long the pod's containers run, if they end by themselves.
+/// The time for which the pod's containers run, if they end by themselves.
 fn life_span(pod: &Pod) -> Option<Duration> {
     let seconds = pod.metadata.annotations.as_ref()?.get(super::ENDS_AFTER)?;
     seconds.parse().ok().map(Duration::from_secs)
@@ -323,7 +324,7 @@ fn hangs(pod: &Pod) -> bool {
     annotations.is_some_and(|it| it.contains_key(super::HANGS))
 }
 
-/// The pod's phase, `Pending` before anybody has said otherwise.
+/// The pod's phase; `Pending` if the status has none yet.
 pub(super) fn phase(pod: &Pod) -> &str {
     pod.status
         .as_ref()
@@ -331,7 +332,7 @@ pub(super) fn phase(pod: &Pod) -> &str {
         .unwrap_or("Pending")
 }
 
-/// When somebody said that the pod, which runs, is not ready.
+/// The time at which a running pod was marked as not ready.
 fn unready_since(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|it| it.type_ == "Ready")?;
@@ -360,7 +361,8 @@ fn reported_in_use(node: &Node) -> BTreeSet<String> {
         .collect()
 }
 
-/// What the attach-detach controller says is attached here; a kubelet waits for this.
+/// The volumes that are attached here according to the attach-detach controller; a kubelet waits
+/// for them.
 fn attached_volumes(node: &Node) -> BTreeSet<String> {
     let status = node.status.as_ref();
     let attached = status

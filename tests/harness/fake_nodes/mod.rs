@@ -1,15 +1,14 @@
-//! Simulated nodes: kubelets without containers, and the attacher of a CSI driver
-//! without disks. Scheduler, Deployment controller and attach-detach controller are
-//! real and see nothing unusual.
+//! Simulated nodes: kubelets without containers, and the attacher of a CSI driver without disks.
+//! The scheduler, the Deployment controller and the attach-detach controller are real and see
+//! nothing unusual.
 //!
-//! A simulated provisioner makes the volume of a claim once the scheduler has chosen a
-//! node for its pod, and the volume can be used in that node's zone only.
+//! A simulated provisioner makes the volume of a claim once the scheduler has chosen a node for its
+//! pod. The volume can be used only in that node's zone.
 //!
-//! A simulated kubelet keeps a Lease and `node.status.volumesInUse`, runs a pod once
-//! its volumes are attached to its node, lets a Terminating pod live for its whole
-//! grace period, reports a terminal phase, and only then lets go of the volumes and
-//! the pod. Facts: kubernetes/kubernetes `pkg/kubelet/volumemanager`,
-//! `pkg/controller/volume/attachdetach`.
+//! A simulated kubelet keeps a Lease and `node.status.volumesInUse`, runs a pod once its volumes
+//! are attached to its node, lets a terminating pod live for its whole grace period, reports a
+//! terminal phase, and only then releases the volumes and the pod. Facts: kubernetes/kubernetes
+//! `pkg/kubelet/volumemanager`, `pkg/controller/volume/attachdetach`.
 
 mod life;
 mod steps;
@@ -36,34 +35,33 @@ use super::control_plane::ControlPlane;
 use life::{Action, Endings, Snapshot};
 use steps::take;
 
-/// How often a living kubelet says so. The controller manager gives up on a node
+/// The interval between heartbeats of a living kubelet. The controller manager gives up on a node
 /// after 12 s (see its flags).
 const HEARTBEAT: Duration = Duration::from_secs(4);
 
-/// The CSI drivers every simulated node has: the first must attach its volumes, the
-/// second need not. [`ControlPlane::fake_nodes`] makes their CSIDriver objects.
+/// The CSI drivers that every simulated node has: the first must attach its volumes, the second
+/// need not. [`ControlPlane::fake_nodes`] makes their CSIDriver objects.
 pub(crate) const ATTACHING_DRIVER: &str = "disk.csi.example.com";
 /// See [`ATTACHING_DRIVER`].
 pub(crate) const SHARED_DRIVER: &str = "share.csi.example.com";
-/// A driver that attaches, and provisions volumes that never leave their zone. It is
-/// one that the catalog knows, because no object of a cluster says how far a volume
-/// reaches before there is one.
+/// A driver that attaches volumes, and provisions volumes that never leave their zone. The catalog
+/// knows it: before a volume exists, no object of a cluster says which nodes it can reach.
 pub(crate) const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
 
-/// A driver that attaches, whose attacher and provisioner are kubernetes-csi's own: see
+/// A driver that attaches volumes with kubernetes-csi's own attacher and provisioner: see
 /// [`super::hollow_nodes`].
 pub(crate) const SIDECAR_DRIVER: &str = "sidecar.csi.example.com";
 
-/// By whom [`FakeNodes::remove`] deletes nodes with whatever they still hold.
+/// The user as which [`FakeNodes::remove`] deletes nodes with everything they still hold.
 pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-autoscaler";
 
-/// The annotation of a pod that ends by itself: after so many seconds of running.
+/// The annotation of a pod that ends by itself: the number of seconds for which it runs.
 pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
 
-/// The annotation of a pod whose containers do not end while it has it.
+/// The annotation of a pod whose containers do not end as long as it is present.
 pub(crate) const HANGS: &str = "fake-kubelet/hangs";
 
-/// The label of a node, volume or class: the namespace of the scenario that it was made for.
+/// The label of a node, volume or class: the namespace of the scenario that uses it.
 pub(crate) const SCENARIO: &str = "scenario";
 
 /// The namespace of nodes' Leases.
@@ -76,7 +74,7 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 pub(crate) struct NodeSpec {
     /// Its name.
     pub(crate) name: String,
-    /// Its `kubernetes.io/hostname` label; its name where this says nothing.
+    /// Its `kubernetes.io/hostname` label; by default its name.
     pub(crate) hostname: Option<String>,
     /// Its `topology.kubernetes.io/zone` label.
     pub(crate) zone: String,
@@ -86,9 +84,9 @@ pub(crate) struct NodeSpec {
     pub(crate) taints: Vec<Value>,
     /// Allocatable CPUs.
     pub(crate) cpus: u32,
-    /// Further resources it has, by name: `example.com/gpu` for example.
+    /// Further resources, by name, for example `example.com/gpu`.
     pub(crate) resources: BTreeMap<String, u32>,
-    /// Whether the attach-detach controller leaves the node to its kubelet, which attaches
+    /// Whether the attach-detach controller leaves attaching to the node's kubelet, which attaches
     /// nothing.
     pub(crate) is_unmanaged: bool,
 }
@@ -107,21 +105,21 @@ struct Shared {
     changed: Notify,
 }
 
-/// What the simulation was told.
+/// The orders that tests give to the simulation.
 #[derive(Clone, Default)]
 struct Orders {
     /// The nodes whose kubelets act.
     alive: BTreeSet<String>,
-    /// Volumes that the attacher cannot detach, and what it says.
+    /// Volumes that the attacher cannot detach, with its error message.
     refused: BTreeMap<String, String>,
     /// Nodes without the node plugin of any driver.
     without_plugin: BTreeSet<String>,
-    /// Volumes that no kubelet unmounts, by the names in `volumesInUse`.
+    /// Volumes that no kubelet unmounts, by their names in `volumesInUse`.
     kept: BTreeSet<String>,
 }
 
 impl ControlPlane {
-    /// Starts simulating, with no nodes yet. Once per control plane.
+    /// Starts the simulation, without nodes. Call it once per control plane.
     pub(crate) fn fake_nodes(&self) -> FakeNodes<'_> {
         let shared = Arc::new(Shared::default());
         let autoscaler = self.block_on(async {
@@ -159,7 +157,7 @@ impl FakeNodes<'_> {
         self.shared.changed.notify_one();
     }
 
-    /// Adds nodes, on each of which pods may be scheduled at once.
+    /// Adds nodes to which pods can be scheduled at once.
     pub(crate) fn add(&self, nodes: &[NodeSpec]) {
         let client = self.plane.client();
         for node in nodes {
@@ -168,43 +166,43 @@ impl FakeNodes<'_> {
         }
     }
 
-    /// The node falls silent: no lease, no status, no pod ends on it.
+    /// Silences a node: no lease, no status, no pod ends on it.
     pub(crate) fn die(&self, node: &str) {
         self.order(|it| it.alive.remove(node));
     }
 
-    /// The node comes back and catches up.
+    /// Brings a node back, which then catches up.
     pub(crate) fn revive(&self, node: &str) {
         self.order(|it| it.alive.insert(node.to_owned()));
     }
 
-    /// The attacher cannot detach the volume from now on, and says why.
+    /// Makes the attacher fail to detach the volume from now on, with this message.
     pub(crate) fn refuse_detach(&self, volume: &str, message: &str) {
         let (volume, message) = (volume.to_owned(), message.to_owned());
         self.order(|it| it.refused.insert(volume, message));
     }
 
-    /// The attacher can detach the volume again.
+    /// Lets the attacher detach the volume again.
     pub(crate) fn allow_detach(&self, volume: &str) {
         self.order(|it| it.refused.remove(volume));
     }
 
-    /// From now on the node has no plugin of any driver, as where a DaemonSet has no pod there.
+    /// Takes the plugin of every driver from the node, as when a DaemonSet has no pod there.
     pub(crate) fn lose_plugin(&self, node: &str) {
         self.order(|it| it.without_plugin.insert(node.to_owned()));
     }
 
-    /// No kubelet unmounts a volume of [`ATTACHING_DRIVER`] with this handle from now on.
+    /// Stops kubelets from unmounting the volume of [`ATTACHING_DRIVER`] with this handle.
     pub(crate) fn keep_mounted(&self, handle: &str) {
         self.order(|it| it.kept.insert(in_use(handle)));
     }
 
-    /// Kubelets unmount the volume again.
+    /// Lets kubelets unmount the volume again.
     pub(crate) fn let_go(&self, handle: &str) {
         self.order(|it| it.kept.remove(&in_use(handle)));
     }
 
-    /// Takes nodes out of the simulation and out of the cluster, as [`AUTOSCALER`].
+    /// Removes nodes from the simulation and from the cluster, as [`AUTOSCALER`].
     pub(crate) fn remove(&self, nodes: &[String]) {
         self.plane.block_on(async {
             let client = &self.autoscaler;
@@ -261,7 +259,8 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
             "labels": {
                 "kubernetes.io/hostname": hostname,
                 "kubernetes.io/os": "linux",
-                // As kubelets set it; else the controller manager adds it, in a request a node.
+                // Kubelets set this label; otherwise the controller manager adds it, with one
+                // request per node.
                 "beta.kubernetes.io/os": "linux",
                 ZONE: spec.zone,
                 SCENARIO: spec.scenario,
@@ -282,7 +281,7 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
     create::<Node>(Api::all(client.clone()), node).await;
 }
 
-/// The condition of a node whose kubelet is there.
+/// The condition of a node with a living kubelet.
 fn ready() -> Value {
     json!({
         "type": "Ready",
@@ -298,7 +297,7 @@ fn in_use(handle: &str) -> String {
     format!("kubernetes.io/csi/{ATTACHING_DRIVER}^{handle}")
 }
 
-/// Renews the node's Lease; a lost beat is made good by the next.
+/// Renews the node's Lease; after a lost heartbeat, the next one makes up for it.
 async fn beat(client: &kube::Client, node: &str) {
     let api = Api::<Lease>::namespaced(client.clone(), NODE_LEASES);
     let as_kubelet = PatchParams::default();
@@ -326,7 +325,7 @@ fn now() -> String {
         .to_string()
 }
 
-/// A copy of all objects of one kind; `changes` says when it has changed.
+/// A copy of all objects of one kind; `changes` yields an item after each change.
 fn mirror<K>(client: &kube::Client, changes: &mut SelectAll<BoxStream<'static, ()>>) -> Store<K>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -338,7 +337,7 @@ where
     store
 }
 
-/// Watches the cluster and takes every step that is due, until it is aborted.
+/// Watches the cluster and takes every due step until it is aborted.
 async fn simulate(client: kube::Client, shared: Arc<Shared>) {
     let mut changes = SelectAll::new();
     let pods = mirror::<Pod>(&client, &mut changes);
@@ -348,9 +347,9 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
     let drivers = mirror::<CSIDriver>(&client, &mut changes);
     let attachments = mirror::<VolumeAttachment>(&client, &mut changes);
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
-    // Nodes whose beat is under way: a busy API server is sent no second one.
+    // Nodes with a heartbeat in progress: a busy API server is not sent a second one.
     let beating = Arc::new(Mutex::new(HashSet::new()));
-    // Steps that are under way or done; the mirrors lag behind them.
+    // Steps that are in progress or done; the mirrors lag behind them.
     let taken = Arc::new(Mutex::new(HashSet::new()));
     let mut endings = Endings::new();
     let mut wake: Option<Instant> = None;
@@ -377,7 +376,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
                 }
             }
         }
-        // What has happened in the meantime needs no pass of its own.
+        // All changes that have arrived in the meantime are handled in one pass.
         while let Some(Some(())) = changes.next().now_or_never() {}
         let cluster = Snapshot {
             pods: pods.state(),
@@ -404,7 +403,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
     }
 }
 
-/// By what a step is known that is under way or done. A node makes one report at a time.
+/// The identity of a step that is in progress or done. A node makes one report at a time.
 fn key(step: &Action) -> Action {
     let mut step = step.clone();
     if let Action::Report { volumes, .. } = &mut step {
@@ -413,9 +412,9 @@ fn key(step: &Action) -> Action {
     step
 }
 
-/// Reports come again and again. A step that failed is due again at the next change or heartbeat;
-/// what is gone needs no further step. Somebody else's change that came before is no reason to
-/// stop.
+/// Whether a step must be taken again. Reports are. A step that failed is due again at the next
+/// change or heartbeat, also if another change came first; an object that is gone needs no further
+/// step.
 fn is_due_again(step: &Action, outcome: &kube::Result<()>) -> bool {
     match (step, outcome) {
         (Action::Report { .. }, _) => true,

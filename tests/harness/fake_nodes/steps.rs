@@ -1,4 +1,4 @@
-//! How each step of [`super::life`] is written to the API server.
+//! The requests to the API server for each step of [`super::life`].
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -83,7 +83,7 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
     Ok(())
 }
 
-/// The volume that the claim asks for, for the nodes of one zone.
+/// The volume for a claim, usable on the nodes of one zone.
 fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
     let (metadata, spec) = (&claim.metadata, claim.spec.as_ref());
     let name = format!("pvc-{}", metadata.uid.as_deref().unwrap_or_default());
@@ -108,7 +108,7 @@ fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
     serde_json::from_value(volume).unwrap()
 }
 
-/// What a kubelet says of a pod whose containers run, or have ended.
+/// The status that a kubelet reports for a pod whose containers run or have ended.
 fn report(object: &Object, pod: &Pod, runs: bool) -> Value {
     let now = super::now();
     let condition = |kind: &&str| {
