@@ -1,5 +1,5 @@
-//! What comments in manifests propose: lines of YAML behind `#` without a blank. (Prose
-//! has the blank.) Following the proposal must give a file that is right.
+//! Proposals in the comments of manifests: lines of YAML behind `#` without a blank. (Prose has the
+//! blank.) A file in which a proposal is followed must be correct.
 
 use std::fs;
 use std::process::Command;
@@ -14,8 +14,8 @@ fn is_proposed(line: &str) -> bool {
     rest.is_some_and(|it| !it.is_empty() && !it.starts_with([' ', '!', '#']))
 }
 
-/// The text once for each proposal in it, with that one followed. A proposal is a run
-/// of such lines; those that go on with blanks after the `#` are indented.
+/// The text once for each proposal in it, with that proposal followed. A proposal is a run of such
+/// lines, including indented lines with blanks after the `#`.
 fn followed(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let goes_on = |line: &&&str| is_proposed(line) || line.trim_start().starts_with("#  ");
@@ -36,7 +36,8 @@ fn followed(text: &str) -> Vec<String> {
     all
 }
 
-/// The policies in a file of manifests. The program itself reads them, which knows more than YAML.
+/// The policies in a file of manifests. The program itself reads them, because it checks more than
+/// YAML.
 fn policies(text: &str) -> Vec<Vec<Value>> {
     let mut policies = Vec::new();
     for document in documents(text) {
@@ -71,6 +72,6 @@ fn what_comments_propose_is_right() {
         }
     }
     assert!(files.lines().count() > 10, "{files}");
-    // That of the base and its alternative, and the one of the first week.
+    // The policy of the base, its alternative, and the policy of the first week.
     assert!(count >= 3, "{count}");
 }

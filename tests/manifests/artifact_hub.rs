@@ -1,4 +1,4 @@
-//! The chart as others find it: its metadata for Artifact Hub.
+//! The chart's metadata for Artifact Hub.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn annotation(chart: &Value, name: &str) -> Value {
     serde_saphyr::from_str(text).unwrap()
 }
 
-/// Artifact Hub ignores an annotation that it cannot read, and says so to nobody.
+/// Artifact Hub silently ignores an annotation that it cannot read.
 #[test]
 fn artifact_hub_can_read_the_metadata() {
     let text = fs::read_to_string(repository("manifests/chart/Chart.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! The chart beyond its defaults.
+//! The chart with values other than the defaults.
 
 use std::fs;
 use std::process::Command;
@@ -54,7 +54,7 @@ fn a_secret_of_ones_own_needs_no_cert_manager() {
     let rendered = templated(programs, &values);
     assert!(!rendered.contains("cert-manager"), "{rendered}");
     assert!(rendered.contains("secretName: own"), "{rendered}");
-    // No right to write anything.
+    // No right to write any object.
     assert!(!rendered.contains("kind: Role\n"), "{rendered}");
     assert!(!rendered.contains("multi-attach-guard-certificates"));
     let webhooks: Vec<_> = documents(&rendered)
@@ -84,7 +84,7 @@ fn values_that_contradict_each_other_are_refused() {
     }
 }
 
-/// Helm follows the links of `files/`, and a package holds what they lead to.
+/// Helm follows the links in `files/`, and a package contains their targets.
 #[test]
 fn a_packed_chart_renders_as_its_folder_does() {
     for entry in fs::read_dir(repository("manifests/chart/files")).unwrap() {

@@ -1,5 +1,5 @@
-//! Client certificates, set up as the security page says: its commands and files as they
-//! stand there, for a real API server that asks by the Service.
+//! Client certificates, set up with the commands and files of the security page, unchanged, for a
+//! real API server that calls the guard through its Service.
 
 use std::net::{self, SocketAddr};
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::pages::{blocks, section};
 use crate::rendered::{BASE, printed, script};
 use crate::repository;
 
-/// Where the page has the files put.
+/// The folder in which the page puts the files.
 const PLACE: &str = "/etc/kubernetes/pki/multi-attach-guard";
 
-/// How the page calls the API server's user for the guard.
+/// The page's name for the API server's user for the guard.
 const USER: &str = "- name: multi-attach-guard.multi-attach-guard.svc\n";
 
-/// What a Service does: whoever connects there is connected with the guard.
+/// Acts as the Service: connects each caller with the guard.
 fn forward(plane: &ControlPlane, from: net::TcpListener, guard: &str) {
     let guard: SocketAddr = guard.strip_prefix("https://").unwrap().parse().unwrap();
     from.set_nonblocking(true).unwrap();
@@ -49,8 +49,8 @@ fn the_api_server_is_answered_and_nobody_else() {
     };
     script(folder.path(), commands);
 
-    // The port has to be known before there is an API server. For another one than 443
-    // the user's name ends with it (`clientConfig` in apiserver/pkg/util/webhook).
+    // The port must be known before the API server starts. For ports other than 443 the user's name
+    // ends with the port (`clientConfig` in apiserver/pkg/util/webhook).
     let address = net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = address.local_addr().unwrap().port();
     let place = folder.path().display().to_string();
@@ -81,7 +81,7 @@ fn the_api_server_is_answered_and_nobody_else() {
     let (_program, url, _) = plane.serve("asked-by-name", &options);
     forward(&plane, address, &url);
 
-    // A name that leads elsewhere: nothing else forwards what is sent to a Service here.
+    // A name that resolves to this machine: nothing else forwards requests to a Service here.
     plane.apply(
         "multi-attach-guard",
         "{apiVersion: v1, kind: Service, metadata: {name: multi-attach-guard}, \
@@ -115,7 +115,7 @@ fn the_api_server_is_answered_and_nobody_else() {
         ("with one of the cluster's", Some(of_the_cluster)),
     ] {
         let answer = asked(shown);
-        // The guard ends the connection, while the request is on its way or afterwards.
+        // The guard ends the connection during the request or after it.
         assert!([55, 56].contains(&code(&answer)), "{who}: {answer:?}");
     }
 }

@@ -9,7 +9,7 @@ fn script(arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// Clients trust what it makes, for every name it was given, and for no other.
+/// Clients trust the script's certificate for every given name, and for no other.
 #[test]
 fn the_ca_vouches_for_every_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What `kubectl describe` shows with `--events`.
+//! The output of `kubectl describe` with `--events`.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::harness::{self, Needs, seen, until};
 use crate::installed::{DEADLINE, account, grant, options, register};
 use crate::rendered::BASE;
 
-/// What can never work is let through with a warning, and a leftover is repaired.
+/// A deadlock passes with a warning, and a leftover is repaired.
 const POLICY: &str = "defaults: {outcomes: {deadlock: warn}}";
 
 const NAMESPACE: &str = "events";
@@ -16,7 +16,7 @@ fn deadlocked(name: &str) -> String {
     object(json!({"kind": "Deployment", "name": name, "uses": ["data"]})).to_string()
 }
 
-/// A control plane of its own: every object of it is judged.
+/// Needs its own control plane, because every object in it is judged.
 #[test]
 fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
@@ -24,18 +24,18 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
         plane.kubectl(&[&["-n", NAMESPACE], arguments].concat(), stdin)
     };
     plane.run(&format!("create namespace {NAMESPACE}"));
-    // A claim that is verified to be for one node at a time.
+    // A claim that is verified to allow one node at a time.
     for object in bound_claim(NAMESPACE, "data", "ebs.csi.aws.com") {
         plane.apply(NAMESPACE, &object.to_string());
     }
-    // A server with the rights of its ServiceAccount alone, and those of the component.
+    // A server with only the rights of its ServiceAccount and of the components.
     account(&plane);
     grant(&plane, "bare-pods");
     grant(&plane, "events");
     let options = options(&plane, &["--events"]).policy(&plane, "events", POLICY);
     let guard = plane.guard("events", &options);
     register(&plane, &guard, BASE);
-    // How many occurrences came to that end.
+    // The number of occurrences with this result.
     let ended = |result: &str| {
         let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}}");
         guard.count(&plane, &series)
@@ -51,8 +51,8 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     let repaired = json!({"kind": "Deployment", "name": "repaired", "strategy": leftover});
     let repaired = object(repaired).to_string();
     let create = ["create", "-f", "-"];
-    // The warning of what stays at fault, and the repair of what the API server would
-    // refuse; of a dry run nothing.
+    // One Event for the warning about a remaining fault, and one for the repair of an object that
+    // the API server would refuse; none for a dry run.
     let dry = ["create", "--dry-run=server", "-f", "-"];
     kubectl(&dry, Some(&deadlocked("dry"))).success();
     kubectl(&create, Some(&deadlocked("warned"))).success();
@@ -83,17 +83,17 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
         assert!(line.contains(text), "{line}");
     }
 
-    // The same once more within a minute.
+    // The same finding again within a minute.
     plane.run(&format!(
         "set image deployment/warned main=example.com/app:2 -n {NAMESPACE}"
     ));
     until_ended("repeated", 1);
-    // The API server refuses a second object of the name, after the webhooks.
+    // The API server refuses a second object with this name, after the webhooks.
     assert_ne!(kubectl(&create, Some(&deadlocked("warned"))).status, 0);
     until_ended("gone", 1);
     assert_eq!(ended("recorded"), 2);
     assert_eq!(ended("failed"), 0);
-    // The API server may have an Event of its own, about its Service.
+    // The API server may have an Event of its own about its Service.
     let events = "get events -A -o=name --field-selector=involvedObject.kind=Deployment";
     let events = plane.run(events).stdout;
     assert_eq!(events.lines().count(), 2, "{events}");

@@ -1,7 +1,7 @@
-//! What a real API server lets be done to a node that is alive.
+//! Requests about a living node that a real API server refuses.
 //!
-//! Part of one test with the counted requests: what is refused here is refused in the
-//! same cluster in which nothing is asked that cannot matter. Nodes that die are in
+//! This is part of one test with the counted requests: the fencing webhook refuses requests in the
+//! same cluster in which irrelevant requests are not sent to the guard. Nodes that die are in
 //! `tests/scenarios`.
 
 use serde_json::json;
@@ -13,18 +13,18 @@ use crate::requests::{Cluster, counts, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
-/// By whom attachments are deleted in normal life.
+/// The user that normally deletes attachments.
 const CONTROLLER: &str = "--as=system:serviceaccount:kube-system:attachdetach-controller \
     --as-group=system:masters";
 
-/// The story of one pod with a volume.
+/// Follows one pod with a volume.
 pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster) {
     let (node, attachment) = settled(cluster);
     let (node, attachment) = (node.as_str(), attachment.as_str());
     daily_life_asks_nothing(cluster, node, attachment);
 
     let asked = cluster.asked(|| {
-        // The three ways to take the volume from the node.
+        // The three requests that take the volume from the node.
         for request in [
             format!("taint node {node} {TAINT}"),
             format!("delete node {node} --wait=false"),
@@ -37,14 +37,14 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster) {
         }
     });
     assert_eq!(asked, counts(&[("fencing validating", 3)]));
-    // And none of what controllers did before, in all their rollouts.
+    // None of the controllers' earlier requests, in all their rollouts, was refused.
     let rejections = "apiserver_admission_webhook_rejection_count";
     let entry = "name=\"fencing.multi-attach-guard.dev\"";
     assert_eq!(sum(&cluster.plane.exposition(), rejections, &[entry]), 3);
 }
 
-/// A pod that runs, once its node says what it holds: the names of the node and of the
-/// VolumeAttachment.
+/// Waits for a running pod whose node reports its attached volume; returns the names of the node
+/// and of the VolumeAttachment.
 fn settled(cluster: &Cluster) -> (String, String) {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     let manifest = workload("Deployment", "held", &["two"], &recreate);
@@ -68,7 +68,8 @@ fn settled(cluster: &Cluster) -> (String, String) {
     })
 }
 
-/// Heartbeats, labels and other taints, and what the attach-detach controller does.
+/// Heartbeats, labels, other taints and the attach-detach controller's requests are not sent to the
+/// guard.
 fn daily_life_asks_nothing(cluster: &Cluster, node: &str, attachment: &str) {
     let renewed = || {
         let lease = cluster.plane.get(&["lease", node, "-n=kube-node-lease"]);

@@ -1,5 +1,5 @@
-//! `action.yml`, `.pre-commit-hooks.yaml` and `docs/gitops.md` name only what there
-//! is, and the action does what it says.
+//! `action.yml`, `.pre-commit-hooks.yaml` and `docs/gitops.md` name only existing things, and the
+//! action works as documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,14 +38,14 @@ fn text(name: &str) -> String {
     fs::read_to_string(repository(name)).unwrap()
 }
 
-/// The pages' inline code.
+/// The inline code of a page.
 fn spans(page: &str) -> impl Iterator<Item = &str> {
     page.split("\n```")
         .step_by(2)
         .flat_map(|prose| prose.split('`').skip(1).step_by(2))
 }
 
-/// The arguments of every call of the program in a shell text.
+/// The arguments of every call of the program in shell text.
 fn calls(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .flat_map(|line| line.split(['|', ';', '>']))
@@ -76,7 +76,7 @@ fn every_command_of_the_page_is_understood() {
             seen.insert(arguments[0].to_owned());
         }
     }
-    // In prose, options may stand without a path.
+    // In prose, options may be written without a path.
     for span in spans(&page).filter(|span| span.starts_with("check ")) {
         is_understood(&span.split(' ').chain(["."]).collect::<Vec<_>>());
     }
@@ -144,7 +144,7 @@ fn every_hook_is_understood() {
         let arguments = arguments.map(|it| it.as_str().unwrap());
         let arguments = entry.split(' ').skip(1).chain(arguments);
         is_understood(&arguments.collect::<Vec<_>>());
-        // A script is downloaded, and started, with the repository of the hooks.
+        // A script is downloaded with the repository of the hooks and started from there.
         let program = match hook["language"].as_str() {
             Some("script") => ".ci/hook",
             Some("rust") => PROGRAM,
@@ -192,15 +192,15 @@ fn every_input_of_the_action_is_used_and_no_other() {
         }
     }
     assert!(seen > 0);
-    // Nothing a user writes becomes part of a script.
+    // No text from users becomes part of a script.
     for step in steps {
         let script = step["run"].as_str().unwrap_or_default();
         assert!(!script.contains("${{"), "{script}");
     }
 }
 
-/// Runs a step of the action in `folder`, with these inputs and the defaults of the others, as
-/// a runner would.
+/// Runs a step of the action in `folder` as a runner would, with these inputs and the defaults of
+/// the others.
 fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let action = action();
     let mut steps = action["runs"]["steps"].as_array().unwrap().iter();
@@ -221,7 +221,7 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     command.output().unwrap()
 }
 
-/// A download is not led away to where anybody on the way can change it.
+/// A download must not be redirected to a protocol that allows others to change it on the way.
 #[test]
 fn a_download_follows_no_redirect_to_http() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The image: that it builds without any other, and is what the Deployment runs.
+//! The image: it builds without any other image, and matches the Deployment that runs it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::harness;
 use crate::rendered::{documents, printed};
 use crate::repository;
 
-/// Rootless, without a daemon, and with images of its own that are gone with the folder.
+/// A rootless buildah without a daemon, with its own images, which are removed with the folder.
 fn buildah(folder: &Path) -> Command {
     let mut command = Command::new("buildah");
     command.arg("--storage-driver=vfs");
@@ -21,7 +21,7 @@ fn buildah(folder: &Path) -> Command {
     command
 }
 
-/// The parts of a file in `dir:`, the format in which buildah writes an image as files.
+/// The file of a part in `dir:`, the format in which buildah writes an image as files.
 fn part(image: &Path, of: &Value) -> PathBuf {
     image.join(of["digest"].as_str().unwrap().trim_start_matches("sha256:"))
 }
@@ -67,7 +67,7 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
         assert_eq!(image_config["architecture"], architecture);
         let config = &image_config["config"];
         assert_eq!(config["Entrypoint"], json!(["/multi-attach-guard"]));
-        // By number, for without one `runAsNonRoot` lets nobody start, and not root.
+        // The user is a number, because `runAsNonRoot` accepts no name, and not root.
         let user = config["User"].as_str().unwrap();
         assert!(user.starts_with(|c| matches!(c, '1'..='9')), "{user}");
         let exposed = config["ExposedPorts"].as_object().unwrap();

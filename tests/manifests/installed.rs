@@ -1,4 +1,4 @@
-//! What a real API server makes of the manifests.
+//! The manifests in a real API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use crate::removed::{run_for_once, until_nothing_is_left};
 use crate::rendered::{built, helm, objects, printed, templated};
 use crate::repository;
 
-/// Nothing here takes this long.
+/// The time limit for waits; no step takes this long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The kinds of others that the manifests use; of each only the name is known here.
+/// The foreign kinds that the manifests use; only their names are defined here.
 const DEFINITIONS: [(&str, &str, &str); 4] = [
     ("cert-manager.io", "v1", "Certificate"),
     ("cert-manager.io", "v1", "Issuer"),
@@ -24,7 +24,7 @@ const DEFINITIONS: [(&str, &str, &str); 4] = [
     ("monitoring.coreos.com", "v1", "PrometheusRule"),
 ];
 
-/// A kubeconfig with the rights of the guard's ServiceAccount alone, in its namespace.
+/// A kubeconfig with only the rights of the guard's ServiceAccount, in its namespace.
 pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
     let token = plane
         .run("create token multi-attach-guard -n=multi-attach-guard")
@@ -36,20 +36,20 @@ pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
 }
 
-/// Those rights and these arguments.
+/// Options with those rights and these arguments.
 pub(crate) fn options(plane: &ControlPlane, arguments: &[&str]) -> GuardOptions {
     let rights = kubeconfig(plane);
     GuardOptions::default().with(arguments).kubeconfig(&rights)
 }
 
-/// A server that talks to the API server with the rights of its ServiceAccount
-/// alone, and with the arguments of the Deployment but for addresses and files.
+/// A server that talks to the API server with only the rights of its ServiceAccount, and with the
+/// arguments of the Deployment except addresses and files.
 pub(crate) fn guard(plane: &ControlPlane) -> Guard {
     grant(plane, "bare-pods");
     plane.guard("deployed", &options(plane, &["--log-format=json"]))
 }
 
-/// Registers the webhooks of an overlay, changed only in where the server is, and waits
+/// Registers the webhooks of an overlay with only the address of the server changed, and waits
 /// until they are in force.
 pub(crate) fn register(plane: &ControlPlane, guard: &Guard, overlay: &str) {
     register_changed(plane, overlay, |_, webhook| {
@@ -58,7 +58,7 @@ pub(crate) fn register(plane: &ControlPlane, guard: &Guard, overlay: &str) {
     until_asked(plane);
 }
 
-/// Where the server of a webhook in the manifests is.
+/// The client configuration of a webhook in the manifests, with the address of this server.
 pub(crate) fn client_config(plane: &ControlPlane, guard: &Guard, webhook: &Value) -> Value {
     let service = &webhook["clientConfig"]["service"];
     assert_eq!(service["name"], "multi-attach-guard");
@@ -70,7 +70,7 @@ pub(crate) fn client_config(plane: &ControlPlane, guard: &Guard, webhook: &Value
     })
 }
 
-/// Registers the webhooks of an overlay as `change` leaves each, given the kind of its
+/// Registers the webhooks of an overlay after `change` has edited each; it is given the kind of the
 /// configuration.
 pub(crate) fn register_changed(
     plane: &ControlPlane,
@@ -92,24 +92,24 @@ pub(crate) fn register_changed(
 
 /// Waits until both webhooks answer the API server.
 pub(crate) fn until_asked(plane: &ControlPlane) {
-    // The API server learns of webhooks through a cache.
+    // The API server reads webhooks through a cache.
     harness::until("the webhooks to be asked", DEADLINE, || {
         let said = smoke_test(plane);
-        // The mutating one removes the leftover, the validating one misses the claim.
+        // The mutating webhook removes the leftover; the validating one reports the missing claim.
         let both = said.stderr.contains("leftover-rolling-update")
             && said.stderr.contains("unresolved-claim");
         harness::seen(both && said.status == 0, said)
     });
 }
 
-/// What the install page has everybody try.
+/// The test that the install page tells everybody to run.
 fn smoke_test(plane: &ControlPlane) -> Output {
     let file = repository("examples/smoke-test.yaml");
     let apply = ["apply", "--dry-run=server", "-f", file.to_str().unwrap()];
     plane.kubectl(&apply, None)
 }
 
-/// The files with the guard's rights, all that it can be given.
+/// The files with all rights that the guard can have.
 const RIGHTS: [&str; 3] = [
     "base/rbac.yaml",
     "base/certificates.yaml",
@@ -121,26 +121,26 @@ fn apply(plane: &ControlPlane, name: &str) {
     plane.run(&format!("apply --validate=strict -f {}", file.display()));
 }
 
-/// The namespace and the account that the guard runs as.
+/// Makes the namespace of the guard and its account, with its rights.
 pub(crate) fn account(plane: &ControlPlane) {
     for name in ["base/namespace.yaml"].into_iter().chain(RIGHTS) {
         apply(plane, name);
     }
 }
 
-/// The rights of a component, which stand in a file of its name.
+/// Grants the rights of a component, which are in a file with its name.
 pub(crate) fn grant(plane: &ControlPlane, component: &str) {
     apply(plane, &format!("components/{component}/{component}.yaml"));
 }
 
-/// The server became ready, so its rights suffice; none is there for nothing,
-/// and none lets it write what it looks at.
+/// The server becomes ready, so its rights suffice. The test shows that none is superfluous, and
+/// that none allows it to write the objects that it reads.
 #[test]
 fn rights_are_those_the_view_needs() {
     let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     account(plane);
     let guard = guard(plane);
-    // The resources by what may be done with them.
+    // The resources by the granted verbs.
     let mut granted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for role in ["multi-attach-guard", "multi-attach-guard-bare-pods"] {
         let role = plane.get(&["clusterrole", role]);
@@ -157,7 +157,7 @@ fn rights_are_those_the_view_needs() {
         .filter_map(|line| line.strip_prefix("multi_attach_guard_view_synced{resource=\""))
         .filter_map(|line| Some(line.strip_suffix("\"} 1")?.to_owned()))
         .collect();
-    // Revisions are listed where an update would be denied, and not followed.
+    // Revisions are listed only before an update would be denied; they are not watched.
     let listed = BTreeSet::from(["controllerrevisions".to_owned()]);
     let expected = BTreeMap::from([
         (r#"["get","list","watch"]"#.to_owned(), followed),
@@ -167,14 +167,14 @@ fn rights_are_those_the_view_needs() {
     assert_eq!(guard.count(plane, "multi_attach_guard_view_connected "), 1);
 }
 
-/// Makes the kinds of others known.
+/// Defines the foreign kinds.
 pub(crate) fn define(plane: &ControlPlane) {
     for (group, version, kind) in DEFINITIONS {
         plane.define(group, version, kind);
     }
 }
 
-/// A control plane of its own: what is installed here is for the whole cluster.
+/// Needs its own control plane, because the installation is cluster-wide.
 #[test]
 fn overlays_and_chart_are_taken_installed_and_removed() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
@@ -189,7 +189,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
         }
     }
 
-    // What kubectl made is not Helm's to take over.
+    // Helm cannot take over objects that kubectl has made.
     for name in RIGHTS {
         let file = repository("manifests").join(name);
         plane.run(&format!("delete -f {}", file.display()));
@@ -213,7 +213,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let stored = || plane.get(&["validatingwebhookconfiguration", name]);
     assert_eq!(stored()["webhooks"][0]["failurePolicy"], "Fail");
 
-    // The CA that the guard has written stays the guard's, unless Helm is to replace it.
+    // The CA that the guard has written stays the guard's, unless Helm is told to replace it.
     let patch =
         json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Zm9v"}]);
     let (patch, kind) = (patch.to_string(), "validatingwebhookconfiguration");

@@ -1,6 +1,6 @@
-//! What `manifests/` and `certs/` hold: that it renders, that kustomize and Helm render
-//! the same, that a real API server takes it, and that it does there what it says; and
-//! what a release is made of.
+//! The contents of `manifests/` and `certs/`: they render, kustomize and Helm render the same
+//! objects, a real API server accepts them, and they work there as documented. The contents of a
+//! release are tested here too.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Certificates that manage themselves, against a real API server that asks all the
-//! time: whatever happens to them, every admission is answered.
+//! Managed certificates with a real API server that sends requests all the time: whatever happens
+//! to the certificates, every admission is answered.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -31,19 +31,18 @@ const KINDS: [&str; 2] = [
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// So that two thirds of both are over, and neither is over, within the time that the
-/// clock of the replicas can be behind that of the API server.
+/// Chosen so that, within the time by which the replicas' clock can be behind the API server's, two
+/// thirds of both lifetimes pass but neither lifetime ends.
 const LIFETIMES: Lifetimes = Lifetimes {
     authority: SignedDuration::from_hours(100 * 24),
     certificate: SignedDuration::from_hours(80 * 24),
 };
 
-/// An age in days at which the certificate is due, and one at which the CA is.
+/// An age in days at which the certificate must be renewed, and one at which the CA must be.
 const CERTIFICATE_DUE: i32 = 55;
 const AUTHORITY_DUE: i32 = 75;
 
-/// Nothing waits longer than it has to. An API server here has two seconds to hear of a
-/// new caBundle.
+/// No wait is longer than necessary. An API server here has two seconds to learn of a new caBundle.
 const PACE: Pace = Pace {
     look: Duration::from_millis(500),
     retry: Duration::from_millis(200),
@@ -52,8 +51,8 @@ const PACE: Pace = Pace {
     forgotten: Duration::from_secs(3600),
 };
 
-/// The age in days, by the clock of the replicas, of what they have made first. Their clock starts
-/// behind that of the API server, and is right when the CA is due.
+/// The age in days, by the replicas' clock, of their first certificates. Their clock starts behind
+/// the API server's, and is right when the CA is due.
 type Age = Arc<AtomicI32>;
 
 /// Allows everything.
@@ -85,7 +84,7 @@ impl Reviewer for Allowing {
     }
 }
 
-/// A server with a managed certificate, as one of several.
+/// One of several servers with a managed certificate.
 struct Replica {
     certificates: Arc<Certificates>,
     url: String,
@@ -96,7 +95,7 @@ impl Replica {
         let certificates = Arc::new(Certificates::default());
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut options = Options::new(any, any);
-        // New connections all the time, as only those see a new certificate.
+        // Connections are short, because only new ones see a new certificate.
         options.limits.age = Duration::from_millis(500);
         let server = plane
             .block_on(Server::start(
@@ -148,7 +147,7 @@ impl Cluster<'_> {
             .collect()
     }
 
-    /// Waits until both replicas show one certificate, and another than `before`.
+    /// Waits until both replicas show the same certificate, which must differ from `before`.
     fn until_served(&self, before: Option<&ServingPair>) -> Arc<ServingPair> {
         until("both replicas to show a new certificate", DEADLINE, || {
             let served = self.replicas.each_ref().map(|it| it.certificates.current());
@@ -164,13 +163,13 @@ impl Cluster<'_> {
         })
     }
 
-    /// What the replicas say is wrong.
+    /// The failures that the replicas report.
     fn failures(&self) -> Vec<Arc<String>> {
         let of_each = self.replicas.each_ref().map(|it| it.certificates.failure());
         of_each.into_iter().flatten().collect()
     }
 
-    /// Waits until so many replicas say that something is wrong, each of them with these parts.
+    /// Waits until so many replicas report a failure, each with these parts.
     fn until_failures(&self, count: usize, parts: &[&str]) {
         let what = format!("{count} failures with {parts:?}");
         until(&what, DEADLINE, || {
@@ -181,8 +180,8 @@ impl Cluster<'_> {
         });
     }
 
-    /// Registers the webhooks of the base, the mutating ones at the first replica and
-    /// the validating ones at the second.
+    /// Registers the webhooks of the base: the mutating ones at the first replica, the validating
+    /// ones at the second.
     fn register(&self, failure_policy: &str) {
         register_changed(self.plane, BASE, |kind, webhook| {
             let replica = KINDS.iter().position(|it| *it == kind).unwrap();
@@ -194,8 +193,9 @@ impl Cluster<'_> {
         });
     }
 
-    /// Does it while Deployments with a claim are created all the time, and goes on for many
-    /// creations. None may fail; once the webhooks must be answered, both replicas answer each.
+    /// Calls `act` while Deployments with a claim are created all the time, and waits for many more
+    /// creations. None may fail; while the webhooks have `failurePolicy: Fail`, both replicas must
+    /// answer each.
     fn under_requests<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
         let (errors, client) = (Arc::new(Mutex::new(Vec::new())), self.plane.client());
         let into = Arc::clone(&errors);
@@ -226,7 +226,7 @@ impl Cluster<'_> {
     }
 }
 
-/// The text of a field that holds bytes; nothing where there is none.
+/// The text of a field that holds bytes; empty if there is no such field.
 fn pem(field: &Value) -> String {
     let bytes: Option<ByteString> = serde_json::from_value(field.clone()).unwrap();
     String::from_utf8(bytes.unwrap_or_default().0).unwrap()
@@ -242,7 +242,7 @@ fn client(plane: &ControlPlane) -> kube::Client {
     })
 }
 
-/// A control plane of its own: webhook configurations are for the whole cluster.
+/// Needs its own control plane, because webhook configurations are cluster-wide.
 #[test]
 fn nothing_that_happens_to_certificates_fails_an_admission() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
@@ -253,8 +253,8 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         plane: &plane,
         replicas: [start(), start()],
     };
-    // Both begin at once, and one Secret comes of it. Until then objects pass unjudged,
-    // as the manifests have it.
+    // Both start at once but make one Secret. Until then objects pass unjudged, as the manifests
+    // allow.
     let first = cluster.under_requests("first start, two replicas at once", || {
         cluster.register("Ignore");
         cluster.until_served(None)
@@ -262,7 +262,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     assert!(first.not_before() < Timestamp::now() - DAY * AUTHORITY_DUE);
     let authority = cluster.authority();
 
-    // From here on, every request has to be answered by both.
+    // From here on, both replicas must answer every request.
     cluster.register("Fail");
     let second = cluster.under_requests("certificate renewed", || {
         age.store(CERTIFICATE_DUE, Ordering::Relaxed);
@@ -285,7 +285,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         cluster.until_served(Some(&third))
     });
 
-    // What is in use stays, and the log and /readyz say what is missing.
+    // The certificate in use stays, and the log and /readyz name the missing right.
     let rights = repository("manifests/base/certificates.yaml");
     let rights = rights.to_str().unwrap();
     cluster.under_requests("a right is missing", || {
@@ -295,7 +295,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     plane.kubectl(&["apply", "-f", rights], None).success();
     cluster.until_failures(0, &[]);
 
-    // Nobody can ask meanwhile, so this is about what comes after.
+    // While the API server is stopped no request is possible; this tests the requests after it.
     plane.api_server().signal("STOP");
     cluster.until_failures(2, &[]);
     plane.api_server().signal("CONT");
@@ -304,8 +304,8 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     let after = cluster.until_served(None);
     assert_eq!(after.not_after(), fourth.not_after());
 
-    // The API server hears of the wrong one before anybody can right it, so that a few
-    // objects pass unjudged.
+    // The API server reads the wrong caBundle before a replica can repair it, so a few objects pass
+    // unjudged.
     cluster.register("Ignore");
     let foreign = ByteString(plane.pki.authority_pem().into_bytes());
     let wrong = json!({"webhooks": [{
@@ -326,7 +326,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     cluster.under_requests("caBundle right again", || ());
 }
 
-/// The program itself, with the rights and the argument of the manifests.
+/// The program itself, with the rights and the argument from the manifests.
 #[test]
 fn the_program_manages_its_certificate_with_the_rights_it_has() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));

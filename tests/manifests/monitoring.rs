@@ -1,4 +1,4 @@
-//! What the overlay `monitoring` asks of Prometheus and Grafana.
+//! The queries of the overlay `monitoring` for Prometheus and Grafana.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,12 +63,12 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
     }
 }
 
-/// The names in the exposition of a server that follows a cluster.
+/// The metric names of a server that watches a cluster.
 fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     account(plane);
     grant(plane, "bare-pods");
     let guard = plane.guard("exposing", &options(plane, &[]));
-    // Findings have no series before the first.
+    // Findings have no series before the first finding.
     let review = fs::read_to_string(repository("examples/review.json")).unwrap();
     let request = plane
         .http()
@@ -94,15 +94,15 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
         .collect()
 }
 
-/// The metrics that an expression names: of the guard, and of the API server.
+/// The metrics of the guard and of the API server that an expression names.
 fn named(expression: &str) -> impl Iterator<Item = &str> {
     expression
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .filter(|it| it.starts_with("multi_attach_guard_") || it.starts_with("apiserver_"))
 }
 
-/// Of the API server; the test of what is asked sees them there. With `failurePolicy: Ignore`
-/// the first one counts, with `Fail` the second.
+/// Metrics of the API server; the test of counted requests finds them there. With `failurePolicy:
+/// Ignore` the first one counts, with `Fail` the second.
 pub(crate) const OF_THE_API_SERVER: [&str; 2] = [
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_webhook_rejection_count",

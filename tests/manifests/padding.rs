@@ -1,5 +1,5 @@
-//! Objects padded to what etcd takes: no list makes one pass unjudged. What they cost is measured
-//! by `cargo bench --bench policies -- padding`.
+//! Objects padded to the size limit of etcd: no list lets an object pass unjudged. `cargo bench
+//! --bench policies -- padding` measures their cost.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn no_list_makes_an_object_pass_unjudged() {
         let node = harness::shorthand::object(node);
         plane.send(Method::POST, "/api/v1/nodes", &node).unwrap();
     }
-    // A debug build is slow, and whether it is in time is no question here.
+    // A debug build is slow, and its speed is not tested here.
     register_changed(plane, "fencing", |_, webhook| {
         webhook["clientConfig"] = client_config(plane, &cluster.guard, webhook);
         webhook["timeoutSeconds"] = json!(30);
@@ -39,7 +39,8 @@ fn no_list_makes_an_object_pass_unjudged() {
         };
         let object = padded(&name, list, PADDING, &json!({}));
         expect_denial(Method::POST, &path, &object);
-        // Without pods it passes, so that it is stored; with its defaults it may be too large.
+        // The object has no pods, so it passes and is stored; with defaults added it may be too
+        // large.
         let idle = json!({"replicas": 0, "paused": true});
         let store = |bytes| plane.send(Method::POST, &path, &padded(&name, list, bytes, &idle));
         store(PADDING).or_else(|_| store(PADDING / 2)).unwrap();

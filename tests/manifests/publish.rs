@@ -1,4 +1,4 @@
-//! What a release publishes, on a registry of this machine.
+//! The parts that a release publishes, on a registry of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::harness::{self, Needs};
 use crate::rendered::printed;
 use crate::repository;
 
-/// A copy of the repository with its changes, as the dry run writes below it.
+/// A copy of the repository with uncommitted changes, because the dry run writes into it.
 fn copy(folder: &Path) {
     let copy = r#"git clone --quiet --shared . "$COPY"
         git ls-files -z --cached --others --exclude-standard | while IFS= read -rd '' file; do
@@ -69,14 +69,14 @@ fn a_tag_that_is_not_the_version_publishes_nothing() {
     has(err(&notes), "tag v");
 }
 
-/// What follows each of `marks` in a text, up to the end of the word.
+/// The words that follow each of `marks` in a text, up to the next slash, space or end of line.
 fn after<'t>(text: &'t str, marks: &[&'t str]) -> Vec<&'t str> {
     let rests = marks.iter().flat_map(|mark| text.split(*mark).skip(1));
     let words = rests.map(|rest| rest.split(['/', ' ', '\n']).next());
     words.map(Option::unwrap_or_default).collect()
 }
 
-/// `main` changes under whoever copies it.
+/// Pages name the release, because `main` can change under users who copy a line.
 #[test]
 fn lines_to_copy_name_this_release() {
     let marks = [
@@ -96,7 +96,7 @@ fn lines_to_copy_name_this_release() {
     }
 }
 
-/// A tag can be moved, a digest cannot.
+/// A tag can be moved; a digest cannot.
 #[test]
 fn actions_are_pinned_by_digest() {
     let workflows = fs::read_dir(repository(".github/workflows")).unwrap();

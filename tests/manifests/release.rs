@@ -1,5 +1,5 @@
-//! What `.ci/package` makes of a program: `make dist` gives it the release's,
-//! for each architecture one.
+//! The files that `.ci/package` makes from programs: `make dist` gives it the release's programs,
+//! one for each architecture.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,7 +19,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const DOWNLOADS: &str = "https://downloads.example.com/v1";
 
-/// The machine's own architecture and the other one, as releases name them.
+/// This machine's architecture and the other one, as releases name them.
 const ARCHITECTURES: [&str; 2] = if cfg!(target_arch = "aarch64") {
     ["arm64", "amd64"]
 } else {
@@ -121,7 +121,7 @@ fn unpack(archive: &Path, folder: &Path) {
     script(folder, &format!("{unpack} '{}'", archive.display()));
 }
 
-/// The program of this machine, and files that only have the headers of others.
+/// This machine's program, and files that have only the headers of other programs.
 fn programs(folder: &Path) -> Vec<PathBuf> {
     let mut other = fs::read(BINARY).unwrap();
     other[18] = match ARCHITECTURES[1] {
@@ -129,7 +129,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
         _ => 0xb7,
     };
     let darwin = [0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1].repeat(4);
-    // The header of DOS, which says where that of Windows is.
+    // The DOS header, which gives the position of the Windows header.
     let mut windows = vec![0; 64];
     windows[..2].copy_from_slice(b"MZ");
     windows[60] = 64;
@@ -165,7 +165,7 @@ fn a_released_program_runs_once_its_checksum_is_right() {
         let output = command.output().unwrap();
         assert!(!output.status.success());
         has(err(&output), reason);
-        // Nothing of it is left.
+        // No part of the download is left.
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     };
     let hook = || {
@@ -173,7 +173,7 @@ fn a_released_program_runs_once_its_checksum_is_right() {
         let address = format!("file://{}", downloads.path().display());
         command.args(["check", "a b"]).env("DOWNLOADS", address);
         command.env("XDG_CACHE_HOME", home.path());
-        // What pipelines set for themselves.
+        // Variables that pipelines set for their own purposes.
         command.env("VERSION", "9.9.9").env_remove("SHA256");
         command
     };
@@ -239,7 +239,7 @@ fn only_programs_are_packed() {
     has(err(&output), "is no program for Linux, macOS or Windows");
 }
 
-/// krew links the program under this name, and kubectl finds it by that.
+/// krew links the program under this name, by which kubectl finds it.
 #[test]
 fn kubectl_finds_it_as_a_plugin() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));

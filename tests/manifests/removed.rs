@@ -1,5 +1,5 @@
-//! From an earlier version to this one, and out of the cluster again, as docs/install.md has it:
-//! nothing is left, whatever was applied before.
+//! The upgrade from an earlier version and the removal, as docs/install.md describes them: nothing
+//! is left, whatever was applied before.
 
 use std::process::Command;
 
@@ -16,8 +16,8 @@ const EARLIER: &str = include_str!("earlier.yaml");
 
 const NAME: &str = "multi-attach-guard";
 
-/// What the guard makes by itself, where it may: the Secret of its certificate, and the
-/// facts about a namespace.
+/// Runs the guard until it has made the objects that it makes by itself: the Secret of its
+/// certificate, and the facts about a namespace.
 pub(crate) fn run_for_once(plane: &ControlPlane) {
     let ebs = json!({"provisioner": "ebs.csi.aws.com"});
     for shorthand in [
@@ -38,9 +38,9 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     });
 }
 
-/// Waits until nothing in the cluster has the guard's name, in its own name, a label or a
-/// group. What is in a namespace that is being deleted goes with it, which takes a
-/// controller; Events expire.
+/// Waits until no object in the cluster has the guard's name in its own name, a label or a group.
+/// Objects in a namespace that is being deleted are excepted, because no controller deletes them
+/// here, and Events, because they expire.
 pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
     let kinds = ["api-resources", "--verbs=list", "-o=name"];
     until("all of the guard to be gone", DEADLINE, || {
@@ -72,11 +72,12 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
     });
 }
 
-/// The base with every component that can stand beside the others.
+/// The base with every component that can be combined with the others.
 fn everything() -> String {
     let components = std::fs::read_dir(repository("manifests/components")).unwrap();
     let components = components.map(|it| it.unwrap().file_name().into_string().unwrap());
-    // The other sources of the certificate, and what would have to be answered.
+    // Without the other sources of the certificate, and without the component that makes failures
+    // fatal.
     let components =
         components.filter(|it| !["cert-manager", "files", "strict"].contains(&it.as_str()));
     let components: Vec<String> = components
@@ -108,15 +109,15 @@ fn names(webhooks: &Value) -> Vec<&str> {
     webhooks.map(|it| it["name"].as_str().unwrap()).collect()
 }
 
-/// Something that the guard is asked about.
+/// Creates, as a dry run, an object about which the guard is asked.
 fn try_a_workload(plane: &ControlPlane) -> Output {
     let workload = object(json!({"kind": "Deployment", "uses": ["data"]}));
     let create = ["create", "--dry-run=server", "-f", "-"];
     plane.kubectl(&create, Some(&workload.to_string()))
 }
 
-/// A control plane of its own: what is installed here is for the whole cluster. No pod
-/// ever runs in it, which is the worst that can happen to an install.
+/// Needs its own control plane, because the installation is cluster-wide. No pod ever runs in it:
+/// the worst case for an installation.
 #[test]
 fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
@@ -138,7 +139,7 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     }
     let budget = stored(&plane, "poddisruptionbudget");
     assert_eq!(budget["spec"].get("minAvailable"), None, "{budget}");
-    // The same once more starts no rollout.
+    // Applying the same manifests again starts no rollout.
     let generation = || stored(&plane, "deployment")["metadata"]["generation"].clone();
     let before = generation();
     apply(&present);
@@ -147,13 +148,14 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     apply(&everything());
     run_for_once(&plane);
     apply(&built(programs, "warn-only"));
-    // The wall: nobody answers, and workloads wait.
+    // The worst case: the guard does not answer, and workloads are refused.
     apply(&built(programs, "strict"));
     until("workloads to wait for the guard", DEADLINE, || {
         let said = try_a_workload(&plane);
         seen(said.stderr.contains("failed calling webhook"), said)
     });
-    // The way out, as the page has it where the API server repairs by itself.
+    // The page's commands for removal, with its addition for API servers that repair objects
+    // themselves.
     let section = section("install.md", "Removing");
     let (_, block) = blocks(&section)[0];
     let lines = block.lines();

@@ -1,4 +1,4 @@
-//! Manifests as kustomize and Helm write them out.
+//! Manifests as kustomize and Helm render them.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,21 +15,21 @@ use crate::repository;
 /// Objects by kind and name.
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
-/// The base, which can be installed by itself, seen from the folder of the overlays.
+/// The base, which can be installed alone, as a path from the folder of overlays.
 pub(crate) const BASE: &str = "../base";
 
-/// What a program prints.
+/// The output of a command.
 ///
 /// # Panics
 ///
-/// When it ends with another code than 0, with what it said.
+/// If it ends with a code other than 0, with its output.
 pub(crate) fn printed(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:#?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a script prints that runs in a folder.
+/// The output of a script that runs in this folder.
 pub(crate) fn script(folder: &Path, text: &str) -> String {
     let mut bash = Command::new("bash");
     printed(bash.args(["-euc", text]).current_dir(folder))
@@ -37,7 +37,7 @@ pub(crate) fn script(folder: &Path, text: &str) -> String {
 
 pub(crate) fn helm(programs: &Programs) -> Command {
     let mut command = Command::new(programs.path("helm"));
-    // No plugins and no repositories of whoever runs the tests.
+    // Without the plugins and repositories of the user who runs the tests.
     let nowhere = concat!(env!("CARGO_TARGET_TMPDIR"), "/helm");
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, nowhere);
@@ -45,7 +45,7 @@ pub(crate) fn helm(programs: &Programs) -> Command {
     command
 }
 
-/// What the chart renders with these values.
+/// The chart, rendered with these values.
 pub(crate) fn templated(programs: &Programs, values: &[impl Display]) -> String {
     let mut command = helm(programs);
     command
@@ -75,7 +75,7 @@ pub(crate) fn objects(yaml: &str) -> Objects {
         .collect()
 }
 
-/// The policy as a value: comments and an empty file mean what `{}` means.
+/// Parses the policy; a file with only comments, or an empty one, means `{}`.
 fn read_policy(objects: &mut Objects) {
     let key = ("ConfigMap".to_owned(), "multi-attach-guard".to_owned());
     let policy = &mut objects.get_mut(&key).unwrap()["data"]["policy.yaml"];
@@ -90,7 +90,7 @@ fn kustomize_and_helm_render_the_same_objects() {
     for (overlay, values) in chart::values().overlays {
         let mut kustomized = objects(&built(programs, &overlay));
         let mut templated = objects(&templated(programs, &values));
-        // Helm makes the namespace by itself, with --create-namespace.
+        // Helm makes the namespace itself, with --create-namespace.
         let namespace = ("Namespace".to_owned(), "multi-attach-guard".to_owned());
         assert!(kustomized.remove(&namespace).is_some());
         read_policy(&mut kustomized);

@@ -1,4 +1,4 @@
-//! What the API server asks the guard about, counted by both.
+//! The requests that the API server sends to the guard, counted by both.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn label<'a>(labels: &'a str, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A cluster in which rollouts end, with the guard registered as in the manifests.
+/// A cluster in which rollouts finish, with the guard registered as in the manifests.
 pub(crate) struct Cluster {
     pub(crate) plane: ControlPlane,
     pub(crate) guard: Guard,
@@ -31,7 +31,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Option<Self> {
-        // An account for each controller, as in nearly every cluster.
+        // Each controller has its own account, as in nearly every cluster.
         let own_accounts = "--use-service-account-credentials=true".to_owned();
         let options = Options {
             controller_manager_flags: vec![own_accounts],
@@ -46,7 +46,8 @@ impl Cluster {
             }
         }
         let guard = guard(&plane);
-        // With everything switched on, so that what stays away stays away.
+        // With every component enabled, so that requests that are not sent would not be sent in any
+        // setup.
         register(&plane, &guard, "fencing");
         Some(Self {
             plane,
@@ -55,13 +56,13 @@ impl Cluster {
         })
     }
 
-    /// What kubectl says in the namespace.
+    /// Runs kubectl in the namespace.
     pub(crate) fn run(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let arguments = [&["-n", &self.namespace], arguments].concat();
         self.plane.kubectl(&arguments, stdin)
     }
 
-    /// What was asked while `act` ran, as the API server counts it: the guard has answered as much.
+    /// The reviews that the API server counted while `act` ran; the guard has answered as many.
     pub(crate) fn asked(&self, act: impl FnOnce()) -> Asked {
         let (before, answered_before) = self.counted();
         act();
@@ -75,7 +76,7 @@ impl Cluster {
         asked
     }
 
-    /// What the API server has asked, and how many reviews the guard has answered.
+    /// The reviews that the API server has sent, and the number that the guard has answered.
     fn counted(&self) -> (Asked, u64) {
         let exposition = self.plane.exposition();
         let name = "apiserver_admission_webhook_request_total{";
@@ -101,7 +102,7 @@ impl Cluster {
     }
 }
 
-/// A workload of one pod that uses these claims.
+/// A workload with one pod that uses these claims.
 pub(crate) fn workload(kind: &str, name: &str, claims: &[&str], with: &Value) -> String {
     let shorthand = json!({
         "kind": kind, "name": name, "replicas": 1, "uses": claims,
@@ -132,8 +133,8 @@ fn nothing_is_asked_that_cannot_matter() {
     nobody_waits_for_a_guard_that_is_gone(&cluster);
 }
 
-/// With `failurePolicy: Ignore` objects pass, and the API server counts them where the
-/// alert looks.
+/// With `failurePolicy: Ignore` objects pass, and the API server counts them in the metric that the
+/// alert reads.
 fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
     cluster.guard.program.signal("KILL");
     cluster.guard.program.wait(DEADLINE).unwrap();
@@ -148,7 +149,7 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
     assert_eq!(passed(&["type=\"validating\""]), 1);
     assert_eq!(passed(&[]), 2);
 
-    // With `Fail` they are refused, which another alert looks at.
+    // With `Fail` they are refused, which another alert detects.
     let name = "multi-attach-guard";
     let mut strict = plane.get(&["validatingwebhookconfiguration", name]);
     for webhook in strict["webhooks"].as_array_mut().unwrap() {
@@ -165,7 +166,7 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
     assert_eq!(refused, 1);
 }
 
-/// Everything that controllers do in a rollout, until it is over.
+/// Counts the reviews of all requests that controllers make in a rollout.
 fn rollouts(cluster: &Cluster) {
     let both = |count| [("workloads admit", count), ("workloads validating", count)];
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
@@ -190,13 +191,13 @@ fn rollouts(cluster: &Cluster) {
     }
 }
 
-/// A request that is sent, and what is asked because of it.
+/// A request to send, and the webhooks that are called for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
     what: String,
     run: Option<String>,
-    /// Who asks, in place of the administrator.
+    /// The user who sends the request, instead of the administrator.
     r#as: Option<String>,
     object: Option<Shorthand>,
     #[serde(default)]
