@@ -1,5 +1,5 @@
-//! What the webhook entry of the rule `fencing-live-node` does to all that happens here:
-//! nodes that die, and volumes that controllers detach from those that live.
+//! Tests the webhook entry of the rule `fencing-live-node` on everything that happens in the
+//! scenarios: nodes die, and controllers detach volumes from live nodes.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ const COMPONENT: &str = concat!(
     "/manifests/components/fencing/fencing-webhook.yaml"
 );
 
-/// The condition that keeps the controller's own requests in the API server.
+/// The condition with which the API server excludes the controller's own requests.
 const EXEMPTION: &str = "not-from-the-attach-detach-controller";
 
-/// The entry of the component, and the second one.
+/// The component's entry, and the test's copy of it.
 const ENTRIES: [&str; 2] = [
     "fencing.multi-attach-guard.dev",
     "all.fencing.multi-attach-guard.dev",
 ];
 
-/// Registers for everything that happens on the control plane from now on the entry of the
-/// component `fencing`, and the same once more that is asked about the attach-detach controller
-/// too: with the first the API server answers for what that does, with the second the guard.
+/// Registers the entry of the component `fencing` for everything that happens on the control plane
+/// from now on, and a copy that also covers the attach-detach controller. For that controller's
+/// requests, the first entry tests the exemption in the API server, the second the guard itself.
 pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration<'static> {
     let text = std::fs::read_to_string(Path::new(COMPONENT)).unwrap();
     let mut configuration: Value = serde_saphyr::from_str(&text).unwrap();
@@ -42,18 +42,18 @@ pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration
     );
     webhooks.push(all);
     for webhook in webhooks {
-        // So much happens at once here that an answer may take its time.
+        // Many requests arrive at once here, so an answer may take longer.
         webhook["timeoutSeconds"] = json!(30);
     }
     let nothing = json!({ "webhooks": [] });
     plane.register_configurations("fencing", &guard.url, nothing, configuration)
 }
 
-/// Prints how many volumes were detached, and that none of it was refused.
+/// Prints the number of detached volumes, and checks that no detach was refused.
 ///
 /// # Panics
 ///
-/// When something was, or nobody asked.
+/// If one was refused, or the guard was never asked.
 pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
     let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
     let exposition = exposition.stdout.as_str();
@@ -82,7 +82,7 @@ pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
     assert!(deleted == 0 || asked > 0, "the guard was not asked");
 }
 
-/// How often the guard was asked to judge a Node or a VolumeAttachment.
+/// The number of reviews of Nodes and VolumeAttachments by the guard.
 fn asked(plane: &ControlPlane, guard: &Guard) -> u64 {
     let exposition = guard.metrics(plane);
     let of = |kind: &str| {

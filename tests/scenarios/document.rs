@@ -1,4 +1,5 @@
-//! The tables of `docs/evidence/ground-truth.md` are the rows of `tests/ground-truth.yaml`.
+//! Checks that the tables of `docs/evidence/ground-truth.md` are the rows of
+//! `tests/ground-truth.yaml`.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence/groun
 
 const HEAD: &str = "| scenario | set-up | what happens | elsewhere | the engine says |";
 
-/// Writes the tables when `GROUND_TRUTH` is `write`, and compares them otherwise.
+/// Writes the tables if `GROUND_TRUTH` is `write`, and compares them otherwise.
 ///
 /// # Errors
 ///
@@ -34,7 +35,7 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
-/// The document with the line replaced that says where the rows were played.
+/// The document with a new line about where the rows were played.
 fn with_played(document: &str) -> Result<String, String> {
     let begin = "\nPlayed so far: ";
     let lacking = "docs/evidence/ground-truth.md has no line that begins with \"Played so far: \"";
@@ -54,7 +55,7 @@ fn with_played(document: &str) -> Result<String, String> {
     ))
 }
 
-/// The document with the section's table replaced.
+/// The document with a new table for the section.
 fn with_table(document: &str, section: &Section) -> Result<String, String> {
     let title = format!("\n## {}\n", section.title);
     let lacking = || {

@@ -1,4 +1,4 @@
-//! What the engine says of a scenario's objects, in the cluster as it is.
+//! The engine's findings about a scenario's objects, in the present cluster.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,44 +22,44 @@ use crate::stage::World;
 /// Group, version, kind.
 type Kind = (&'static str, &'static str, &'static str);
 
-/// What the observer does not watch, as its status changes all the while.
+/// The observer does not watch this kind, because its status changes constantly.
 const AUTOSCALER: Kind = ("autoscaling", "v2", "HorizontalPodAutoscaler");
 
 const NAMESPACE: Kind = ("", "v1", "Namespace");
 
 const VOLUME: Kind = ("", "v1", "PersistentVolume");
 
-/// The kinds that each scenario has for itself, with its label.
+/// The kinds whose objects belong to one scenario and carry its label.
 const OF_THE_SCENARIO: [Kind; 3] = [
     ("", "v1", "Node"),
     VOLUME,
     ("storage.k8s.io", "v1", "StorageClass"),
 ];
 
-/// The kinds that all scenarios share.
+/// The kinds whose objects all scenarios share.
 const OF_ALL: [Kind; 2] = [
     ("storage.k8s.io", "v1", "CSIDriver"),
     ("node.k8s.io", "v1", "RuntimeClass"),
 ];
 
-/// Objects as they were before a user's action, by uid.
+/// Objects before a user's action, by uid.
 pub(crate) type Before = HashMap<String, Arc<Value>>;
 
-/// The engine's word on everything in a namespace.
+/// The engine's findings about everything in a namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Opinion {
-    /// The worst outcome it foresees.
+    /// The worst outcome of the findings.
     pub(crate) outcome: Outcome,
-    /// Its findings.
+    /// The messages of the findings.
     pub(crate) messages: Vec<String>,
 }
 
-/// Judges every object in `namespace` that no controller has made: as an update where
-/// there was another generation of it `before`, by uid, else as if it were new.
+/// Judges every object in `namespace` that is not made by a controller: as an update if `before`
+/// has another generation of it, otherwise as a new object.
 ///
 /// # Errors
 ///
-/// A sentence when the engine is not sure, or cannot read an object.
+/// A sentence if the engine is not sure, or cannot read an object.
 pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result<Opinion, String> {
     let mut cluster = Snapshot::complete();
     let mut judged = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result
     said(&judged, &cluster)
 }
 
-/// Judges an object that is about to be written, in the cluster as it is before.
+/// Judges an object that is about to be written, in the cluster before the write.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub(crate) fn forecast(world: &World, object: &Value) -> Result<Opinion, String>
     said(judged.as_slice(), &cluster)
 }
 
-/// An object and what it was before.
+/// An object and its earlier version.
 struct Judged {
     kind: ObjectKind,
     document: Value,
@@ -162,9 +162,9 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
     }
 }
 
-/// The cluster as the guard follows it, as far as it is the scenario's: to read what all
-/// the others have takes longer than to judge. What is named comes after what names it:
-/// the volume of a claim that is being bound is there.
+/// The objects that the guard follows, limited to those of the scenario: reading everybody's
+/// objects takes longer than judging. Referring objects are listed before the objects that they
+/// name, so that the volume of a claim that is being bound is there.
 fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
     let plane = world.plane;
     let everywhere = |kind, selector: &str| {
@@ -182,7 +182,7 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
     let autoscalers = resource(AUTOSCALER);
     for (_, found) in &namespaces {
         let name = found["metadata"]["name"].as_str().unwrap_or_default();
-        // That of the run was caught up with after the action.
+        // The observer has already caught up with the run's own namespace.
         if name != namespace {
             world.observer.catch_up(plane, name)?;
         }
@@ -194,7 +194,7 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
     for kind in OF_THE_SCENARIO {
         documents.extend(everywhere(kind, &format!("{SCENARIO}={namespace}"))?);
     }
-    // The external-provisioner gives its volumes no label of the scenario.
+    // The external-provisioner does not label its volumes with the scenario.
     let kind = resource(VOLUME);
     let volumes = Api::all_with(plane.client(), &kind);
     for name in unlisted_volumes(&documents) {
@@ -207,7 +207,7 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
     Ok(documents)
 }
 
-/// The volumes that claims name and that are not among the documents.
+/// The volumes that are named by claims but are not among the documents.
 fn unlisted_volumes(documents: &[(ObjectKind, Value)]) -> BTreeSet<String> {
     let texts = |kind: &str, pointer: &str| -> BTreeSet<String> {
         let documents = documents.iter().map(|(_, document)| document);

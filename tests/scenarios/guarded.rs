@@ -1,4 +1,4 @@
-//! Plays a scenario again, with the guard asked about everything the user does.
+//! Plays a scenario again with the guard, which reviews everything that the user does.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::outcome::Outcome;
 use crate::scenario::{Action, Nodes, Scenario};
 use crate::stage::{Stage, World};
 
-/// What the guard does about what it finds.
+/// The guard's reaction to a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Refuses it.
+    /// Refuses the object.
     Deny,
-    /// Repairs it, or refuses it where it cannot.
+    /// Repairs the object, or refuses it if that is not possible.
     Fix,
-    /// Warns of it.
+    /// Warns.
     Warn,
 }
 
@@ -26,7 +26,7 @@ impl Mode {
     /// Every mode.
     pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::Fix, Self::Warn];
 
-    /// The value of the label [`MODE`], with which the names of its namespaces begin.
+    /// The value of the label [`MODE`], and the prefix of the names of its namespaces.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -36,12 +36,12 @@ impl Mode {
     }
 }
 
-/// The label of the namespaces about which the guard is asked.
+/// The label of the namespaces that the guard reviews.
 pub(crate) const MODE: &str = "mode";
 
-/// By the names of the namespaces. What heals by itself is left alone even where
-/// everything else is repaired, as in the built-in policy. The account is the one by which
-/// [`crate::harness::FakeNodes`] deletes nodes when a scenario is over.
+/// Chooses the action by the namespaces' names. As in the built-in policy, faults that heal by
+/// themselves are not repaired. The account is the one with which [`crate::harness::FakeNodes`]
+/// deletes nodes after a scenario.
 const POLICY: &str = r#"
 fencing:
   accounts: ["system:serviceaccount:kube-system:cluster-autoscaler"]
@@ -52,8 +52,8 @@ namespaces:
     outcomes: {deadlock: warn, stuck: warn}
 "#;
 
-/// Starts one guard for all scenarios of a control plane, and has it asked about all
-/// namespaces that say what it is to do.
+/// Starts one guard for all scenarios of a control plane, and registers it for all namespaces that
+/// carry the label [`MODE`].
 pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
     let options = GuardOptions::default().policy(plane, "scenarios", POLICY);
     let guard = plane.guard("scenarios", &options);
@@ -66,19 +66,18 @@ pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
     (guard, registration)
 }
 
-/// What came of a scenario under guard.
+/// The result of a scenario with the guard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guarded {
-    /// The refusal that ended it.
+    /// The refusal, which ends the scenario.
     pub(crate) refusal: Option<String>,
-    /// What kubectl warned of.
+    /// The warnings that kubectl printed.
     pub(crate) warnings: Vec<String>,
-    /// How it ended where nothing was refused; only asked where something may have
-    /// been repaired.
+    /// The outcome if nothing was refused. Only determined if something may have been repaired.
     pub(crate) outcome: Option<Outcome>,
     /// The Multi-Attach events.
     pub(crate) multi_attach: Vec<String>,
-    /// What waited then, and for what.
+    /// The objects that waited at the end, with their reasons.
     pub(crate) waiting: Vec<String>,
 }
 
@@ -93,13 +92,13 @@ impl fmt::Display for Guarded {
     }
 }
 
-/// Plays what the user does until it is refused, or to its end. Nodes do not die here:
-/// the guard is asked about objects, not about fate.
+/// Plays the user's actions to the end, or until one is refused. Nodes do not die here: the guard
+/// judges objects, not failures.
 ///
 /// # Errors
 ///
-/// A sentence when an action cannot be done for another reason, or when a refused
-/// object was stored all the same.
+/// A sentence if an action fails for another reason, or if a refused object was stored
+/// nevertheless.
 pub(crate) fn play_guarded(
     world: &World,
     guard: &Guard,
@@ -107,7 +106,7 @@ pub(crate) fn play_guarded(
     mode: Mode,
 ) -> Result<Guarded, String> {
     let mut stage = Stage::build(world, scenario, Some(mode), Nodes::Simulated)?;
-    // What a guard says that has not heard of them yet is another test's: see `hurry`.
+    // The module `hurry` tests the answers of a guard that does not know the objects yet.
     guard.until_heard(world.plane);
     let mut guarded = Guarded::default();
     let fateless = scenario
@@ -115,7 +114,7 @@ pub(crate) fn play_guarded(
         .iter()
         .take_while(|action| !matches!(action, Action::Die));
     let actions: Vec<&Action> = fateless.collect();
-    // Nothing is there yet.
+    // The namespace is still empty.
     let mut before = BTreeSet::new();
     for (place, action) in actions.iter().enumerate() {
         if let Some(output) = stage.act(action)? {

@@ -1,5 +1,6 @@
-//! A volume, a claim and its Deployment in one breath, again and again, while much else
-//! happens: no answer may rest on what the guard has not heard of yet.
+//! Creates a volume, a claim and their Deployment in immediate succession, many times, while much
+//! else happens. No answer may be based on the absence of an object that the guard does not know
+//! yet.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +15,20 @@ use crate::manifests::Manifest;
 use crate::scenario::{Nodes, STORAGE, Scenario};
 use crate::stage::{Stage, World};
 
-/// How often each of the two is played.
+/// The number of times that each scenario is played.
 const ROUNDS: usize = 50;
 
-/// So many rounds at once.
+/// The number of rounds that run at once.
 const AT_ONCE: usize = 5;
 
-/// So many threads that make volumes and delete them all the while.
+/// The number of threads that create and delete volumes in the background.
 const BUSY: usize = 4;
 
-/// How long each of them pauses in between: so many requests, however slow the machine.
+/// The pause of each thread after a volume. It limits the number of requests, however slow the
+/// machine is.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Scenario X12, which must pass, and X12o, which must be refused, fifty times each with a
+/// Plays scenario X12, which must pass, and X12o, which must be refused, fifty times each with a
 /// guard that denies.
 ///
 /// # Errors
@@ -57,7 +59,7 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
                 let claim = free(&["ReadWriteOnce"]);
                 let volume = claim.volume(&format!("busy-{number}"), &STORAGE).unwrap();
                 while !over.load(Ordering::Relaxed) {
-                    // Whether it succeeds is of no interest.
+                    // Failures do not matter here.
                     let _ = stage.create(&volume);
                     let _ = stage.delete(&volume);
                     thread::sleep(PAUSE);
@@ -104,8 +106,8 @@ fn free(modes: &[&str]) -> Claim {
     }
 }
 
-/// Makes a class, the volume, a claim for it and a Deployment of two; answers with the
-/// refusal of the last.
+/// Creates a class, the volume, a claim for it and a Deployment of two replicas. Returns the
+/// refusal of the Deployment.
 fn in_one_breath(stage: &Stage<'_>, name: &str, claim: &Claim) -> Result<Option<String>, String> {
     let class = format!("{{run}}-{name}");
     let storage = Storage {

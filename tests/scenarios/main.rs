@@ -1,18 +1,18 @@
-//! Every row of `tests/ground-truth.yaml`, played on a real API server, controller manager
-//! and scheduler, with simulated nodes and with kubelets.
+//! Plays every row of `tests/ground-truth.yaml` on a real API server, controller manager and
+//! scheduler, with simulated nodes and with kubelets.
 //!
-//! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
-//! much: with `all`, every row on both kinds of node; with `once`, every row, on kubelets where
-//! simulated nodes cannot play it, and S1 on both; otherwise every row that simulated nodes can
-//! play, with `first`, those of the first section, and with `third`, a third of them, drawn by
-//! lot. `SEED` draws again what was drawn.
+//! `MINOR` chooses the Kubernetes version (by default the first of `tests/control-plane/minors`),
+//! and `PLAY` the rows: with `all`, every row on both kinds of node; with `once`, every row, on
+//! kubelets if simulated nodes cannot play it, and S1 on both. By default, every row that simulated
+//! nodes can play; with `first`, those of the first section, and with `third`, a random third of
+//! them. `SEED` repeats an earlier choice.
 //!
-//! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
-//! its own. The nodes are tainted and the pods tolerate the taint, which keeps
-//! scenarios apart for the scheduler and for the guard alike.
+//! Scenarios mostly wait, so many run at once, each in its own namespace and on its own nodes. The
+//! nodes are tainted and the pods tolerate the taint, which keeps scenarios apart for both the
+//! scheduler and the guard.
 //!
-//! `cargo test --test scenarios -- S1` plays those whose name contains `S1`. Beside them
-//! worlds are played that are drawn by lot: see [`worlds`].
+//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random worlds
+//! are played too: see [`worlds`].
 
 #![allow(
     clippy::unwrap_used,
@@ -50,11 +50,11 @@ use run::{Played, play};
 use scenario::{Nodes, Said, Scenario, sections};
 use stage::World;
 
-/// Scenarios at once, when the command line does not say. Each is played up to four
-/// times at once, on two cores that other suites use as well.
+/// The number of scenarios that run at once by default. Each is played up to four times in
+/// parallel, on two cores that other suites use as well.
 const AT_ONCE: usize = 12;
 
-/// The columns of the table of what was seen.
+/// The columns of the table of results.
 const HEAD: &str = "scenario | nodes | what | without guard | Multi-Attach events | way out took | \
                     engine | deny | fix | warn";
 
@@ -86,8 +86,8 @@ fn main() {
         .map(|lot| trial(lot.name.clone(), move || Some(lot.play(&shared()?.world))));
     let name = "X12 and X12o, fifty times each in deny mode while much else happens";
     let hurry = trial(name.to_owned(), || {
-        // Elsewhere volumes only come, so that others can wait for a guard to have heard
-        // of theirs.
+        // In the shared world, volumes are never deleted early, so that other scenarios can wait
+        // until a guard knows theirs.
         let (_plane, world) = shared().and_then(|_| own())?;
         Some(hurry::play(world))
     });
@@ -103,7 +103,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// What is played, those that take longest first so that the others run beside them.
+/// The rows to play. The slowest come first, so that the others run in parallel with them.
 fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let play = std::env::var("PLAY").unwrap_or_default();
     assert!(
@@ -134,7 +134,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
         .collect()
 }
 
-/// What scenarios share.
+/// The control plane's parts that scenarios share.
 struct Shared {
     world: World,
     guard: Guard,
@@ -144,7 +144,7 @@ struct Shared {
 
 static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
 
-/// The world that scenarios share, and its guard.
+/// The world that scenarios share, with its guard.
 fn shared() -> Option<&'static Shared> {
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -159,14 +159,14 @@ fn shared() -> Option<&'static Shared> {
     SHARED.get_or_init(make).as_ref()
 }
 
-/// A world for a scenario that must be alone.
+/// A world for a scenario that cannot share one.
 fn own() -> Option<(Lent, &'static World)> {
     let plane = Lent::new(harness::start_control_plane(Needs::Controllers)?);
     let world = Box::leak(Box::new(World::new(plane.0)));
     Some((plane, world))
 }
 
-/// A test. `play` answers `None` where there is no control plane.
+/// A test. `play` returns `None` if there is no control plane.
 fn trial(
     name: String,
     play: impl FnOnce() -> Option<Result<(), String>> + Send + 'static,
@@ -227,8 +227,8 @@ fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
     })
 }
 
-/// Plays the scenario without the guard and, beside it, with the guard in every mode: on
-/// simulated nodes, as the guard hears nothing of kubelets.
+/// Plays the scenario without the guard and, in parallel, with the guard in every mode. The latter
+/// only on simulated nodes, because kubelets make no difference to the guard.
 fn watch(
     world: &World,
     shared: &Shared,
@@ -261,7 +261,7 @@ fn watch(
     Ok((played, guarded))
 }
 
-/// What was seen is what ground truth says, and what the engine says is what was seen.
+/// Checks that ground truth allows the observed outcome, and that the engine predicts it.
 fn judge(scenario: &Scenario, nodes: Nodes, played: &Played) -> Result<(), String> {
     let allowed = scenario.expected(nodes);
     let outcome = played.outcome;
@@ -286,7 +286,8 @@ fn judge(scenario: &Scenario, nodes: Nodes, played: &Played) -> Result<(), Strin
     ))
 }
 
-/// What the engine foresees is refused, repaired or warned of, and nothing else is.
+/// Checks that the guard refuses or repairs exactly the faults that the engine predicts, or warns
+/// of them.
 fn judge_guarded(
     scenario: &Scenario,
     played: &Played,
@@ -294,7 +295,7 @@ fn judge_guarded(
     guarded: &Guarded,
 ) -> Result<(), String> {
     let foreseen = played.foreseen;
-    // A field that this minor drops is dropped after mutating webhooks have seen it.
+    // This minor drops some fields only after the mutating webhooks have seen them.
     let before_dropping = scenario
         .seen_on_other_minors()
         .filter(|_| mode == Mode::Fix);
@@ -307,12 +308,12 @@ fn judge_guarded(
     ))
 }
 
-/// Whether that is what the guard must do about what the engine foresees.
+/// Whether this is the guard's correct reaction to the predicted outcome.
 fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded) -> bool {
     let grave = foreseen >= Outcome::Stuck;
     let refused = guarded.refusal.is_some();
     let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
-    // Less than ground truth allows is what is left where no node dies.
+    // The outcome may be milder than ground truth allows, because no node dies here.
     let no_worse = guarded.outcome <= scenario.expected(Nodes::Simulated).iter().copied().max();
     let right = match mode {
         Mode::Deny => refused == grave,
@@ -328,7 +329,7 @@ fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded
     right && warned
 }
 
-/// What was seen of a scenario, in the columns of [`HEAD`].
+/// The observations of a scenario, in the columns of [`HEAD`].
 fn row(
     scenario: &Scenario,
     nodes: Nodes,
@@ -346,7 +347,7 @@ fn row(
         played.opinion.outcome.to_string(),
     ];
     row.extend(guarded.iter().map(|(_, guarded)| guarded.to_string()));
-    // The guard hears nothing of kubelets.
+    // Kubelets make no difference to the guard.
     row.resize(10, String::new());
     row
 }

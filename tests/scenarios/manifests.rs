@@ -1,5 +1,5 @@
-//! The objects that a scenario's steps apply. `{run}` stands for the scenario's namespace,
-//! whose name also keeps cluster-wide objects and nodes of different runs apart.
+//! The objects that a scenario's steps apply. `{run}` is replaced by the scenario's namespace,
+//! whose name also distinguishes the cluster-wide objects and nodes of different runs.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use crate::harness::shorthand::Shorthand;
 pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// An object: a whole manifest when it has an `apiVersion`, otherwise shorthand, whose pods
-/// use the claim `data` unless it says otherwise and keep to the scenario's nodes.
+/// An object: a whole manifest if it has an `apiVersion`, otherwise shorthand. By default, its pods
+/// use the claim `data`, and they stay on the scenario's nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Value")]
 pub(crate) struct Manifest(pub(crate) Value);
@@ -30,14 +30,14 @@ impl TryFrom<Value> for Manifest {
     }
 }
 
-/// What every object of a scenario has beside what it says.
+/// Adds the fields that every object of a scenario has.
 fn for_scenario(mut object: Value) -> Value {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     match kind.as_str() {
         "PersistentVolumeClaim" => object["spec"]["storageClassName"] = json!("{run}"),
-        // The usual ten minutes are long for a verdict.
+        // The default of ten minutes would make the test too long.
         "Deployment" => object["spec"]["progressDeadlineSeconds"] = json!(8),
-        // kubectl 1.30 asks for it.
+        // kubectl 1.30 requires the field.
         "StatefulSet" => object["spec"]["serviceName"] = object["metadata"]["name"].clone(),
         _ => {}
     }
@@ -50,7 +50,7 @@ fn for_scenario(mut object: Value) -> Value {
     if let Some(template) = template {
         template["metadata"]["labels"]["part-of"] = json!("{run}");
         let spec = &mut template["spec"];
-        // Or else a kubelet would wait for the ConfigMap of the API server's authority, whose
+        // Otherwise a kubelet would wait for the ConfigMap with the API server's authority, whose
         // controller is off.
         spec["automountServiceAccountToken"] = json!(false);
         let grace = &mut spec["terminationGracePeriodSeconds"];
@@ -65,14 +65,14 @@ fn for_scenario(mut object: Value) -> Value {
         }
         let cpus = &mut spec["containers"][0]["resources"]["requests"]["cpu"];
         if cpus.is_null() {
-            // Enough for the scheduler to prefer an emptier node.
+            // A request that makes the scheduler prefer an emptier node.
             *cpus = json!("1");
         }
     }
     object
 }
 
-/// A node's label has this value.
+/// A requirement that a node's label has this value.
 pub(crate) fn in_values(label: &str, value: &str) -> Value {
     json!({ "key": label, "operator": "In", "values": [value] })
 }

@@ -1,4 +1,4 @@
-//! What happens in the cluster, watched from one place for all scenarios.
+//! Watches the cluster in one place for all scenarios.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::harness::{ControlPlane, patient};
 
-/// The kinds a scenario can look at that have a namespace.
+/// The namespaced kinds that a scenario can read.
 const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "Pod"),
     ("", "v1", "Event"),
@@ -28,13 +28,14 @@ const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "ReplicationController"),
 ];
 
-/// It has no namespace; here it is in that of the scenario whose node it names.
+/// A cluster-wide kind. The observer files each object under the namespace of the scenario whose
+/// node it names.
 const ATTACHMENT: (&str, &str, &str) = ("storage.k8s.io", "v1", "VolumeAttachment");
 
 /// Namespace, kind, name.
 type Key = (String, String, String);
 
-/// A running copy of every object of [`KINDS`], and of every [`ATTACHMENT`].
+/// A live copy of every object of [`KINDS`], and of every [`ATTACHMENT`].
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
     shared: Arc<Shared>,
@@ -49,9 +50,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Key, Arc<Value>>,
-    /// The last revision seen of each object, deleted ones included.
+    /// The last revision of each object, including deleted ones.
     seen: HashMap<Key, u64>,
-    /// Counts the changes of each namespace.
+    /// The number of changes in each namespace.
     versions: HashMap<String, u64>,
 }
 
@@ -68,7 +69,8 @@ impl Observer {
                 let mut events = watcher(api, watcher::Config::default())
                     .default_backoff()
                     .boxed();
-                // Objects of a fresh list; what is not among them was deleted unseen.
+                // The objects of a new list. All others were deleted while the watch was
+                // interrupted.
                 let mut listed = BTreeSet::new();
                 while let Some(event) = events.next().await {
                     let mut state = shared.state.lock().unwrap();
@@ -82,7 +84,7 @@ impl Observer {
                             state.put(kind, &object);
                         }
                         Ok(Event::Delete(object)) => state.remove(&place(kind, &object)),
-                        // The watcher starts again by itself.
+                        // The watcher restarts by itself.
                         Err(_) => {}
                     }
                     drop(state);
@@ -105,8 +107,8 @@ impl Observer {
             .collect()
     }
 
-    /// What the engine reads of the namespace. What a controller makes for its workload is
-    /// left out, as the guard does.
+    /// The namespace's objects that the engine reads, without those that a controller makes for its
+    /// workload, which the guard leaves out too.
     pub(crate) fn documents(&self, namespace: &str) -> Vec<(ObjectKind, Value)> {
         let read = KINDS
             .into_iter()
@@ -119,19 +121,19 @@ impl Observer {
         read.flat_map(of_kind).collect()
     }
 
-    /// What the namespace has objects of; events do not count.
+    /// The kinds of the namespace's objects, apart from Events.
     pub(crate) fn resources(&self, namespace: &str) -> Vec<ApiResource> {
         let there = |kind: &str| kind != "Event" && !self.objects(namespace, kind).is_empty();
         let kinds = KINDS.into_iter().filter(|(.., kind)| there(kind));
         kinds.map(resource).collect()
     }
 
-    /// Asks `question` at once, after every change in the namespace, and when the
-    /// moment it named itself has come, until it answers with `Ok`.
+    /// Asks `question` at once, after every change in the namespace, and at the time that its
+    /// answer names, until it returns `Ok`.
     ///
     /// # Errors
     ///
-    /// The last `Err` of `question` when `within` has passed.
+    /// The last `Err` of `question` after `within`.
     pub(crate) fn wait<T>(
         &self,
         namespace: &str,
@@ -161,8 +163,8 @@ impl Observer {
         }
     }
 
-    /// Waits until this copy of the namespace is no older than the cluster is now, so
-    /// that what it shows afterwards is the effect of what was done before.
+    /// Waits until this copy of the namespace is no older than the present cluster, so that it
+    /// shows the effects of earlier actions.
     pub(crate) fn catch_up(&self, plane: &ControlPlane, namespace: &str) -> Result<(), String> {
         let mut known: HashMap<Key, u64> = HashMap::new();
         for kind in KINDS {
@@ -192,11 +194,11 @@ impl Observer {
     }
 }
 
-/// Why a question has no answer yet.
+/// The reason for which a question has no answer yet.
 pub(crate) struct NotYet {
-    /// What was seen instead.
+    /// The observation so far.
     pub(crate) because: String,
-    /// When the answer may change although nothing in the cluster does.
+    /// The time at which the answer may change without a change in the cluster.
     pub(crate) ask_again_at: Option<Instant>,
 }
 
@@ -249,14 +251,14 @@ impl State {
     }
 }
 
-/// Whether a controller has made the object of the pod template of its workload.
+/// Whether a controller made the object from the pod template of its workload.
 fn is_of_a_template(object: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
     let hashes = ["pod-template-hash", "controller-revision-hash", "job-name"];
     hashes.iter().any(|label| labels.get(label).is_some())
 }
 
-/// The object with its kind: a list names it once, not in its items.
+/// The object with its kind, which a list has only once, not in its items.
 pub(crate) fn with_kind(mut object: Value, resource: &ApiResource) -> Value {
     object["apiVersion"] = resource.api_version.as_str().into();
     object["kind"] = resource.kind.as_str().into();
@@ -267,12 +269,13 @@ pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResourc
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Resource versions are numbers that grow, since Kubernetes 1.35 by contract.
+/// The revision as a number. Resource versions are increasing numbers, since Kubernetes 1.35 by
+/// contract.
 fn revision(version: Option<&str>) -> u64 {
     version.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// Where the copy has the object.
+/// The key of the object in the copy.
 fn place(kind: &str, object: &DynamicObject) -> Key {
     let mut key = key(kind, &object.metadata);
     let node = object

@@ -1,4 +1,4 @@
-//! From what was observed to one word: how did it end?
+//! Derives the outcome of a scenario from the observations.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,20 +12,19 @@ use crate::harness::fake_nodes::ENDS_AFTER;
 use crate::harness::unhurried;
 use crate::observe::{NotYet, Observer};
 
-/// How a user's action ended, from harmless to worst.
+/// The outcome of a user's action, from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// Everything runs. The volume may have been waited for while it was detached
-    /// from a node that no pod used it on any more.
+    /// Everything runs. Pods may have waited while the volume was detached from a node without pods
+    /// that use it.
     None,
-    /// Everything runs, but a pod had to wait for another one that still used the
-    /// volume.
+    /// Everything runs, but a pod had to wait for another one that still used the volume.
     Delay,
-    /// A pod cannot start, and no old one is waiting to make place for it.
+    /// A pod cannot start, and no older pod waits to be replaced by it.
     Stuck,
-    /// A rollout cannot go on: the new pod waits for the old one and the old one for
-    /// the new.
+    /// A rollout cannot continue: the new pod waits for the old one, and the old one for the new
+    /// one.
     Deadlock,
     /// Two nodes write to one file system. Everything runs.
     #[serde(rename = "data-loss")]
@@ -44,30 +43,29 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What was seen when a namespace had come to rest.
+/// The observations when a namespace has come to rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
-    /// How it ended.
+    /// The outcome.
     pub(crate) outcome: Outcome,
     /// The Multi-Attach events so far.
     pub(crate) multi_attach: Vec<String>,
-    /// What still waits, and for what; empty when everything runs.
+    /// The objects that still wait, with their reasons. Empty if everything runs.
     pub(crate) waiting: Vec<String>,
 }
 
-/// Nothing has changed for this long and something still waits: it waits for good, if nodes
-/// are simulated.
+/// With simulated nodes, an object that waits while nothing changes for this long waits forever.
 pub(crate) const QUIET: Duration = Duration::from_secs(12);
 
-/// The same with kubelets, which unmount and report at their own pace.
+/// The same limit for kubelets, which unmount and report at their own pace.
 pub(crate) const QUIET_WITH_KUBELETS: Duration = Duration::from_secs(45);
 
-/// Longer than anything here takes to come to rest.
+/// A limit that is longer than any scenario takes to come to rest.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Waits until everything in `namespace` runs, or nothing moves any more.
+/// Waits until everything in `namespace` runs, or nothing changes any more.
 ///
-/// `dead` are nodes on which no pod can end.
+/// `dead` names the nodes on which no pod can end.
 pub(crate) fn rest(
     observer: &Observer,
     namespace: &str,
@@ -90,13 +88,13 @@ pub(crate) fn rest(
         }
         Err(NotYet {
             because: seen.waiting.join("; "),
-            // Quiet alone decides nothing before somebody has acted, and that is a change.
+            // An undecided state ends only by a change, so time alone cannot change the answer.
             ask_again_at: (!seen.undecided).then_some(since + quiet_for),
         })
     })
 }
 
-/// Waits until everything in `namespace` runs, however long it stands still before.
+/// Waits until everything in `namespace` runs, even if nothing changes for a long time before.
 pub(crate) fn healed(
     observer: &Observer,
     namespace: &str,
@@ -112,14 +110,14 @@ pub(crate) fn healed(
     })
 }
 
-/// One look at a namespace.
+/// The state of a namespace at one time.
 struct Seen {
     pods: Vec<Arc<Value>>,
     deployments: Vec<Arc<Value>>,
     multi_attach: Vec<String>,
     waiting: Vec<String>,
-    /// Somebody has yet to act: a pod is about to end, a claim to be bound, and so on.
-    /// However quiet it is, that is no end, and only from then on does quiet count.
+    /// Whether some component must still act, for example end a pod or bind a claim. The namespace
+    /// is not at rest before that, and the quiet time starts only then.
     undecided: bool,
 }
 
@@ -158,8 +156,8 @@ impl Seen {
                 waiting.push(format!("pod {} is ending on {node}", name(pod)));
                 undecided |= !dead.contains(node);
             } else if !is_ready(pod) && !is_over(pod) {
-                // What was said before the volumes came is not why the pod still waits. A kubelet
-                // looks for them less and less often, up to every two minutes
+                // Events from before the volumes were attached do not explain why the pod still
+                // waits. A kubelet retries less and less often, up to every two minutes
                 // (`maxDurationBeforeRetry` in `pkg/util/goroutinemap/exponentialbackoff`).
                 let multi_attach = if has_its_volumes(pod, &claims, &attachments) {
                     &[][..]
@@ -184,8 +182,8 @@ impl Seen {
         }
     }
 
-    /// Everything whose change counts as movement. A scheduler that words its refusal
-    /// anew because somebody else's node has come or gone does not.
+    /// All values whose change counts as movement. The scheduler's message does not count: it also
+    /// changes when nodes of other scenarios come and go.
     fn digest(&self) -> Vec<String> {
         let pods = self.pods.iter().map(|pod| {
             let deleted = &pod["metadata"]["deletionTimestamp"];
@@ -237,16 +235,16 @@ impl Seen {
     }
 }
 
-/// How the attach-detach controller's Multi-Attach events begin: until Kubernetes 1.36, and
-/// since 1.37.
+/// The first words of the attach-detach controller's Multi-Attach events: until Kubernetes 1.36,
+/// and since 1.37.
 const MULTI_ATTACH: [&str; 2] = [
     "Multi-Attach error for volume",
     "Waiting for detach for volume",
 ];
 
 /// The texts of Events, each with the name of its pod: the attach-detach controller's Multi-Attach
-/// events, and what a kubelet says of volumes that it cannot mount and the attach-detach controller
-/// of those that the driver does not attach.
+/// events, and the messages about volumes that a kubelet cannot mount or that the driver does not
+/// attach.
 fn said_of_volumes(observer: &Observer, namespace: &str) -> [Vec<String>; 2] {
     let [mut multi_attach, mut refusals] = [Vec::new(), Vec::new()];
     for event in observer.objects(namespace, "Event") {
@@ -279,14 +277,14 @@ fn has_its_volumes(pod: &Value, claims: &[Arc<Value>], attachments: &[Arc<Value>
     used.peek().is_some() && used.all(|claim| claim.is_some_and(is_here))
 }
 
-/// The Deployment controller has given up on a rollout while pods of an older
-/// revision are still there.
+/// Whether the Deployment controller has given up on a rollout while pods of an older revision
+/// still exist.
 fn is_deadlocked(deployment: &Value) -> bool {
     has_given_up(deployment) && is_between_revisions(deployment)
 }
 
-/// Nobody gives up on the rollout of a DaemonSet or StatefulSet: here a pod of one
-/// revision waits while a pod of another goes on.
+/// Whether a pod of one revision waits while a pod of another one runs. The controllers of
+/// DaemonSets and StatefulSets never give up on a rollout.
 fn hangs_between_revisions(pods: &[Arc<Value>]) -> bool {
     let hash = |pod: &Value| {
         let owner = pod["metadata"]["ownerReferences"][0]["uid"].clone();
@@ -347,8 +345,8 @@ fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// What keeps a pod from running, once the attach-detach controller, its kubelet or the
-/// scheduler has said so.
+/// The reason that keeps a pod from running, as soon as the attach-detach controller, its kubelet
+/// or the scheduler has reported it.
 fn why<'a>(
     pod: &'a Value,
     all: &[Arc<Value>],
@@ -360,8 +358,8 @@ fn why<'a>(
         events.find_map(|event| event.strip_prefix(&own))
     }
     let reason = |pod: &Value| about(pod, multi_attach.iter());
-    // The attach-detach controller says it once for a volume and a node: to the pods that
-    // are there by then (`reportMultiAttachError` in its reconciler).
+    // The attach-detach controller reports it once for a volume and a node, to the pods that exist
+    // at that time (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
     let mut others = all
         .iter()

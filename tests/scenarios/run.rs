@@ -1,4 +1,4 @@
-//! Plays a scenario as it stands, with nobody guarding the cluster.
+//! Plays a scenario without a guard.
 
 use std::time::{Duration, Instant};
 
@@ -7,25 +7,25 @@ use crate::outcome::{Outcome, Rest};
 use crate::scenario::{Nodes, Scenario};
 use crate::stage::{Stage, World};
 
-/// Longer than a way out takes until everything runs: the attach-detach controller waits six
-/// minutes for a dead node to unmount (`maxWaitForUnmountDuration`), and a kubelet looks for a
-/// volume that it has waited for every two minutes.
+/// A limit that is longer than any way out takes until everything runs: the attach-detach
+/// controller waits six minutes for a dead node to unmount (`maxWaitForUnmountDuration`), and a
+/// kubelet checks for a missing volume every two minutes.
 const WAY_OUT: Duration = Duration::from_secs(600);
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Played {
     /// The worst outcome of its actions.
     pub(crate) outcome: Outcome,
-    /// All Multi-Attach events, the recovery's included.
+    /// All Multi-Attach events, including those of the recovery.
     pub(crate) multi_attach: Vec<String>,
-    /// What waited for good.
+    /// The objects that waited forever.
     pub(crate) waiting: Vec<String>,
-    /// What the engine says of the objects as they were before the way out.
+    /// The engine's findings about the objects before the way out.
     pub(crate) opinion: Opinion,
-    /// The worst that the engine has said after any action.
+    /// The worst outcome that the engine predicted after any action.
     pub(crate) foreseen: Outcome,
-    /// How long the way out took until everything ran.
+    /// The time from the way out until everything ran.
     pub(crate) way_out_took: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Played {
 ///
 /// # Errors
 ///
-/// A sentence when an action cannot be done, or the way out does not lead out.
+/// A sentence if an action fails, or if the way out does not help.
 pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
     let mut stage = Stage::build(world, scenario, None, nodes)?;
     let mut worst: Option<Rest> = None;
@@ -46,7 +46,7 @@ pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<P
         if !action.rests() {
             continue;
         }
-        // Before too, as a Job may be over when everything has come to rest.
+        // Asks the engine before the rest too, because a Job may have ended by then.
         let before = command.as_ref().map(|_| stage.opinion()).transpose()?;
         let rest = stage.rest()?;
         if let Some(before) = before {

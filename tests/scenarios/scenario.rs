@@ -1,5 +1,5 @@
-//! A scenario as data: what exists, what a user does, and how it must end. All of them are
-//! rows of `tests/ground-truth.yaml`, whose head says what each key means.
+//! A scenario as data: the existing objects, the user's actions and the expected outcome. All
+//! scenarios are rows of `tests/ground-truth.yaml`; the head of that file explains each key.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +16,8 @@ use crate::outcome::Outcome;
 
 /// The whole file.
 static GROUND_TRUTH: LazyLock<GroundTruth> = LazyLock::new(|| {
-    // Aliases repeat what they stand for, which counts as an attack otherwise.
+    // Each alias counts as its full content, so the default budget would reject the file as an
+    // attack.
     let options = serde_saphyr::options! { budget: None };
     let text = include_str!("../ground-truth.yaml");
     let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
@@ -39,7 +40,7 @@ struct GroundTruth {
     sections: Vec<Section>,
 }
 
-/// On which minors every row was played that the kind of node can play.
+/// The minors on which every row was played that the kind of node can play.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Played {
@@ -47,12 +48,12 @@ pub(crate) struct Played {
     pub(crate) kubelets: Vec<String>,
 }
 
-/// On which minors every row was played that the kind of node can play.
+/// The minors on which every row was played that the kind of node can play.
 pub(crate) fn played() -> &'static Played {
     &GROUND_TRUTH.played
 }
 
-/// Rows that belong together.
+/// Related rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Section {
@@ -60,7 +61,7 @@ pub(crate) struct Section {
     pub(crate) rows: Vec<Scenario>,
 }
 
-/// All of them.
+/// All sections.
 pub(crate) fn sections() -> &'static [Section] {
     &GROUND_TRUTH.sections
 }
@@ -75,7 +76,7 @@ pub(crate) struct Scenario {
     pub(crate) zones: Vec<String>,
     #[serde(default)]
     pub(crate) others: Vec<String>,
-    /// Its nodes, by their number, that have one more taint.
+    /// The numbers of the nodes that have an additional taint.
     #[serde(skip)]
     pub(crate) tainted: Vec<usize>,
     #[serde(default)]
@@ -104,7 +105,7 @@ pub(crate) struct Scenario {
     kubelets: Option<String>,
     #[serde(default)]
     pub(crate) node: Kubelet,
-    /// The explorer's.
+    /// The part that only the explorer reads.
     #[serde(default, rename = "model")]
     _model: Value,
 }
@@ -139,16 +140,16 @@ impl Outcomes {
     }
 }
 
-/// What the engine says instead of what was seen.
+/// The engine's answer, if it differs from the observations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Said {
     pub(crate) says: Outcome,
-    /// Why nothing else can be asked of it.
+    /// The reason for which the engine cannot answer otherwise.
     pub(crate) because: String,
 }
 
-/// What stands for the nodes.
+/// The implementation of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Nodes {
     /// [`crate::harness::FakeNodes`].
@@ -157,32 +158,32 @@ pub(crate) enum Nodes {
     Kubelets,
 }
 
-/// Something a user or fate does. `{node}` and `{pod}` in its texts are what the last
-/// [`Action::Find`] has found.
+/// An action of a user, or a failure. In its texts, `{node}` and `{pod}` are replaced by the
+/// results of the last [`Action::Find`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
-    /// `kubectl apply` of these objects in one file, then come to rest.
+    /// `kubectl apply` of these objects in one file, then wait for rest.
     Apply(Vec<Manifest>),
-    /// The same, and the next action follows at once.
+    /// `kubectl apply` of these objects; the next action follows at once.
     ApplyAtOnce(Vec<Manifest>),
-    /// Server-side apply of one object, without kubectl; then come to rest.
+    /// Server-side apply of one object, without kubectl, then wait for rest.
     #[serde(skip)]
     Write(Value),
-    /// kubectl with these arguments in the scenario's namespace, then come to rest.
+    /// kubectl with these arguments in the scenario's namespace, then wait for rest.
     Kubectl(String),
-    /// The same, and the next action follows at once.
+    /// kubectl with these arguments; the next action follows at once.
     KubectlAtOnce(String),
-    /// Looks for the running pod of this app and the node it is on.
+    /// Finds the running pod of this app, and its node.
     Find(String),
-    /// `{node}` dies; wait until its pod is evicted, then come to rest.
+    /// `{node}` dies; wait until its pod is evicted, then for rest.
     Die,
-    /// Wait until everything runs; it may take this many seconds.
+    /// Wait until everything runs, for at most this many seconds.
     Heal(u64),
 }
 
 impl Action {
-    /// Whether to wait for what comes of it before the next action.
+    /// Whether the next action waits until everything has come to rest.
     pub(crate) const fn rests(&self) -> bool {
         match self {
             Self::Apply(_) | Self::Write(_) | Self::Kubectl(_) | Self::Die | Self::Heal(_) => true,
@@ -191,7 +192,7 @@ impl Action {
     }
 }
 
-/// How the claims of a scenario and their volumes are called.
+/// The names of a scenario's claims and of their volumes.
 pub(crate) const STORAGE: Storage<'_> = Storage {
     namespace: "{run}",
     class: "{run}",
@@ -201,7 +202,7 @@ pub(crate) const STORAGE: Storage<'_> = Storage {
 };
 
 impl Scenario {
-    /// A world in which nothing happens yet.
+    /// A scenario without steps.
     pub(crate) fn new(name: &str, zones: &[String], claims: BTreeMap<String, Claim>) -> Self {
         let row = json!({ "id": name, "what": "", "zones": zones, "steps": [], "seen": [] });
         Self {
@@ -210,13 +211,13 @@ impl Scenario {
         }
     }
 
-    /// Its volumes, by the name of their claims.
+    /// The volumes, with the names of their claims.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = (&String, Value)> {
         let claims = self.claims.iter();
         claims.filter_map(|(name, claim)| Some((name, claim.volume(name, &STORAGE)?)))
     }
 
-    /// The class of its claims, if it has any.
+    /// The class of the claims, if there are any.
     pub(crate) fn class(&self) -> Option<Value> {
         let first = self.volumes().next();
         if first.is_none() && self.class.is_null() {
@@ -237,7 +238,7 @@ impl Scenario {
         Some(class)
     }
 
-    /// The outcomes that ground truth allows, on the tested minor and with these nodes.
+    /// The outcomes that ground truth allows on the tested minor and with these nodes.
     pub(crate) fn expected(&self, nodes: Nodes) -> &[Outcome] {
         let minor = minor();
         let elsewhere = match nodes {
@@ -248,7 +249,7 @@ impl Scenario {
         differs.unwrap_or(&self.seen).as_slice()
     }
 
-    /// What was seen where the tested minor shows something else.
+    /// The worst outcome on other minors, if the tested minor differs.
     pub(crate) fn seen_on_other_minors(&self) -> Option<Outcome> {
         let differs = self.differs.contains_key(&minor());
         self.seen
@@ -259,7 +260,7 @@ impl Scenario {
             .filter(|_| differs)
     }
 
-    /// Whether nodes of this kind can play it on the tested minor.
+    /// Whether nodes of this kind can play the scenario on the tested minor.
     pub(crate) fn suits(&self, nodes: Nodes) -> bool {
         let number = |minor: &str| {
             minor
@@ -275,7 +276,7 @@ impl Scenario {
         }
     }
 
-    /// Its row in `docs/evidence/ground-truth.md`.
+    /// The row of the scenario in `docs/evidence/ground-truth.md`.
     pub(crate) fn row(&self) -> String {
         let engine = match &self.engine {
             None => "the same".to_owned(),

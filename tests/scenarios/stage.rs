@@ -1,4 +1,4 @@
-//! A scenario's namespace and nodes, and doing one thing after the other there.
+//! A scenario's namespace and nodes, and the execution of its actions there.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::outcome::{QUIET, QUIET_WITH_KUBELETS, Rest, healed, rest};
 use crate::scenario::{Action, Nodes, STORAGE, Scenario};
 use crate::worlds::TAINT;
 
-/// How long a controller may take for one thing, on a machine that is busy.
+/// The time that a controller may take for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The kinds of workload that users make.
+/// The kinds of workload that users create.
 const WORKLOADS: [&str; 6] = [
     "Deployment",
     "DaemonSet",
@@ -33,15 +33,15 @@ const WORKLOADS: [&str; 6] = [
     "ReplicationController",
 ];
 
-/// What all scenarios share.
+/// The environment that all scenarios share.
 pub(crate) struct World {
     /// The control plane.
     pub(crate) plane: &'static ControlPlane,
-    /// Its simulated nodes, and the attacher and provisioner of all.
+    /// The simulated nodes, and the attacher and provisioner for all nodes.
     pub(crate) nodes: FakeNodes<'static>,
-    /// Its nodes with kubelets.
+    /// The nodes with kubelets.
     pub(crate) hollow: HollowNodes<'static>,
-    /// Its watcher.
+    /// The watcher.
     pub(crate) observer: Observer,
 }
 
@@ -62,17 +62,17 @@ pub(crate) struct Stage<'a> {
     world: &'a World,
     run: String,
     nodes: Vec<String>,
-    /// The pod and the node that [`Action::Find`] has found.
+    /// The pod and the node that the last [`Action::Find`] found.
     found: Option<[String; 2]>,
     quiet_for: Duration,
     dead: BTreeSet<String>,
-    /// What was here before the user's last action.
+    /// The workloads before the user's last action.
     before: Before,
 }
 
 impl<'a> Stage<'a> {
-    /// Makes the namespace, where a guard of that mode is asked, or none, the nodes, and
-    /// the volume with its claim.
+    /// Creates the namespace, the nodes, and the volume with its claim. If `mode` is set, a guard
+    /// in that mode reviews the namespace.
     pub(crate) fn build(
         world: &'a World,
         scenario: &Scenario,
@@ -132,7 +132,7 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Makes what exists before the user does anything.
+    /// Creates the objects that exist before the user's first action.
     fn furnish(&self, scenario: &Scenario) -> Result<(), String> {
         if let Some(class) = scenario.class() {
             self.create(&class)?;
@@ -144,7 +144,7 @@ impl<'a> Stage<'a> {
             self.create(&volume)?;
             if !scenario.claims[name].later {
                 let mut claim = scenario.claims[name].manifest(name, &STORAGE);
-                // It was there before the guard, which may refuse such a claim today.
+                // The claim is older than the guard, which might refuse it today.
                 claim["metadata"]["annotations"] = json!({
                     "multi-attach-guard.dev/action": "warn",
                     "multi-attach-guard.dev/reason": "The claim is older than the guard.",
@@ -161,8 +161,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Waits until the controller that binds claims knows the volume: a claim that comes
-    /// before gets what it knows by then.
+    /// Waits until the controller that binds claims knows the volume. A claim that is created
+    /// earlier is bound to one of the volumes known by then.
     fn until_available(&self, volume: &Value) -> Result<(), String> {
         let name = volume["metadata"]["name"].as_str().unwrap_or_default();
         let available = "--for=jsonpath={.status.phase}=Available";
@@ -171,7 +171,7 @@ impl<'a> Stage<'a> {
             .done()
     }
 
-    /// The object with what its texts stand for, and where objects of its kind are made.
+    /// The object with its placeholders replaced, and the API for its kind.
     fn made(
         &self,
         object: &Value,
@@ -200,14 +200,14 @@ impl<'a> Stage<'a> {
         }
         let params = PostParams::default();
         match self.world.plane.block_on(api.create(&params, &object)) {
-            // A CSIDriver is of all scenarios that use it.
+            // All scenarios that use a CSIDriver share it.
             Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),
             Err(error) => Err(error.to_string()),
             Ok(_) => Ok(()),
         }
     }
 
-    /// Deletes an object that has no namespace.
+    /// Deletes a cluster-wide object.
     pub(crate) fn delete(&self, object: &Value) -> Result<(), String> {
         let (object, api) = self.made(object, false)?;
         let name = object.metadata.name.unwrap_or_default();
@@ -216,13 +216,13 @@ impl<'a> Stage<'a> {
         deleted.map(drop).map_err(|error| error.to_string())
     }
 
-    /// The namespace's name.
+    /// The name of the namespace.
     pub(crate) fn name(&self) -> &str {
         &self.run
     }
 
-    /// Does one thing, and lets the observer see it where everything comes to rest after it.
-    /// Answers with what kubectl said when it was a user's doing.
+    /// Executes one action, and lets the observer catch up if the action waits for rest. Returns
+    /// kubectl's output if the action was a user's.
     pub(crate) fn act(&mut self, action: &Action) -> Result<Option<Output>, String> {
         let output = self.do_one(action)?;
         if action.rests() {
@@ -249,19 +249,19 @@ impl<'a> Stage<'a> {
             }
             Action::Die => self.die().map(|()| None),
             Action::Heal(seconds) => {
-                // What was done at once before it may not have been seen yet.
+                // The observer may not have seen an earlier action that did not wait.
                 self.catch_up()?;
                 self.heal(Duration::from_secs(*seconds)).map(|_| None)
             }
         }
     }
 
-    /// Lets the observer see what the cluster has now.
+    /// Lets the observer catch up with the cluster.
     fn catch_up(&self) -> Result<(), String> {
         self.world.observer.catch_up(self.world.plane, &self.run)
     }
 
-    /// Waits until everything runs or nothing moves any more.
+    /// Waits until everything runs or nothing changes any more.
     pub(crate) fn rest(&self) -> Result<Rest, String> {
         rest(&self.world.observer, &self.run, &self.dead, self.quiet_for)
     }
@@ -271,18 +271,19 @@ impl<'a> Stage<'a> {
         healed(&self.world.observer, &self.run, &self.dead, within)
     }
 
-    /// What the engine says of everything here.
+    /// The engine's findings about everything here.
     pub(crate) fn opinion(&self) -> Result<Opinion, String> {
         opinion(self.world, &self.run, &self.before)
     }
 
-    /// What the engine says of an object before it is written: what the webhook is asked.
+    /// The engine's findings about an object before it is written, as the webhook is asked about
+    /// it.
     pub(crate) fn forecast(&self, object: &Value) -> Result<Opinion, String> {
         let defaulted = self.write(object, true)?;
         forecast(self.world, &defaulted)
     }
 
-    /// Server-side apply of an object, or of a dry run of it; answers with what is stored.
+    /// Applies an object on the server side, or as a dry run. Returns the stored object.
     pub(crate) fn write(&self, object: &Value, dry_run: bool) -> Result<Value, String> {
         let (object, api) = self.made(object, true)?;
         let mut as_user = PatchParams::apply("user").force();
@@ -296,7 +297,7 @@ impl<'a> Stage<'a> {
         serde_json::to_value(stored).map_err(|error| error.to_string())
     }
 
-    /// The workloads here, by uid.
+    /// The workloads in the namespace, by uid.
     fn workloads(&self) -> Before {
         let objects = WORKLOADS
             .iter()
@@ -306,13 +307,14 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    /// The workloads here, each with its generation: what refusing must not change.
+    /// The workloads with their generations. A refusal must not change them.
     pub(crate) fn stored(&self) -> Result<BTreeSet<(String, String)>, String> {
         self.catch_up()?;
         Ok(self.generations())
     }
 
-    /// The same where everything has come to rest, so that what is watched is what is stored.
+    /// The watched workloads with their generations. They are equal to the stored ones only when
+    /// everything has come to rest.
     pub(crate) fn generations(&self) -> BTreeSet<(String, String)> {
         let generations = self.workloads().into_iter();
         generations
@@ -365,7 +367,7 @@ impl<'a> Stage<'a> {
     fn apply(&self, objects: &[Manifest]) -> Output {
         let objects: Vec<&Value> = objects.iter().map(|it| &it.0).collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-        // kubectl takes no --namespace where the objects name another.
+        // kubectl refuses a --namespace that differs from the one in the objects.
         let elsewhere = objects
             .iter()
             .find_map(|it| it["metadata"]["namespace"].as_str());
@@ -393,7 +395,7 @@ impl<'a> Stage<'a> {
             text = text.replace("{pod}", pod).replace("{node}", node);
         }
         if text.contains("{account}") {
-            // The uid of an object that every namespace has.
+            // The uid of an object that exists in every namespace.
             let account = ["serviceaccount", "default", "--namespace", &self.run];
             let account = self.world.plane.get(&account);
             text = text.replace("{account}", account["metadata"]["uid"].as_str().unwrap());
@@ -402,7 +404,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Takes everything away, at once: what is left would keep the controllers busy.
+/// Deletes everything at once, because remaining objects would keep the controllers busy.
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         let plane = self.world.plane;
@@ -412,7 +414,8 @@ impl Drop for Stage<'_> {
         };
         plane.block_on(async {
             let namespaces = Api::<Namespace>::all(plane.client());
-            // First, because nobody makes new pods in a namespace that goes.
+            // The namespace goes first, because no controller creates new pods in a namespace that
+            // is being deleted.
             let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
             for resource in self.world.observer.resources(&self.run) {
                 let api =

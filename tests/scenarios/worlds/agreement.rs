@@ -1,9 +1,9 @@
-//! Whether the engine says of a world what happens in it.
+//! Compares the engine's findings about a world with the control plane.
 //!
-//! The engine speaks of the worst that may happen, and one play shows one thing that
-//! does. So nothing may happen that the engine has not foreseen, in any play; and what it
-//! foresees must happen in one of them, in which the scheduler, wherever it has a choice,
-//! is asked to keep pods apart, and the first pods begin on another node each time.
+//! The engine predicts the worst that may happen, and one play shows one thing that does happen. So
+//! nothing may happen in any play that the engine has not predicted. And its prediction must come
+//! true in at least one play: the scheduler is asked to keep pods apart wherever it has a choice,
+//! and the first pods start on another node each time.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use super::world::World;
 use crate::outcome::Outcome;
 use crate::stage;
 
-/// What comes of comparing.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
-    /// What worlds do of which this comes, for the tally.
+    /// The category of the result, for the tally, as the end of a sentence about worlds.
     pub(crate) words: String,
     /// The steps of a play in which engine and control plane contradict each other.
     contradiction: Vec<Step>,
@@ -50,17 +50,17 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Plays a world as often as it takes to compare it.
+/// Plays a world as often as the comparison needs.
 ///
 /// # Errors
 ///
-/// A sentence when it cannot be played.
+/// A sentence if it cannot be played.
 pub(crate) fn compare(shared: &stage::World, world: &World) -> Result<Comparison, String> {
     let mut last = Vec::new();
     for first in 0..world.nodes.len() {
         let steps = play(shared, world, first)?;
         let happened = worst(&steps, |step| step.happened);
-        // A workload is as good as all that is said of it until something happens.
+        // A prediction may come true at any later step, so the worst of all steps counts.
         let foreseen = worst(&steps, |step| step.foreseen);
         if happened > foreseen && !same_gravity(happened, foreseen) {
             return control(shared, world, happened, steps);
@@ -75,8 +75,8 @@ pub(crate) fn compare(shared: &stage::World, world: &World) -> Result<Comparison
     Ok(Comparison::new(never, last))
 }
 
-/// Plays the same world with a volume that forbids nothing: where its pods have no place even so,
-/// it says nothing about the volume, and otherwise the engine was silent, or foresaw less.
+/// Plays the same world with a volume that forbids nothing. If the same happens, the world shows
+/// nothing about the volume. Otherwise the engine has missed it.
 fn control(
     shared: &stage::World,
     world: &World,
@@ -98,8 +98,8 @@ fn worst(steps: &[Step], of: impl Fn(&Step) -> Outcome) -> Outcome {
     steps.iter().map(of).max().unwrap_or(Outcome::None)
 }
 
-/// Stuck and deadlocked pods wait for ever; which of the words fits depends on what was
-/// there when it began.
+/// Whether both outcomes are stuck or deadlocked. Both mean that pods wait forever; the distinction
+/// depends on the objects at the beginning.
 fn same_gravity(one: Outcome, other: Outcome) -> bool {
     one.min(other) >= Outcome::Stuck
 }

@@ -1,8 +1,8 @@
-//! Small worlds drawn by lot, played on the real control plane and held against the
-//! engine: the test that shares none of the engine's axioms.
+//! Plays small random worlds on the real control plane and compares them with the engine. This test
+//! shares none of the engine's assumptions.
 //!
-//! `WORLDS` says how many are played and `SEED` which; `make explore` plays 500 of a new
-//! seed. A disagreement is made as small as it gets; its line of JSON belongs into
+//! `WORLDS` is the number of worlds and `SEED` chooses them; `make explore` plays 500 of a new
+//! seed. A disagreement is shrunk as far as possible. Its line of JSON should be added to
 //! `cases.jsonl`, whose worlds are played each time.
 
 mod agreement;
@@ -22,20 +22,20 @@ use world::World;
 
 use crate::stage;
 
-/// How many are played when nobody says.
+/// The default number of worlds.
 const WORLDS: u64 = 40;
 
-/// So many smaller worlds are tried to explain a disagreement.
+/// The number of smaller worlds that are tried to explain a disagreement.
 const SHRINKING_STEPS: usize = 12;
 
 const CASES: &str = include_str!("cases.jsonl");
 
-/// How often each comparison came out, in words.
+/// The number of comparisons in each category.
 static TALLY: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 static SEED: LazyLock<u64> = LazyLock::new(|| number("SEED").unwrap_or(1));
 
-/// A world to play, by name.
+/// A world to play, with its name.
 pub(crate) struct Lot {
     pub(crate) name: String,
     draw: Draw,
@@ -46,7 +46,7 @@ enum Draw {
     Number(u64),
 }
 
-/// Those that are kept, and those of the seed.
+/// The kept worlds, and the random ones of the seed.
 pub(crate) fn lots() -> Vec<Lot> {
     let kept = CASES.lines().enumerate().map(|(line, case)| Lot {
         name: format!("world kept in line {} of cases.jsonl", line + 1),
@@ -64,11 +64,11 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
 }
 
 impl Lot {
-    /// Plays it.
+    /// Plays the world.
     ///
     /// # Errors
     ///
-    /// The disagreement, as small as it gets, or why it cannot be played.
+    /// The disagreement, shrunk as far as possible, or the reason for which it cannot be played.
     pub(crate) fn play(&self, shared: &stage::World) -> Result<(), String> {
         match self.draw {
             Draw::Kept(case) => {
@@ -93,7 +93,7 @@ impl Lot {
     }
 }
 
-/// What draws the lot of this number.
+/// The random generator for the world with this number.
 pub(crate) fn runner(seed: u64, number: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -109,7 +109,7 @@ fn draw(number: u64) -> Result<impl ValueTree<Value = World>, String> {
         .map_err(|reason| reason.to_string())
 }
 
-/// The smallest world found that still disagrees.
+/// The smallest known world that still disagrees.
 fn shrink(
     shared: &stage::World,
     tree: &mut impl ValueTree<Value = World>,
@@ -140,7 +140,7 @@ fn tallied(comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// How the worlds compare, if any were played.
+/// Prints the number of worlds in each category, if any were played.
 pub(crate) fn print_tally() {
     let Ok(tally) = TALLY.lock() else { return };
     let worlds: usize = tally.values().sum();

@@ -1,4 +1,4 @@
-//! A world as Kubernetes objects.
+//! Writes a world as Kubernetes objects.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::scenario::Scenario;
 /// The taint of a world's tainted nodes.
 pub(crate) const TAINT: &str = "example.com/special";
 
-/// How long the pods of a Job run: long enough to be met by others.
+/// The run time of a Job's pods: long enough to overlap with other pods.
 const JOB_SECONDS: u32 = 6;
 
 impl World {
@@ -59,9 +59,9 @@ impl World {
         }
     }
 
-    /// The world with a volume that everybody may have everywhere: what goes wrong with it
-    /// has nothing to do with the volume. One that all nodes of a zone may have at a time
-    /// stays there: it asks no more of pods than a node selector does.
+    /// The world with a volume that any number of pods can use on any node, so that faults in it do
+    /// not come from the volume. A volume that several nodes of a zone may use at a time stays in
+    /// its zone, because it restricts pods no more than a node selector does.
     pub(crate) fn without_contention(&self) -> Self {
         let disk = self.volume;
         let is_refused = match disk.mode {
@@ -81,7 +81,7 @@ impl World {
         free
     }
 
-    /// The object of a workload, the one with this number; `revision` is its image.
+    /// The object of the workload with this number; `revision` is its image.
     pub(crate) fn workload(
         &self,
         number: usize,
@@ -133,8 +133,8 @@ impl World {
         Manifest::try_from(object).unwrap().0
     }
 
-    /// Which of the nodes that Kubernetes allows the pods get: those without other pods of
-    /// this world first, and among these the ones from `first` on.
+    /// The order in which the pods prefer the allowed nodes: nodes without other pods of this world
+    /// come first, and among these the nodes from `first` on.
     fn preferences(&self, first: usize) -> Value {
         let everybody = json!({ "labelSelector": { "matchLabels": { "part-of": "{run}" } } });
         let nodes = self.nodes.len();
@@ -150,7 +150,7 @@ impl World {
         })
     }
 
-    /// The node label that keeps to a place.
+    /// The node label requirement for a place.
     fn expression(&self, place: Place) -> Option<Value> {
         let last = self.nodes.len() - 1;
         let host = |node: u8| host(usize::from(node).min(last));
@@ -168,7 +168,7 @@ impl World {
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// What is special to a kind of workload, in shorthand.
+/// Adds the fields that are specific to the kind of workload, in shorthand.
 fn kind(pods: &Pods, object: &mut Value) {
     let (kind, with) = match pods.kind {
         Kind::Recreate => ("Deployment", json!({ "strategy": "Recreate" })),
@@ -191,7 +191,7 @@ fn kind(pods: &Pods, object: &mut Value) {
     merge(object, &with);
 }
 
-/// Affinity to other pods: how strong, and the term.
+/// Affinity to other pods: its strength and its term.
 fn drawn(number: usize, near: Near) -> (&'static str, Value) {
     let selector = match near.whom {
         Whom::Itself => json!({ "app": format!("w{number}") }),
