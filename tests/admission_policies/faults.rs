@@ -1,6 +1,5 @@
-//! What goes wrong around the policies, one after the other on a control plane of its own:
-//! what readiness, the metrics and `audit` say of it, and that each way out that is printed
-//! leads out.
+//! Faults around the policies, in sequence on a separate control plane: the messages of readiness,
+//! the metrics and `audit` about each, and proof that every printed way out works.
 
 use std::process::Stdio;
 
@@ -14,17 +13,17 @@ use crate::{CLUSTER, SOON, World, install, is_of, objects};
 /// The rights of the component.
 const RIGHTS: &str = "components/admission-policies/admission-policies-rbac.yaml";
 
-/// What readiness prints, without its version.
+/// The command that readiness prints, without its version.
 const APPLY: &str = "multi-attach-guard policies | kubectl apply -f -";
 
-/// The command as it is printed.
+/// Runs a printed command.
 fn run(plane: &ControlPlane, printed: &str) {
     let mut command = plane.printed(printed);
     let status = command.stdout(Stdio::null()).status().unwrap();
     assert!(status.success(), "{printed}");
 }
 
-/// A guard with the account and the rights of the manifests, but for the component's.
+/// A guard with the account and the rights of the manifests, except the component's rights.
 fn guarded(plane: &ControlPlane) -> World<'_> {
     let kubeconfig = install::account(plane);
     plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
@@ -56,8 +55,8 @@ impl World<'_> {
         });
     }
 
-    /// What `audit` prints, its words apart by one space. A busy API server may not answer all
-    /// lists in time.
+    /// The output of `audit`, with single spaces between its words. It is repeated, because a busy
+    /// API server may not answer all lists in time.
     fn audit(&self) -> String {
         let output = until("an audit", SOON, || {
             let mut audit = program(&["audit", "--exit-zero"]);
@@ -85,7 +84,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let rights = install::file(RIGHTS);
     let rights = rights.display();
 
-    // Without the rights, without the policies, and with them.
+    // First without the rights, then without the policies, then with both.
     world.until_ready_says(
         "degraded admission-policies: The policies in the API server cannot be read",
     );
@@ -93,15 +92,15 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_ready_says(
         "degraded admission-policies: The API server has no policies of multi-attach-guard",
     );
-    // Nobody wants them.
+    // The policies are not in use, so `audit` does not miss them.
     world.audit_is_silent();
     run(plane, APPLY);
     world.until_ready_says(ready);
     world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
-    // They are as here.
+    // The policies in the API server are those of this version.
     world.audit_is_silent();
 
-    // An object for which an expression costs too much passes.
+    // An object passes if an expression would cost too much for it.
     let namespace = &world.namespace;
     let create = |claims: usize| {
         let object = objects::deployment(&json!({}), &vec!["data"; claims]).to_string();
@@ -113,7 +112,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     });
     create(1_600).success();
 
-    // Somebody switches a binding off.
+    // A user switches a binding off.
     let patch = |object: &str, patch: Value| {
         plane.run(&format!("patch {object} --type=merge -p {patch}"));
     };
@@ -126,7 +125,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     run(plane, APPLY);
     world.until_ready_says(ready);
 
-    // Somebody changes and deletes facts.
+    // A user changes and deletes facts.
     let denied = world.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
@@ -141,7 +140,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_counted(restored, 2);
     world.until_claims("the facts once more", |claims| claims["share"] == "Any");
 
-    // The right to write is gone, then the definition of the parameters.
+    // First the right to write is removed, then the definition of the parameters.
     plane.run("delete clusterrolebinding multi-attach-guard-admission-policies");
     let logs = format!("pvc logs -n {namespace}");
     plane.run(&format!("delete {logs} --wait=false"));
@@ -160,7 +159,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_claims("the facts after all", |claims| claims["share"] == "Any");
     world.until_ready_says(ready);
 
-    // The largest facts that are written, and nothing is left behind.
+    // The largest facts that are written are accepted, and deleting leaves no object behind.
     let claims: serde_json::Map<String, Value> = (0..17_500)
         .map(|at| format!("data-of-a-claim-with-a-long-name-{at:010}"))
         .map(|claim| (claim, json!("OneNode-1f2e3d4c")))

@@ -1,5 +1,5 @@
-//! The policies in the API server: what they refuse while no webhook is asked, that the
-//! webhook would refuse it too, and that no odd object makes an expression fail.
+//! The policies in the API server: they refuse objects without a webhook, they refuse only objects
+//! that the webhook would refuse too, and no odd object makes an expression fail.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,8 +34,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// Nodes, classes, drivers and claims of every sort.
 const CLUSTER: &str = include_str!("cluster.yaml");
 
-/// Whether this minor has mutating policies (1.36 and newer), which can be read from a folder
-/// there too.
+/// Whether this minor has mutating policies (1.36 and newer). Such a minor can also read policies
+/// from a folder.
 fn has_repair() -> bool {
     let minor = harness::programs::minor();
     let number = minor.split('.').nth(1).and_then(|it| it.parse().ok());
@@ -53,7 +53,7 @@ fn world() -> Option<&'static World<'static>> {
     WORLD.get_or_init(|| World::of("policies")).as_ref()
 }
 
-/// Applies the policies, changed so that an expression that fails shows.
+/// Applies the policies, changed so that a failing expression is visible.
 fn install(plane: &ControlPlane) {
     let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
     let repair = has_repair().then_some("admission-policies-repair/repair.yaml");
@@ -66,9 +66,9 @@ fn install(plane: &ControlPlane) {
 }
 
 impl World<'_> {
-    /// A namespace whose name begins so, on the control plane that all tests share.
+    /// A namespace with this prefix, on the control plane that all tests share.
     fn of(name: &str) -> Option<Self> {
-        // Two that apply the definition at once would both create it.
+        // Two tests that apply the definition at once would both try to create it.
         static INSTALLED: Once = Once::new();
         let plane = harness::require_control_plane(Needs::ApiServer)?;
         INSTALLED.call_once(|| install(plane));
@@ -83,7 +83,7 @@ impl World<'_> {
             namespace,
         };
         world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
-        // The API server reads the facts from a watch of its own.
+        // The API server reads the facts through its own watch.
         until("the policies", SOON, || {
             let said = world.policies_say(&objects::deployment(&json!({}), &["data"]));
             said.ok_or_else(|| "nothing is refused".to_owned())
@@ -106,13 +106,14 @@ impl World<'_> {
         });
     }
 
-    /// kubectl in the namespace.
+    /// Runs kubectl in the namespace.
     fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let arguments = [&["-n", &self.namespace], arguments].concat();
         self.plane.kubectl(&arguments, stdin)
     }
 
-    /// Why the API server refuses to create the object, where it does. Nothing is stored.
+    /// The reason why the API server refuses to create the object; `None` if no policy does.
+    /// Nothing is stored.
     fn policies_say(&self, object: &Value) -> Option<String> {
         let text = |field: &str| object[field].as_str().unwrap();
         let (group, kind) = (text("apiVersion"), text("kind").to_lowercase());
@@ -125,13 +126,13 @@ impl World<'_> {
             {
                 Some(status.message.clone())
             }
-            // Not a matter of ours: the object is invalid.
+            // Not a policy's decision: the object is invalid.
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => None,
             Err(error) => panic!("{error}: {object:?}"),
         }
     }
 
-    /// Why the guard's webhook would refuse to create the object, where it would.
+    /// The reason why the guard's webhook would refuse to create the object, if it would.
     fn webhook_refuses(&self, object: &Value) -> Option<String> {
         let mut named = object.clone();
         named["metadata"]["namespace"] = json!(self.namespace);
@@ -147,12 +148,12 @@ impl World<'_> {
     }
 }
 
-/// Whether the claim has a constraint of that sort.
+/// Whether the claim's constraint is of this sort.
 fn is_of(constraint: &Value, sort: &str) -> bool {
     constraint.as_str().is_some_and(|it| it.starts_with(sort))
 }
 
-/// What a policy refuses the webhook refuses as well.
+/// The webhook refuses every object that a policy refuses.
 #[test]
 fn a_policy_refuses_nothing_that_the_webhook_allows() {
     let Some(world) = world() else { return };
@@ -167,7 +168,7 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
         }
     }
     assert!(refused >= 140, "{refused}");
-    // No odd object makes an expression fail. A denial may name the error of a kubelet.
+    // No odd object makes an expression fail. A denial may quote the error of a kubelet.
     let odd = (0..500).map(|_| objects::odd(&mut lot));
     let odd: Vec<String> = odd.filter_map(|it| world.policies_say(&it)).collect();
     assert!(!odd.is_empty());
@@ -175,13 +176,13 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
     assert_eq!(odd.iter().find(is_failure), None);
 }
 
-/// A way back to a revision whose pods run is left to the webhook, which knows revisions.
+/// Policies leave a way back to a revision with running pods to the webhook, which knows revisions.
 #[test]
 fn a_changed_template_is_refused_where_it_is_no_way_back() {
     let world = harness::or_skip!(World::of("rolled"));
     let mut object = objects::deployment(&json!({}), &["data"]);
     object["metadata"]["name"] = json!("rolled");
-    // As one whom the policies let do it.
+    // As an account that the policies exempt.
     let account = "--as=system:kube-controller-manager";
     let create = ["create", account, "--as-group=system:masters", "-f", "-"];
     let object = object.to_string();
@@ -214,9 +215,9 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     }
 }
 
-/// Deployments with very long lists, up to what etcd takes. The policies judge as many volumes,
-/// containers and mounts as cost less than the API server allows (1,000,000 for an expression), and
-/// leave the others to the webhook.
+/// Deployments with very long lists, up to the size limit of etcd. The policies judge objects whose
+/// volumes, containers and mounts cost less than the API server allows (1,000,000 for an
+/// expression), and leave the others to the webhook.
 #[test]
 fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
     let Some(world) = world() else { return };
@@ -259,7 +260,7 @@ fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
     }
 }
 
-/// The plain cases, which are nearly all that people write: both refuse the same.
+/// Plain workloads, which are nearly all that users write: policy and webhook refuse the same ones.
 #[test]
 fn plain_workloads_are_refused_by_both() {
     let Some(world) = world() else { return };
@@ -286,8 +287,8 @@ fn plain_workloads_are_refused_by_both() {
     }
 }
 
-/// A policy refuses before the validating webhook is called; by then the mutating one has said
-/// which annotations do not count.
+/// A policy refuses before the validating webhook is called; the mutating webhook has already named
+/// the annotations that do not count.
 #[test]
 fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
     let Some(world) = World::of("hints") else {
@@ -317,10 +318,10 @@ fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
     }
 }
 
-/// What kubectl prints of an object.
+/// The part of an object that kubectl prints.
 const STRATEGY: &str = "-o=jsonpath={.spec.strategy}";
 
-/// A Deployment that Kubernetes takes only without its `rollingUpdate`.
+/// A Deployment that Kubernetes accepts only without its `rollingUpdate`.
 fn leftover(claim: &str) -> String {
     let strategy = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
     objects::deployment(&json!({"strategy": strategy}), &[claim]).to_string()
@@ -332,7 +333,7 @@ fn the_api_server_drops_a_leftover_by_itself() {
         return;
     }
     let Some(world) = world() else { return };
-    // The binding is followed by a watch.
+    // The API server reads the binding through a watch.
     let created = until("the repair", SOON, || {
         let create = ["create", "--dry-run=server", STRATEGY, "-f", "-"];
         let created = world.kubectl(&create, Some(&leftover("share")));
@@ -341,7 +342,7 @@ fn the_api_server_drops_a_leftover_by_itself() {
     assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);
 }
 
-/// The policy for a manifest directory of the API server works without any object.
+/// The policy for a manifest directory of the API server works without any stored object.
 #[test]
 fn a_manifest_directory_repairs_before_anything_is_installed() {
     if !has_repair() {

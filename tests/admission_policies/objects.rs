@@ -1,4 +1,4 @@
-//! Objects for the policies, drawn by lot.
+//! Random objects for the policies.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::shorthand::{merge, object};
 
-/// What is drawn from: `objects.yaml`.
+/// The values to draw from: `objects.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Choices {
@@ -23,7 +23,7 @@ pub(crate) struct Choices {
 pub(crate) static CHOICES: LazyLock<Choices> =
     LazyLock::new(|| serde_saphyr::from_str(include_str!("objects.yaml")).unwrap());
 
-/// A sequence of choices that a seed determines (SplitMix64).
+/// A sequence of random choices that a seed determines (SplitMix64).
 pub(crate) struct Lot(u64);
 
 impl Lot {
@@ -52,7 +52,7 @@ pub(crate) fn deployment(spec: &Value, claims: &[&str]) -> Value {
     object(json!({"kind": "Deployment", "pod": pod, "with": {"spec": spec}}))
 }
 
-/// A workload of any sort that the API server accepts.
+/// A random workload that the API server accepts.
 pub(crate) fn draw(lot: &mut Lot) -> Value {
     let mut spec = json!({"replicas": lot.below(4)});
     let kind = lot.of(&CHOICES.kinds);
@@ -73,14 +73,14 @@ pub(crate) fn draw(lot: &mut Lot) -> Value {
     let pod = lot.of(&CHOICES.pods);
     let template = &mut drawn["spec"]["template"]["spec"];
     merge(template, pod);
-    // A claim that no container mounts.
+    // One claim in eight cases is mounted by no container.
     if lot.below(8) == 0 {
         template["containers"][0]["volumeMounts"] = json!([]);
     }
     drawn
 }
 
-/// A workload with odd values in odd places; the API server may refuse it as invalid.
+/// A random workload with odd values in odd places; the API server may refuse it as invalid.
 pub(crate) fn odd(lot: &mut Lot) -> Value {
     let mut object = draw(lot);
     for _ in 0..=lot.below(3) {

@@ -1,21 +1,21 @@
-//! The tables of `docs/evidence/applying.md` that are written by what was played.
+//! The tables of `docs/evidence/applying.md` that the tests write from their results.
 
 use std::sync::Mutex;
 
-/// One table at a time: they are on one page.
+/// Allows one table at a time, because all are on one page.
 static WRITING: Mutex<()> = Mutex::new(());
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence/applying.md");
 
-/// A row: what it is about, the way of applying, and what was seen.
+/// A row: its subject, the way of applying, and the observations.
 type Row = (Vec<String>, String, Vec<String>);
 
-/// Asserts that the page has this table, or writes it where `APPLYING=write` is set. Ways of
-/// applying that fare alike share a row.
+/// Asserts that the page has this table, or writes it if `APPLYING=write` is set. Ways of applying
+/// with equal results share a row.
 ///
 /// # Panics
 ///
-/// When the page has another table, or no place for one.
+/// If the page has a different table, or no place for it.
 pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
     let mut folded: Vec<Row> = Vec::new();
     for (group, way, cells) in rows {

@@ -1,5 +1,5 @@
-//! What the guard repairs, applied again: does the tool see a difference, and is it
-//! repaired again?
+//! Applies the original manifest again after the guard's repair: does the tool see a difference,
+//! and does the guard repair the object again?
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{document, play};
 /// The strategy in Git, if any.
 type Strategy = fn() -> Option<Value>;
 
-/// What Git says of the strategy.
+/// The strategies in Git.
 const SAID: [(&str, Strategy); 3] = [
     ("no strategy", || None),
     ("`type: RollingUpdate`", || {
@@ -58,7 +58,7 @@ fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
     if !has(remedy, before.as_ref()) && !repaired(&first) {
         return Err(format!("It was not repaired: {first:#?}"));
     }
-    // Or else what controllers write would count as a difference.
+    // Otherwise the controllers' writes would count as a difference.
     world.rollout_ends(namespace)?;
     let second = applier.apply(&manifest)?;
     second.done()?;
@@ -81,7 +81,7 @@ fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
     };
     let again = match (way, repaired(&second)) {
         _ if !is_kept => "another strategy is stored",
-        // It passes no warning on.
+        // Argo CD passes no warning on.
         (Way::Controller("argo-cd", _), _) => "",
         (_, true) => "repaired again",
         (_, false) => "not repaired again",

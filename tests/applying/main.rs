@@ -1,5 +1,5 @@
 //! Remedy × way of applying × guard, played on a real control plane and written into
-//! `docs/evidence/applying.md`. What is applied is what the program prints, read from its output.
+//! `docs/evidence/applying.md`. The tests apply the program's own proposals, read from its output.
 //!
 //! `APPLYING=write cargo test --test applying` writes the tables anew.
 
@@ -26,20 +26,20 @@ mod world;
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
-/// Cells at once: they mostly wait for Kubernetes.
+/// The number of cells that are played at once; they mostly wait for Kubernetes.
 const AT_ONCE: usize = 8;
 
-/// Plays all cells, several at once, and has them in their order.
+/// Plays all cells, several at once, and returns the results in order.
 ///
 /// # Panics
 ///
-/// When one cannot be played, with all that could not.
+/// If a cell cannot be played, with all such cells.
 fn play<C: Debug + Sync, R: Send>(
     cells: &[C],
     one: impl Fn(&C) -> Result<R, String> + Sync,
 ) -> Vec<R> {
     static TURN: Mutex<()> = Mutex::new(());
-    // One table after the other; that another failed does not matter.
+    // One table at a time; a failure of another table does not matter.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let played = harness::at_once(AT_ONCE, cells, |_, cell| {
         one(cell).map_err(|error| format!("{cell:?}: {error}"))

@@ -1,15 +1,15 @@
-//! The Deployment that is applied.
+//! The Deployment that the tests apply.
 
 use serde_json::{Value, json};
 
 use crate::harness::control_plane::STEERED_SCHEDULER;
 use crate::harness::shorthand::object;
 
-/// The two nodes. The first revision prefers the first, the second the other, so that
-/// every rollout moves unless something holds the pod.
+/// The two nodes. The first revision prefers the first node, the second revision the other, so
+/// every rollout moves the pod unless something holds it.
 pub(crate) const NODES: [&str; 2] = ["node-a", "node-b"];
 
-/// The manifest of the first revision, with that strategy where it says one.
+/// The manifest of the first revision, with this strategy if there is one.
 pub(crate) fn deployment(namespace: &str, strategy: Option<&Value>) -> Value {
     of_revision(1, namespace, strategy)
 }
@@ -39,7 +39,7 @@ fn of_revision(revision: usize, namespace: &str, strategy: Option<&Value>) -> Va
     }))
 }
 
-/// The manifest with the second revision's pod: all else of the template stays.
+/// The manifest with the second revision's pod; the rest of the template stays.
 pub(crate) fn second_revision(mut manifest: Value) -> Value {
     let new = of_revision(2, "", None)["spec"]["template"]["spec"].take();
     let spec = &mut manifest["spec"]["template"]["spec"];

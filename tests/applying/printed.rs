@@ -1,20 +1,20 @@
-//! What the program prints against a fault, read from its output.
+//! The program's proposals against a fault, read from its output.
 
 use serde_json::Value;
 
 use crate::harness::Output;
 use crate::ways::Applier;
 
-/// What `check` makes of the file, and what it prints of it.
+/// The results of `check` on a file: the repaired file and a printed command.
 pub(crate) struct Printed {
     /// The file after `check --fix`.
     pub(crate) fixed: Value,
-    /// The one command that is needed first where Recreate is refused.
+    /// The command that must run first if the API server refuses Recreate.
     pub(crate) once: Option<String>,
 }
 
 impl Printed {
-    /// Has `check` repair a file that holds the manifest.
+    /// Lets `check` repair a file with the manifest.
     pub(crate) fn of_file(
         applier: &Applier<'_>,
         remedy: &str,
@@ -39,7 +39,7 @@ impl Printed {
     }
 }
 
-/// What `audit` says of the live Deployment.
+/// The findings of `audit` about the live Deployment.
 pub(crate) struct Audited(Vec<Value>);
 
 impl Audited {
@@ -48,7 +48,7 @@ impl Audited {
         Ok(Self(findings(&applier.guard(&audit))?))
     }
 
-    /// The remedies that it offers, the best one first.
+    /// The remedies of the findings, the best one first.
     pub(crate) fn remedies(&self) -> impl Iterator<Item = &Value> {
         let lists = self.0.iter().filter_map(|it| it["remedies"].as_array());
         lists.flatten()
@@ -61,7 +61,7 @@ impl Audited {
         Ok(&offered["patch"])
     }
 
-    /// The one command that is needed first where Recreate is refused.
+    /// The command that must run first if the API server refuses Recreate.
     pub(crate) fn once(&self) -> Option<String> {
         self.0.iter().find_map(command)
     }

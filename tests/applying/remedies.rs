@@ -1,4 +1,4 @@
-//! Each remedy, put on a live Deployment in each way, under each guard.
+//! Each remedy, applied to a live Deployment in each way, under each guard.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn every_remedy_works_in_every_way_as_printed() {
     let Some(world) = world() else { return };
     let mut cells: Vec<Cell> = Vec::new();
     for remedy in REMEDIES {
-        // Nobody keeps a leftover in a patch.
+        // A patch never contains a leftover.
         let ways = Way::all().into_iter();
         for way in ways.filter(|way| remedy != "drop-leftover" || !way.is_by_hand()) {
             cells.extend(MODES.map(|mode| (remedy, way, mode)));
@@ -38,7 +38,7 @@ fn every_remedy_works_in_every_way_as_printed() {
     );
 }
 
-/// Puts the remedy on a live Deployment at fault, then ships the second revision.
+/// Applies the remedy to a faulty live Deployment, then ships the second revision.
 fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
     let applier = Applier::new(world, way, mode)?;
     let namespace = applier.namespace.as_str();
@@ -87,12 +87,12 @@ fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
     Ok(cell)
 }
 
-/// Runs a printed command as it is printed.
+/// Runs a printed command unchanged.
 fn run(applier: &Applier<'_>, command: &str) -> Result<(), String> {
     ran(applier.world.plane.printed(command)).done()
 }
 
-/// What `audit` offers first, by how the live object is applied.
+/// `audit` offers first a remedy that passes, whichever way the live object is applied.
 #[test]
 fn audit_offers_first_what_passes() {
     let Some(world) = world() else { return };
@@ -104,7 +104,7 @@ fn audit_offers_first_what_passes() {
         let audited = Audited::of(&applier)?;
         let patch = audited.remedies().next().ok_or("audit offers nothing")?;
         let strategy = patch["patch"][0]["value"].clone();
-        // A patch of the strategy as it is offered, by a tool that applies it.
+        // The offered strategy, applied as the tool applies it.
         let manifest = deployment(namespace, Some(&strategy));
         let answer = match *way {
             Way::Patch("json") => Answer::of(&applier.patch(&patch["patch"]))?,
@@ -118,8 +118,8 @@ fn audit_offers_first_what_passes() {
     });
 }
 
-/// The command alone, while Git still says no strategy: the next apply keeps what it has
-/// set, or takes it back.
+/// The printed command alone, while Git has no strategy: the next apply keeps the strategy that the
+/// command has set, or reverts it.
 #[test]
 fn what_the_command_sets_is_kept_or_taken_back() {
     let Some(world) = world() else { return };

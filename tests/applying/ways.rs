@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::Output;
 use crate::world::{Mode, World};
 
-/// A way of applying. Flux's helm-controller is Helm.
+/// A way of applying a manifest. Flux's helm-controller is covered by Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Apply(Options),
@@ -29,7 +29,7 @@ const CLIENT_SIDE: Options = &["--server-side=false"];
 const ARGO_CD_ON_THE_SERVER: Way = Way::Controller("argo-cd", SERVER_SIDE);
 
 impl Way {
-    /// All of them, with their names in the document.
+    /// All ways, with their names in the document.
     const NAMED: [(Self, &str); 13] = [
         (Self::Apply(&[]), "`kubectl apply`"),
         (Self::Apply(SERVER_SIDE), "`kubectl apply --server-side`"),
@@ -50,7 +50,7 @@ impl Way {
         Self::NAMED.map(|(way, _)| way)
     }
 
-    /// Those in which a whole manifest is applied again and again, by a tool that knows what it
+    /// The ways in which a tool applies a whole manifest again and again, and remembers what it
     /// applied before.
     pub(crate) fn declarative() -> Vec<Self> {
         let ways = Self::all().into_iter();
@@ -67,23 +67,23 @@ impl Way {
         !matches!(self, Self::Replace | Self::Edit | Self::Patch(_))
     }
 
-    /// Whether no manifest is kept in a file.
+    /// Whether the manifest is not kept in a file.
     pub(crate) const fn is_by_hand(self) -> bool {
         matches!(self, Self::Edit | Self::Patch(_))
     }
 }
 
-/// What the API server answers.
+/// The API server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
-    /// 422: `rollingUpdate` may not stand beside Recreate.
+    /// 422: `rollingUpdate` is not allowed with Recreate.
     Unprocessable,
     Denied,
 }
 
 impl Answer {
-    /// Reads what a program said.
+    /// Reads the answer from a program's output.
     pub(crate) fn of(output: &Output) -> Result<Self, String> {
         let says = |words: &str| output.stderr.contains(words);
         match output.status {
@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-/// Who applies: in which namespace, and by which kubeconfig.
+/// A user with a namespace and a way of applying.
 pub(crate) struct Applier<'a> {
     pub(crate) world: &'a World,
     pub(crate) way: Way,
@@ -106,7 +106,7 @@ pub(crate) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    /// Somebody with a namespace of that mode for himself.
+    /// Makes a user with a new namespace for this mode.
     pub(crate) fn new(world: &'a World, way: Way, mode: Mode) -> Result<Self, String> {
         let namespace = world.namespace(mode)?;
         Ok(Self {
@@ -117,7 +117,7 @@ impl<'a> Applier<'a> {
         })
     }
 
-    /// Applies the manifest for the first time, before there is a guard.
+    /// Applies the manifest for the first time, past the guard.
     pub(crate) fn create(&self, manifest: &Value) -> Result<(), String> {
         let kubeconfig = &self.world.unguarded;
         let made = if self.way.is_declarative() {
@@ -128,8 +128,8 @@ impl<'a> Applier<'a> {
         made.done()
     }
 
-    /// Makes the live Deployment what the manifest says. Who replaces or edits starts again
-    /// when a controller has written in between.
+    /// Makes the live Deployment equal to the manifest. `replace` and `edit` are repeated if a
+    /// controller has written in between.
     pub(crate) fn apply(&self, manifest: &Value) -> Result<Output, String> {
         let mut output = self.apply_once(manifest)?;
         for _ in 0..20 {
@@ -152,7 +152,7 @@ impl<'a> Applier<'a> {
         })
     }
 
-    /// Patches the live Deployment in this way's kind of patch.
+    /// Applies a patch in this way's format to the live Deployment.
     pub(crate) fn patch(&self, patch: &Value) -> Output {
         let Way::Patch(kind) = self.way else {
             unreachable!("only a patch is patched")
@@ -181,7 +181,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// `kubectl edit`, whose editor writes the live object with what the manifest says.
+    /// Runs `kubectl edit` with an editor that writes the manifest's fields into the live object.
     fn edit(&self, manifest: &Value) -> Result<Output, String> {
         let live = self.world.read(&self.namespace)?;
         let mut edited = serde_json::to_value(live).map_err(|error| error.to_string())?;
@@ -220,7 +220,7 @@ impl<'a> Applier<'a> {
         ran(command)
     }
 
-    /// The guard's own command line.
+    /// Runs the guard's command line.
     pub(crate) fn guard(&self, arguments: &[&str]) -> Output {
         let binary = env!("CARGO_BIN_EXE_multi-attach-guard").into();
         let mut command = self.command(binary, self.world.plane.kubeconfig());
@@ -248,7 +248,7 @@ impl<'a> Applier<'a> {
         self.world.programs.join(name)
     }
 
-    /// Writes the manifest into a file, and has its path.
+    /// Writes the manifest into a file and returns its path.
     pub(crate) fn file(&self, manifest: &Value) -> String {
         let file = self.folder.join("web.yaml");
         std::fs::write(&file, manifest.to_string()).unwrap();
@@ -266,7 +266,7 @@ pub(crate) fn ran(mut command: Command) -> Output {
     }
 }
 
-/// What the manifest says, of all that a step changes, as a strategic or merge patch.
+/// The manifest's values of all fields that a step can change, as a strategic or merge patch.
 fn changes(manifest: &Value) -> Value {
     let pod = &manifest["spec"]["template"]["spec"];
     let pod = json!({ "containers": pod["containers"], "affinity": pod["affinity"] });
@@ -277,7 +277,7 @@ fn changes(manifest: &Value) -> Value {
     patch
 }
 
-/// The same as a JSON patch.
+/// The same values as a JSON patch.
 fn operations(manifest: &Value) -> Value {
     let paths = [
         "/spec/strategy",

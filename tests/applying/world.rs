@@ -1,5 +1,4 @@
-//! The control plane, its nodes, and two guards, each with namespaces of its
-//! own.
+//! The control plane, its nodes, and two guards, each with its own namespaces.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,22 +17,22 @@ use crate::harness::{self, ControlPlane, FakeNodes, Guard, Needs, NodeSpec, wait
 use crate::install::{self, UNGUARDED};
 use crate::manifests::NODES;
 
-/// Longer than anything here takes, also where the machine is busy.
+/// The time limit for a rollout, generous even on a busy machine.
 const WITHIN: Duration = Duration::from_secs(300);
 
-/// The label of a namespace, whose value is the guard that is asked about it.
+/// The label of a namespace; its value names the guard that is responsible for it.
 const LABEL: &str = "guard";
 
-/// What the guard does about what it finds.
+/// The guard's reaction to findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It repairs, with that remedy.
+    /// It repairs, with this remedy.
     Fix(&'static str),
     /// The built-in policy.
     Deny,
     /// The policy of the overlay `warn-only`.
     WarnOnly,
-    /// There is none.
+    /// There is no guard.
     Absent,
 }
 
@@ -47,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Who is asked about its namespaces.
+    /// The guard that is responsible for the mode's namespaces.
     const fn guard(self) -> &'static str {
         match self {
             Self::Fix(_) | Self::Deny => "usual",
@@ -57,7 +56,7 @@ impl Mode {
     }
 }
 
-/// The policy of the guard that is asked about most namespaces, by their names.
+/// The policy of the guard that is responsible for most namespaces, by their names.
 fn usual_policy() -> String {
     let entries = ["auto", "recreate", "zero-surge", "colocate"].map(|remedy| {
         json!({
@@ -69,18 +68,18 @@ fn usual_policy() -> String {
     json!({ "namespaces": entries }).to_string()
 }
 
-/// What all cells share.
+/// The environment that all cells share.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
-    /// The programs that apply, beside those of the control plane.
+    /// The programs that apply manifests, besides those of the control plane.
     pub(crate) programs: PathBuf,
-    /// A kubeconfig whose requests no guard is shown.
+    /// A kubeconfig whose requests are sent to no guard.
     pub(crate) unguarded: PathBuf,
     _nodes: FakeNodes<'static>,
     _guards: [(Guard, Registration<'static>); 2],
 }
 
-/// The world that all tests share; `None` where there is nothing to make it of.
+/// The world that all tests share; `None` if this machine lacks the programs for it.
 pub(crate) fn world() -> Option<&'static World> {
     static WORLD: OnceLock<Option<World>> = OnceLock::new();
     WORLD.get_or_init(World::new).as_ref()
@@ -113,7 +112,7 @@ impl World {
         })
     }
 
-    /// A namespace about which that guard is asked, with a bound claim.
+    /// A namespace with a bound claim, under the guard of this mode.
     pub(crate) fn namespace(&self, mode: Mode) -> Result<String, String> {
         let labels = json!({ LABEL: mode.guard() });
         let namespace = self.plane.labelled_namespace(&mode.name(), &labels);
@@ -130,14 +129,15 @@ impl World {
         Ok(namespace)
     }
 
-    /// The Deployment as it is stored.
+    /// The stored Deployment.
     pub(crate) fn read(&self, namespace: &str) -> Result<Deployment, String> {
         let deployments = Api::<Deployment>::namespaced(self.plane.client(), namespace);
         let read = self.plane.block_on(deployments.get("web"));
         read.map_err(|error| error.to_string())
     }
 
-    /// Waits until the rollout ends, or has hung for the Deployment's own deadline.
+    /// Waits until the rollout ends, or exceeds the Deployment's progress deadline; returns whether
+    /// it ended.
     pub(crate) fn rollout_ends(&self, namespace: &str) -> Result<bool, String> {
         wait_until("the rollout to end or to hang", WITHIN, || {
             let deployment = self.read(namespace)?;
@@ -157,7 +157,7 @@ impl World {
         })
     }
 
-    /// Takes the Deployment away, so that its pods keep nobody busy.
+    /// Deletes the Deployment, so that its pods cause no further work.
     pub(crate) fn remove(&self, namespace: &str) {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web");
         let background = json!({ "propagationPolicy": "Background" });

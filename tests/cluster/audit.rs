@@ -1,5 +1,5 @@
-//! `audit` of a live cluster: what it finds, who rides on an override, what is stuck, and what
-//! those see who may read one namespace only.
+//! `audit` of a live cluster: findings, overrides in use, stuck pods, and the view of users who may
+//! read one namespace only.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn report(world: &World, arguments: &[&str]) -> (Value, i32) {
     (output::report(&output), code(&output))
 }
 
-/// The objects and rules that are found.
+/// The objects with their rules in the findings.
 fn found(report: &Value) -> Vec<String> {
     let findings = report["findings"].as_array().unwrap().iter();
     findings
@@ -52,7 +52,7 @@ fn an_audit_says_what_the_webhook_would() {
     for field in ["rule", "outcome", "action", "certainty", "object"] {
         assert_eq!(live[field], file[field], "{field}");
     }
-    // A file does not show how it is applied, so what server-side apply may need comes last.
+    // A file does not show how it is applied, so the sentence about server-side apply comes last.
     let [live_message, of_file] = [live, file].map(|it| it["message"].as_str().unwrap());
     let (of_file, _) = of_file.split_once(" If it is live and ").unwrap();
     assert_eq!(live_message, of_file);
@@ -133,7 +133,7 @@ fn who_rides_on_an_override_is_listed() {
         assert!(it["since"].is_string(), "{it}");
         assert_eq!(it["until"], until);
         assert_eq!(it["ignored"].is_string(), is_over, "{it}");
-        // The same by the clock of the machine, for files.
+        // `check` of a file uses the clock of the machine, with the same result.
         let web = world.plane.get(&["deployment/web", "-n", &namespace]);
         std::fs::write(world.folder.path().join("web.json"), web.to_string()).unwrap();
         let checked = world.check(&["web.json", "--cluster"]);
@@ -142,7 +142,7 @@ fn who_rides_on_an_override_is_listed() {
     }
 }
 
-/// Rights in one namespace, as a team has them: no volume, class or node is seen.
+/// The rights of a team in one namespace: no volume, class or node is visible.
 #[test]
 fn one_namespace_is_audited_with_its_own_rights() {
     let world = harness::or_skip!(World::new());
@@ -188,12 +188,12 @@ fn one_namespace_is_audited_with_its_own_rights() {
         .iter()
         .any(|it| it.contains("the deployments") || it.contains("the namespaces"));
     assert!(!namespaced, "{open:#?}");
-    // Where nothing that is judged may be read, no finding is no answer.
+    // If no object to judge can be read, an empty report must not look like success.
     let (blind, code) = report(&world, &["-n", &namespace, "--as=nobody"]);
     assert_eq!((found(&blind), code), (Vec::new(), 2));
 }
 
-/// Two pods on one volume on two nodes, as `diagnose` explains them.
+/// Two pods with one volume on two nodes, with the explanation of `diagnose`.
 #[test]
 fn what_is_stuck_now_comes_first_with_the_way_out() {
     let world = harness::or_skip!(World::new());
@@ -250,19 +250,19 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
     assert!(text.starts_with(&heading), "{text}");
-    // It outlives the test: docs/site/build shows it.
+    // This file outlives the test: docs/site/build shows it.
     let page = world.audit(&namespace, "html --exit-zero");
     assert!(out(&page).contains("stuck now"), "{}", out(&page));
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/audit.html");
     std::fs::write(file, &page.stdout).unwrap();
-    // It was there before, so that it is neither news nor a failure.
+    // The stuck pod is in the earlier report, so it is neither new nor a failure.
     std::fs::write(world.folder.path().join("before.json"), audited.to_string()).unwrap();
     let (again, code) = report(&world, &["-n", &namespace, "--compare", "before.json"]);
     assert_eq!(code, 0, "{again:#}");
     assert_eq!(again["stuck"][0]["isNew"], false);
 }
 
-/// By the definition of openreports.io itself, which a real API server holds objects against.
+/// Uses the definition of openreports.io itself, with which a real API server validates objects.
 #[test]
 fn reports_are_objects_that_an_api_server_takes() {
     let world = harness::or_skip!(World::new());
@@ -293,7 +293,8 @@ fn reports_are_objects_that_an_api_server_takes() {
         stored["summary"],
         json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0})
     );
-    // The CronJob of the examples replaces what is there, and a namespace without violations has none.
+    // The CronJob of the examples replaces earlier reports; a namespace without violations has
+    // none.
     let example = include_str!("../../examples/reports.yaml");
     let job = example.split("\n---\n").last().unwrap();
     let job: Value = serde_saphyr::from_str(job).unwrap();

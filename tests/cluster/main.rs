@@ -1,6 +1,5 @@
-//! The commands that read a live cluster, against a real API server: `check
-//! --cluster`, `capabilities` and `snapshot` say the same, and the same as
-//! the webhook.
+//! The commands that read a live cluster, against a real API server: `check --cluster`,
+//! `capabilities` and `snapshot` agree with each other and with the webhook.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +20,7 @@ use harness::{GuardOptions, WebhookOptions};
 use serde_json::{Value, json};
 use world::{World, run, run_with};
 
-/// A Deployment that uses the claim and has this YAML in its specification.
+/// A Deployment that uses the claim, with this YAML in its specification.
 fn deployment(claim: &str, spec: &str) -> String {
     let spec: Value = serde_saphyr::from_str(spec).unwrap();
     let shorthand = json!({"kind": "Deployment", "namespace": "NAMESPACE", "uses": [claim],
@@ -29,7 +28,7 @@ fn deployment(claim: &str, spec: &str) -> String {
     object(shorthand).to_string()
 }
 
-/// A case's name, the claim of a Deployment, a part of its specification, and what is found.
+/// The name of a case, the claim of a Deployment, a part of its specification, and the findings.
 const DEPLOYMENTS: &str = "\
 a bound volume | bound | replicas: 1 | deny rolling-update-overlap
 two pods on a bound volume | bound | replicas: 2 | deny rolling-update-overlap, deny replicas-share-volume
@@ -41,7 +40,7 @@ a RuntimeClass that leaves one node | bound | template: {spec: {runtimeClassName
 Recreate | bound | strategy: {type: Recreate} |\x20
 ";
 
-/// A case's name, its manifest, and what is found in it: each action with its rule.
+/// The name of a case, its manifest, and its findings: each action with its rule.
 fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let deployments = DEPLOYMENTS.lines().map(|line| {
         let [name, claim, spec, found] = line.split(" | ").collect::<Vec<_>>()[..] else {
@@ -50,7 +49,7 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
         let found = found.split(", ").filter(|it| !it.is_empty()).collect();
         (name, deployment(claim, spec), found)
     });
-    // What its class cannot do.
+    // A mode that the class cannot provide.
     let blocks = json!({"accessModes": ["ReadWriteMany"], "volumeMode": "Block", "storageClassName": "share"});
     let claim = object(json!({"kind": "PersistentVolumeClaim", "name": "blocks",
         "namespace": "NAMESPACE", "with": {"spec": blocks}}));
@@ -109,7 +108,7 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
     }
 }
 
-/// A snapshot knows no workloads; the cluster does.
+/// A snapshot has no workloads; the cluster has.
 #[test]
 fn workloads_of_the_cluster_count_and_none_counts_twice() {
     let world = harness::or_skip!(World::new());
@@ -197,7 +196,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let nobody = world.plane.kubeconfig_as("nobody", &[]);
     let old = world.folder.path().join("old.yaml");
     std::fs::write(&old, "# kept\n").unwrap();
-    // The name that the option had until 0.1.0.
+    // The name of the option until 0.1.0.
     let snapshot = ["snapshot", "--output", "old.yaml"];
     let forbidden = run(world.folder.path(), &nobody, &snapshot);
     assert_eq!(forbidden.status.code(), Some(2));
@@ -208,7 +207,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     assert_eq!(std::fs::read_to_string(old).unwrap(), "# kept\n");
 }
 
-/// What comes from standard input gets a patch instead of an edit.
+/// For a manifest from standard input, the program prints a patch instead of editing a file.
 #[test]
 fn kustomize_applies_the_patch() {
     let world = harness::or_skip!(World::new());

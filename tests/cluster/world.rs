@@ -1,4 +1,4 @@
-//! A cluster with what decides in it, and the program beside it.
+//! A cluster with the facts for the judgements, and the program to run on it.
 
 use std::path::Path;
 use std::process::Output;
@@ -11,7 +11,7 @@ use crate::harness::output::{code, fed, program, report};
 use crate::harness::shorthand::{Claim, Storage, list};
 use crate::harness::{self, ControlPlane, Needs};
 
-/// What the cluster holds beside the objects that are judged.
+/// The objects of the cluster besides those that are judged.
 const CLUSTER: &str = "
 - {kind: Node, name: node-a, labels: {kubernetes.io/hostname: node-a}}
 - {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
@@ -27,18 +27,18 @@ const CLUSTER: &str = "
 - {kind: Pod, name: other, container: {image: image-of-a-pod}}
 ";
 
-/// A cluster with everything in it, and a folder to work in.
+/// A cluster with these objects, and a folder to work in.
 pub(crate) struct World {
     /// The cluster.
     pub(crate) plane: &'static ControlPlane,
-    /// Where its claims are.
+    /// The namespace of its claims.
     pub(crate) namespace: &'static str,
-    /// Where the program runs.
+    /// The folder in which the program runs.
     pub(crate) folder: TempDir,
 }
 
 impl World {
-    /// `None` where there is no control plane. The cluster's objects are made once.
+    /// `None` without a control plane. The cluster's objects are made once.
     pub(crate) fn new() -> Option<Self> {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::ApiServer)?;
@@ -69,7 +69,7 @@ impl World {
         run(self.folder.path(), self.plane.kubeconfig(), arguments)
     }
 
-    /// An audit of a namespace in that format.
+    /// An audit of a namespace in this format.
     pub(crate) fn audit(&self, namespace: &str, format: &str) -> Output {
         let format = format.split(' ');
         let arguments = ["audit", "-n", namespace, "-o"].into_iter().chain(format);
@@ -82,7 +82,7 @@ impl World {
         report(&output)
     }
 
-    /// What kubectl says when the manifest is sent through the webhooks.
+    /// kubectl's messages when the manifest is sent through the webhooks.
     pub(crate) fn dry_run(&self, manifest: &str) -> String {
         let arguments = ["create", "--dry-run=server", "-f", "-"];
         let output = self.plane.kubectl(&arguments, Some(manifest));

@@ -1,6 +1,6 @@
-//! What KEDA's operator makes of ScaledObjects and ScaledJobs whose pods have a ReadWriteOnce
-//! volume. What its scalers read is how many pods have the label `queue`. Its metrics server does
-//! not run, so nothing scales a workload that has pods but the limits.
+//! KEDA's operator with ScaledObjects and ScaledJobs whose pods have a ReadWriteOnce volume. The
+//! scalers count the pods with the label `queue`. KEDA's metrics server does not run, so only the
+//! limits scale a workload that has pods.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::harness::shorthand::{merge, object};
 use crate::{Stage, World, is_ready, multi_attach, play_all};
 
 fn world() -> Option<World> {
-    // The operator listens, for its metrics server, where it has a certificate.
+    // The operator needs a certificate, because it listens for its metrics server.
     let folder = tempfile::tempdir().unwrap().keep();
     Pki::create(&folder).serving("tls");
     let flags = [
@@ -22,7 +22,7 @@ fn world() -> Option<World> {
         format!("--cert-dir={}", folder.display()),
     ];
     let environment = [
-        // All of them.
+        // All namespaces.
         ("WATCH_NAMESPACE", ""),
         ("KEDA_CLUSTER_OBJECT_NAMESPACE", "default"),
         ("POD_NAMESPACE", "default"),
@@ -30,7 +30,7 @@ fn world() -> Option<World> {
     World::new("keda", &flags, &environment)
 }
 
-/// A workload of whose pods only one fits on a node.
+/// A workload with pods so large that only one fits on a node.
 fn workload(stage: &Stage<'_>, mut shorthand: Value) -> Value {
     shorthand["container"] = json!({"resources": {"requests": {"cpu": "5"}}});
     stage.workload(shorthand)
@@ -41,7 +41,7 @@ fn deployment(stage: &Stage<'_>) -> Value {
     workload(stage, one)
 }
 
-/// A scaler of these fields that adds a pod for each in the queue.
+/// A scaler with these fields that adds a pod for each pod in the queue.
 fn scaler(kind: &str, further: &Value) -> Value {
     let mut spec = json!({
         "pollingInterval": 1,
@@ -52,7 +52,7 @@ fn scaler(kind: &str, further: &Value) -> Value {
     object(json!({"kind": kind, "with": {"spec": spec}}))
 }
 
-/// Pods that are in the queue and on no node.
+/// Makes pods that are in the queue but on no node.
 fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
     for name in names {
         stage.apply(&object(
@@ -63,7 +63,7 @@ fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until the autoscaler that the operator has made has these limits, or is gone.
+/// Waits until the autoscaler that the operator makes has these limits, or is gone.
 fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
     let what = format!("the autoscaler's limits {expected:?}");
     stage.until(&what, || {
@@ -76,7 +76,7 @@ fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), Str
     })
 }
 
-/// What `audit` says about the scaler and its workload.
+/// Asserts the findings of `audit` about the scaler and its workload.
 fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
     let findings = stage.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
     let messages = findings.iter().map(|it| {
@@ -95,14 +95,15 @@ fn no_maximum() -> Value {
     json!({"spec": {"maxReplicaCount": null}})
 }
 
-/// Without a maximum, the autoscaler has 100, as `audit` says.
+/// Without a maximum, the autoscaler's is 100, as `audit` says.
 fn until_100_are_found(stage: &Stage<'_>) -> Result<(), String> {
     until_limits(stage, Some([1, 100]))?;
     let stuck = "autoscaler-exceeds-volume ScaledObject stuck";
     expect(stage, &[stuck], "100 pods")
 }
 
-/// The minimum brings a second pod, which never starts, and what `diagnose` prints takes it away.
+/// The minimum adds a second pod, which never starts; the way out that `diagnose` prints removes
+/// it.
 fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     stage.apply(&deployment(stage))?;
     let own = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 1});
@@ -110,7 +111,7 @@ fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     stage.until_pods(1, 1)?;
     until_100_are_found(stage)?;
 
-    // The operator reverts what somebody else writes into its autoscaler.
+    // The operator reverts changes of its autoscaler.
     let one = json!({"spec": {"maxReplicas": 1}});
     stage.patch("hpa/keda-hpa-web", "merge", &one)?;
     until_limits(stage, Some([1, 100]))?;
@@ -136,8 +137,8 @@ fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     expect(stage, &[], "")
 }
 
-/// Without a minimum the workload goes to 0 while the queue is empty, and back. Paused, it has
-/// as many pods as the annotation says.
+/// Without a minimum the workload goes to 0 while the queue is empty, and back. While paused, it
+/// has the number of pods in the annotation.
 fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
     stage.apply(&deployment(stage))?;
     stage.until_pods(1, 1)?;
@@ -166,8 +167,8 @@ fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
     expect(stage, &[], "")
 }
 
-/// A ScaledJob without a maximum starts a Job for each in the queue, and the pod of the second
-/// waits until that of the first has ended; with the maximum 1 there is one Job at a time.
+/// A ScaledJob without a maximum starts a Job for each pod in the queue, and the second Job's pod
+/// waits until the first one's has ended; with the maximum 1 there is one Job at a time.
 fn jobs(stage: &Stage<'_>) -> Result<(), String> {
     queue(stage, &["first", "second"])?;
     let mut own = workload(stage, json!({"kind": "ScaledJob"}))["spec"].take();

@@ -1,5 +1,5 @@
-//! Controllers that Kubernetes does not have, on a real control plane with simulated nodes: what
-//! they make of a ReadWriteOnce volume is what the engine says before they do.
+//! Controllers that are not part of Kubernetes, on a real control plane with simulated nodes: their
+//! behaviour with a ReadWriteOnce volume matches the engine's forecast.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use harness::shorthand::{bound_claim, merge, object};
 use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, at_once, seen, wait_until};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes, also where the machine is busy.
+/// The time limit for waits, generous even on a busy machine.
 const WITHIN: Duration = Duration::from_secs(300);
 
 /// The control plane with a controller of custom workloads.
@@ -34,8 +34,8 @@ struct World {
 }
 
 impl World {
-    /// With the controller that `build-controller` compiles by this name. `None` where there is
-    /// nothing to make it of.
+    /// Starts the controller that `build-controller` compiles by this name. `None` if it or the
+    /// control plane cannot be made on this machine.
     fn new(name: &str, flags: &[String], environment: &[(&str, &str)]) -> Option<Self> {
         static NODES: OnceLock<FakeNodes<'static>> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// A namespace with a ReadWriteOnce claim `data` and two nodes of its own.
+/// A namespace with a ReadWriteOnce claim `data` and its own two nodes.
 struct Stage<'w> {
     world: &'w World,
     namespace: String,
@@ -112,8 +112,8 @@ impl<'w> Stage<'w> {
         self.world.plane.list(&self.namespace, kind)
     }
 
-    /// Waits until so many pods on the claim have not ended, so many of them are ready, and none
-    /// goes.
+    /// Waits until so many pods with the claim exist that have not succeeded, so many of them are
+    /// ready, and none is terminating.
     fn until_pods(&self, all: usize, ready: usize) -> Result<(), String> {
         let what = format!("{all} pods, {ready} of them ready");
         self.until(&what, || {
@@ -141,7 +141,7 @@ impl<'w> Stage<'w> {
             .map_err(|error| format!("{error}\n{}", controller.log_tail()))
     }
 
-    /// What the guard's program prints for a command on the namespace.
+    /// The output of the guard's program for the namespace.
     fn guard(&self, arguments: &[&str]) -> Result<String, String> {
         let mut guard = program(arguments);
         guard.args(["--namespace", &self.namespace]);
@@ -153,7 +153,7 @@ impl<'w> Stage<'w> {
         }
     }
 
-    /// What `audit` finds in the objects of these kinds as they are.
+    /// The findings of `audit` about the current objects of these kinds.
     fn audit(&self, kinds: &[&str]) -> Result<Vec<Value>, String> {
         let report = self.guard(&["audit", "--exit-zero", "--format=json"])?;
         let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
@@ -167,7 +167,7 @@ impl<'w> Stage<'w> {
 ///
 /// # Panics
 ///
-/// When one does not go as it should, with all that do not.
+/// If a case fails, with all failures.
 fn play_all<C: Sync>(cases: &[C], play: impl Fn(&C) -> Result<(), String> + Sync) {
     let played = at_once(cases.len(), cases, |_, case| play(case));
     let failed: Vec<String> = played.into_iter().filter_map(Result::err).collect();
@@ -179,7 +179,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
-/// Whether a pod waits for a volume that another node has.
+/// Whether a pod waits for a volume that is attached to another node.
 fn multi_attach(events: &[Value]) -> bool {
     events.iter().any(|event| {
         let message = event["message"].as_str().unwrap_or_default();

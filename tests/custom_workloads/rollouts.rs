@@ -1,6 +1,5 @@
-//! What the controller of Argo Rollouts makes of a ReadWriteOnce volume: whether a rollout hangs is
-//! what the engine says before it begins, and every remedy that `audit` proposes for one that
-//! hangs lets it end.
+//! The controller of Argo Rollouts with a ReadWriteOnce volume: the engine says before a rollout
+//! whether it will hang, and every remedy that `audit` proposes for a hanging rollout lets it end.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use crate::harness::webhooks::review;
 use crate::harness::{GuardOptions, or_skip, seen};
 use crate::{Stage, World, is_ready, multi_attach, play_all};
 
-/// A Rollout of one pod, in `rollouts.yaml`.
+/// A Rollout with one pod, in `rollouts.yaml`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Case {
@@ -35,7 +34,7 @@ fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
         "replicas": 1,
         "strategy": case.strategy,
         "beside": case.beside.then(|| json!({"app": "web"})),
-        // The usual ten minutes are long for a verdict.
+        // The usual ten minutes are too long for a test.
         "with": {"spec": {"progressDeadlineSeconds": 20}},
     })))?;
     rollout.until_over()?;
@@ -47,13 +46,13 @@ fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
 }
 
 impl Stage<'_> {
-    /// Waits until the rollout is over or hangs; whether it hangs.
+    /// Waits until the rollout is over or hangs; returns whether it hangs.
     fn ended(&self) -> Result<bool, String> {
         self.until("the rollout to end", || self.hangs())
     }
 
-    /// Waits until the rollout is over. One that has hung says so still when its controller has
-    /// seen the change that helps.
+    /// Waits until the rollout is over. A rollout that hung may still be reported as hanging after
+    /// its controller has observed the change that helps.
     fn until_over(&self) -> Result<(), String> {
         self.until("the rollout to be over", || {
             let hangs = self.hangs()?;
@@ -61,8 +60,8 @@ impl Stage<'_> {
         })
     }
 
-    /// Whether the rollout of the last change hangs, where it has ended; what is seen of it, where
-    /// it goes on.
+    /// Whether the rollout of the last change hangs, if it has reached an end; otherwise its state
+    /// as an error.
     fn hangs(&self) -> Result<bool, String> {
         let rollout = self.list("rollouts")?.pop().unwrap_or_default();
         let status = &rollout["status"];
@@ -77,7 +76,7 @@ impl Stage<'_> {
             && status["stableRS"] == status["currentPodHash"]
             && pods.len() == ready
             && !leaves;
-        // The old pod serves on while the new one waits for its volume.
+        // The old pod continues to serve while the new one waits for its volume.
         let hangs = status["phase"] == "Degraded"
             && status["message"]
                 .as_str()
@@ -100,7 +99,8 @@ impl Stage<'_> {
         self.patch(ROLLOUT, "json", &image)
     }
 
-    /// Ships an image. Without affinity the new pod has to go to the other node.
+    /// Ships an image. Without affinity the new pod must go to the other node, because the first is
+    /// cordoned.
     fn update(&self) -> Result<bool, String> {
         let rollout = self.list("rollouts")?.pop().unwrap_or_default();
         let moves = rollout["spec"]["template"]["spec"]["affinity"].is_null();
@@ -113,15 +113,15 @@ impl Stage<'_> {
         if rollout["spec"]["replicas"] != 0 {
             return Ok(hangs);
         }
-        // Only now: a controller that sees both at once starts a pod of each template
-        // (`reconcileBlueGreenReplicaSets`), and which of them gets the volume is luck.
+        // Not earlier: a controller that sees both changes at once starts a pod of each template
+        // (`reconcileBlueGreenReplicaSets`), and either may get the volume.
         self.patch(ROLLOUT, "merge", &json!({"spec": {"replicas": 1}}))?;
         self.until_pods(1, 1)?;
         self.ended()
     }
 
-    /// Goes back to the stable template, which the guard lets pass and the controller needs no pod
-    /// for: the node of the pod that is there takes no other.
+    /// Goes back to the stable template. The guard must allow it, and the controller must need no
+    /// new pod, because the node of the existing pod is cordoned.
     fn goes_back(&self) -> Result<(), String> {
         let options = GuardOptions::default().with(&["--custom-workloads"]);
         let plane = self.world.plane;
@@ -165,7 +165,7 @@ fn play(world: &World, case: &Case) -> Result<(), String> {
     let hangs = rollout.update()?;
     let says = foresees_a_deadlock(&findings);
     let expected = (case.hangs && !case.scaled_to_0, case.hangs);
-    // Whether it hangs, and whether the engine says so.
+    // The forecast and the observation must both match the case.
     seen((hangs, says) == expected, (hangs, says, &findings))?;
     if case.scaled_to_0 {
         return Ok(());
@@ -191,7 +191,7 @@ fn play(world: &World, case: &Case) -> Result<(), String> {
 
 #[test]
 fn rollouts_end_as_the_engine_says() {
-    // Ports of the system's choice, which nobody asks.
+    // Ports are chosen by the system, because nobody calls them.
     let flags = ["--leader-elect=false", "--healthzPort=0", "--metricsPort=0"].map(str::to_owned);
     let world = or_skip!(World::new("rollouts", &flags, &[]));
     let cases: Vec<Case> = serde_saphyr::from_str(include_str!("rollouts.yaml")).unwrap();
