@@ -1,5 +1,5 @@
-//! Plays a world on the real control plane, and notes at each step what the engine says
-//! before and what happens after.
+//! Plays a world on the real control plane, and records for each step the engine's prediction and
+//! the result.
 
 use serde_json::Value;
 
@@ -8,25 +8,25 @@ use crate::outcome::Outcome;
 use crate::scenario::{Action, Nodes};
 use crate::stage::{self, Stage};
 
-/// What a user did, what the engine had said of it, and what came of it.
+/// A user's action, the engine's prediction and the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// `w0 is rolled out` for example.
+    /// The action, for example `w0 is rolled out`.
     pub(crate) what: String,
     /// The engine's findings about the object, as the webhook would judge it.
     pub(crate) said: Vec<String>,
-    /// The gravest of them.
+    /// The gravest outcome of the findings.
     pub(crate) foreseen: Outcome,
-    /// How it ended, everything before it included.
+    /// The outcome after this step, including all steps before it.
     pub(crate) happened: Outcome,
-    /// What waited at the end.
+    /// The objects that waited at the end.
     pub(crate) waiting: Vec<String>,
 }
 
-/// Plays the world until something is stuck, or to its end: each workload is made and
-/// rolled out, then the first one is updated and rolled out again.
+/// Plays the world to the end, or until something is stuck: each workload is created and rolled
+/// out, then the first one is updated and rolled out again.
 ///
-/// The first pods begin on the node with the number `first`.
+/// The first pods start on the node with the number `first`.
 pub(crate) fn play(
     shared: &stage::World,
     world: &World,
@@ -53,7 +53,7 @@ pub(crate) fn play(
     Ok(steps)
 }
 
-/// What is written one after the other, with a few words about each.
+/// The objects in the order in which they are written, each with a short description.
 fn objects(world: &World, first: usize) -> Vec<(String, Value)> {
     let object = |number, pods: &Pods, revision| world.workload(number, pods, revision, first);
     let rolls_out = |pods: &Pods| !matches!(pods.kind, Kind::ReplicationController | Kind::Job);

@@ -1,4 +1,4 @@
-//! A small world as data, and how one is drawn by lot.
+//! A small world as data, and its random generation.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde::{Deserialize, Serialize};
 
-/// Nodes, one volume, one or two workloads, and what the first becomes later.
+/// Nodes, one volume, one or two workloads, and a later version of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) volume: Disk,
     pub(crate) workloads: Vec<Pods>,
-    /// What an update makes of the first workload, at the end.
+    /// The first workload after an update at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) update: Option<Pods>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Node {
     pub(crate) zone: u8,
-    /// Whether it has a taint that not everybody tolerates.
+    /// Whether the node has a taint, which only some pods tolerate.
     #[serde(default)]
     pub(crate) tainted: bool,
 }
@@ -30,10 +30,10 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Disk {
     pub(crate) mode: Mode,
-    /// Whether its driver attaches.
+    /// Whether the driver attaches.
     pub(crate) attaches: bool,
     pub(crate) reach: Place,
-    /// How the volume says so.
+    /// Whether the zone is written as a label of the volume, instead of node affinity.
     #[serde(default)]
     pub(crate) by_labels: bool,
 }
@@ -49,18 +49,18 @@ pub(crate) enum Mode {
     SinglePod,
 }
 
-/// Some of the nodes. A number beyond the nodes or zones there are stands for the last.
+/// A subset of the nodes. A number that is too large stands for the last node or zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Place {
     #[default]
     Everywhere,
     Zone(u8),
     Node(u8),
-    /// All but this one.
+    /// All nodes except this one.
     NotNode(u8),
 }
 
-/// What makes the pods.
+/// The kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Recreate,
@@ -78,18 +78,19 @@ pub(crate) struct Pods {
     pub(crate) replicas: u8,
     #[serde(default)]
     pub(crate) place: Place,
-    /// Whether it tolerates the nodes' taint.
+    /// Whether the pods tolerate the nodes' taint.
     #[serde(default)]
     pub(crate) tolerates: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) near: Option<Near>,
-    /// Required anti-affinity to its own pods.
+    /// Required anti-affinity to the workload's own pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apart: Option<Topology>,
-    /// A hard spread of its own pods with a skew of one.
+    /// A spread of the workload's own pods with `maxSkew: 1` and `whenUnsatisfiable:
+    /// DoNotSchedule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spread: Option<Topology>,
-    /// Whether it has a port of the node.
+    /// Whether the pods use a host port.
     #[serde(default)]
     pub(crate) port: bool,
     #[serde(default)]
@@ -111,7 +112,7 @@ pub(crate) struct Near {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Whom {
     Itself,
-    /// The first workload, seen from the second, and the other way round.
+    /// The other workload: for the first one, the second, and vice versa.
     TheOther,
     Both,
 }
@@ -123,7 +124,7 @@ pub(crate) enum Topology {
 }
 
 impl World {
-    /// The zones there are.
+    /// The number of zones.
     pub(crate) fn zones(&self) -> u8 {
         let last = self.nodes.iter().map(|node| node.zone).max();
         last.map_or(0, |zone| zone + 1)
@@ -139,8 +140,8 @@ impl World {
         }
     }
 
-    /// Whether there is a node for the pods' selector, tolerations and volume. Where there
-    /// is none, nothing is about the volume's second node.
+    /// Whether the pods' selector, tolerations and volume leave a node. If not, the fault is not
+    /// about a second node.
     fn places(&self, pods: &Pods) -> bool {
         let reaches = |node| pods.without_volume || self.has(self.volume.reach, node);
         (0..self.nodes.len()).any(|node| {
@@ -150,18 +151,19 @@ impl World {
         })
     }
 
-    /// Whether the world is one to play.
+    /// Whether the world is worth playing.
     fn makes_sense(&self) -> bool {
         let all = || self.workloads.iter().chain(&self.update);
         let numbered = !self.volume.by_labels || matches!(self.volume.reach, Place::Zone(_));
-        // The pods of a DaemonSet on a volume of few nodes: docs/evidence/ground-truth.md.
+        // The case of a DaemonSet on a volume of few nodes is described in
+        // docs/evidence/ground-truth.md.
         let everywhere = self.volume.reach == Place::Everywhere;
         numbered
             && self.workloads.iter().any(|it| !it.without_volume)
             && all().all(|it| self.places(it) && (everywhere || it.kind != Kind::DaemonSet))
     }
 
-    /// Any world.
+    /// A strategy for any world.
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let node = (0..3u8, prop::bool::weighted(0.15));
         let node = node.prop_map(|(zone, tainted)| Node { zone, tainted });
@@ -240,7 +242,7 @@ fn kind(second: bool) -> BoxedStrategy<Kind> {
         2 => Just(Kind::Rolling { surge: 0, unavailable: 1 }),
         1 => Just(Kind::Rolling { surge: 1, unavailable: 1 }),
     ];
-    // A Job that comes first is over before anything else happens.
+    // A Job cannot be the first workload, because it would end before anything else happens.
     let job = u32::from(second);
     prop_oneof![
         8 => deployment,
@@ -279,7 +281,7 @@ fn pods(second: bool) -> impl Strategy<Value = Pods> {
         )
 }
 
-/// What an update changes.
+/// The change that an update makes.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Place(Place),
@@ -300,7 +302,7 @@ fn changed() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    /// The workload after it, where that is an update and not something else's creation.
+    /// The workload after the change, if that is an update and not the creation of another object.
     fn of(self, pods: &Pods) -> Option<Pods> {
         let mut after = pods.clone();
         match self {
@@ -316,7 +318,7 @@ impl Change {
     }
 }
 
-/// One line of JSON, to be kept among the cases.
+/// Writes one line of JSON, which can be added to the cases.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_string(self).map_err(|_| fmt::Error)?;
