@@ -1,5 +1,5 @@
-//! What a stranger's pull request may try that is no case as data (`cases/attacks.yaml`): to have a
-//! program told an option, to start one, to stop the check.
+//! Attacks by a stranger's pull request that cannot be cases as data (`cases/attacks.yaml`):
+//! passing an option to a program, starting a program, stopping the check.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -13,8 +13,8 @@ use super::rendering::{CHART, WEB, check, check_with, reported, tools};
 use super::server::{FETCH, Server};
 use super::*;
 
-/// The tools, without and with the program that gives namespaces. Where the machine gives
-/// none, both are without.
+/// The tools, with and without the program that creates namespaces. If the machine does not allow
+/// namespaces, both are without it.
 pub(super) fn both(names: &[&str]) -> Vec<TempDir> {
     let bins = [names, &[names, &["unshare", "true"]].concat()].map(tools);
     bins.into_iter().flatten().collect()
@@ -22,10 +22,10 @@ pub(super) fn both(names: &[&str]) -> Vec<TempDir> {
 
 const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
 
-/// The finding that is there beside all that is hostile.
+/// The finding that must be reported despite the attack.
 const FOUND: &str = "prod/shop shop.yaml charts/web";
 
-/// A line for each of as many values as a release may not have.
+/// One line for each value, more than a release may have.
 fn values_without_end(indent: &str) -> String {
     (0..1_000_000)
         .map(|number| format!("{indent}k{number}: 1\n"))
@@ -54,7 +54,7 @@ fn values_without_end_are_refused() {
     );
 }
 
-/// Each may take a second, and all of them together ten.
+/// Each host may take one second, and all of them together ten.
 #[test]
 fn one_limit_of_time_holds_for_all_hosts() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));
@@ -83,7 +83,7 @@ fn one_limit_of_time_holds_for_all_hosts() {
     assert!(slow >= 4 && stopped >= 4, "{slow} {stopped}");
 }
 
-/// More than are judged together, and more than are compared with each other.
+/// More workloads than are judged together, and more than are compared with each other.
 #[test]
 fn every_workload_of_a_crowded_claim_is_judged() {
     let shared = |number: usize| DEPLOYMENT.replace("name: web", &format!("name: web-{number}"));
@@ -104,7 +104,7 @@ fn every_workload_of_a_crowded_claim_is_judged() {
     assert_eq!(shared.count(), 399, "all but the first one");
 }
 
-/// Words that a stranger would like a program to take for an option, a file or a command.
+/// Words that a stranger could use so that a program takes them for an option, a file or a command.
 const WORDS: [&str; 16] = [
     "--post-renderer=sh",
     "--post-renderer",
@@ -124,7 +124,7 @@ const WORDS: [&str; 16] = [
     "a2345678901234567890123456789012345678901234567890123-",
 ];
 
-/// Where a manifest says what a program is told: an entry of `cases/names.yaml`.
+/// An entry of `cases/names.yaml`: a manifest with the fields that are passed to programs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
@@ -135,7 +135,7 @@ struct Named {
     more: Vec<String>,
 }
 
-/// A file for every word in every field, in more of them `with_more`.
+/// One file for each word in each field; `with_more` adds further fields.
 fn named(words: &[impl AsRef<str>], with_more: bool) -> Vec<(String, String)> {
     let all: Vec<Named> = serde_saphyr::from_str(include_str!("cases/names.yaml")).unwrap();
     let mut files = Vec::new();
@@ -153,13 +153,13 @@ fn named(words: &[impl AsRef<str>], with_more: bool) -> Vec<(String, String)> {
     files
 }
 
-/// A program that says how it was started, and fails.
+/// Writes a program that prints its arguments and fails.
 fn telling(folder: &Path, name: &str) {
     let text = "#!/bin/sh\nprintf 'Error: STARTED' >&2\nfor word in \"$@\"; do printf ' [%s]' \"$word\" >&2; done\nexit 1\n";
     script(&folder.join(name), text);
 }
 
-/// All of them are refused by name before a program starts, whatever it is.
+/// Every such name is refused before a program starts, whatever the name is.
 #[test]
 fn what_a_manifest_names_is_never_an_option() {
     let files = named(&WORDS, false);
@@ -186,8 +186,8 @@ fn what_a_manifest_names_is_never_an_option() {
         let is_named = refusals.iter().any(|it| reason.contains(it));
         assert!(is_named, "{reason}");
     }
-    // A parameter is a value behind an option of ours, whatever its name is. Two words may be a
-    // version of an API, and the name of an object is cut.
+    // A parameter, whatever its name, is passed as the value of our own option. Two words can be an
+    // API version, and the name of an object is cut.
     let parameters = started.iter().filter(|it| it.contains(" [--set="));
     assert_eq!(parameters.count(), WORDS.len() - 2, "{started:#?}");
     assert_eq!(started.len(), WORDS.len() + 1, "{started:#?}");
@@ -200,7 +200,7 @@ fn what_a_manifest_names_is_never_an_option() {
     }
 }
 
-/// What looks around in the place of helm, and says what it could do.
+/// Writes a program that replaces helm, looks around, and reports what it could do.
 fn curious(bin: &Path, outside: &Path) {
     let folder = outside.display();
     let text = format!(
@@ -215,7 +215,7 @@ fn curious(bin: &Path, outside: &Path) {
     script(&outside.join("program"), "#!/bin/sh\n");
 }
 
-/// `helm` may be a script, which starts what is on the PATH, and no more.
+/// `helm` may be a script, which starts programs on the PATH but nothing else.
 #[test]
 fn what_renders_reads_writes_and_starts_nothing_else() {
     let (bin, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -235,7 +235,7 @@ fn what_renders_reads_writes_and_starts_nothing_else() {
     assert!(!outside.path().join("written").exists());
 }
 
-/// A program that is no script, as helm, starts nothing at all.
+/// A program that is not a script, such as helm, cannot start any other program.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_confined_program_starts_no_other() {
@@ -260,8 +260,8 @@ fn a_confined_program_starts_no_other() {
     assert!(err(&refused).contains("Permission denied"), "{refused:?}");
 }
 
-/// Names that a program takes for an option, where it does not run them, read this file of
-/// the machine or write into this folder.
+/// Names that a program could take for options. It would then run, read or write files in the
+/// folder `machine`, or contact the server.
 fn hostile_names(machine: &Path, server: &str) -> Vec<String> {
     let path = |name: &str| machine.join(name).display().to_string();
     let (secret, written) = (path("secret"), path("written"));
@@ -292,8 +292,8 @@ const OPTIONS: [&str; 7] = [
     "--show-only=templates/none.yaml",
 ];
 
-/// Helm 3 runs a post-renderer that its command line names; Helm 4 reads and writes files by such
-/// names. With namespaces and without, neither is told one.
+/// Helm 3 runs a post-renderer that its command line names; Helm 4 reads and writes files with such
+/// names. With and without namespaces, neither gets such a name.
 #[test]
 fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
     for helm in ["helm", "helm3"] {
@@ -309,7 +309,7 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             let names = hostile_names(machine.path(), &address);
             let mut files = named(&names, true);
             files.push(("shop.yaml".to_owned(), SHOP.to_owned()));
-            // A folder can have any name that has no slash.
+            // The name of a folder can be anything without a slash.
             for name in names.iter().filter(|name| !name.contains('/')) {
                 files.push((
                     format!("{name}/Chart.yaml"),
@@ -321,7 +321,7 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
                 ));
             }
             let folder = gitops(&borrowed(&files));
-            // What becomes of two of the names where helm is told them.
+            // Shows the effect of two of the names if helm does get them.
             for name in &names[..2] {
                 let mut told = Command::new(bin.path().join("helm"));
                 let told = told.args(["template", name, "charts/web"]);

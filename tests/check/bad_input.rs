@@ -1,4 +1,4 @@
-//! Files that cannot be read: named with their place, while the others are checked.
+//! Unreadable files are reported with their place, and the others are checked.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn files_with_names_that_are_no_text_are_checked_and_repaired() {
     assert!(fs::read_to_string(all).unwrap().contains("Recreate"));
 }
 
-/// The superuser may read everything, so the program runs as somebody else then.
+/// The superuser may read everything, so the program then runs as another user.
 #[test]
 fn a_directory_that_may_not_be_read_is_named() {
     use std::io::ErrorKind;
@@ -53,7 +53,8 @@ fn a_directory_that_may_not_be_read_is_named() {
     }
     let output = loop {
         match command.output() {
-            // Another test's child still holds the copy open, until its own program starts.
+            // A child process of another test still holds the copy open until it executes its own
+            // program.
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::yield_now(),
             output => break output.unwrap(),
         }

@@ -1,4 +1,4 @@
-//! Cases as data: what is in a repository, what is run there, and what is said of it.
+//! Cases as data: the files of a repository, a command to run there, and its expected output.
 //!
 //! ```yaml
 //! - name: a claim beside, and another in a folder inside
@@ -15,11 +15,12 @@
 //!   then: [{run: in, finds: []}]    # afterwards, in the same folder
 //! ```
 //!
-//! The words of `finds` are among these of a finding, in this order: its action, certainty and
-//! rule, the kind and `namespace/name` of its object, its file and line, and what renders it.
+//! The words of `finds` are a subset of the finding's words, in this order: its action, certainty
+//! and rule, the kind and `namespace/name` of its object, its file and line, and the file that
+//! renders it.
 //!
-//! OUTSIDE is a folder outside of all repositories, in which nothing is ever written, and HOST a
-//! server (see [`super::server`]). No case says what nobody may see, which is [`SECRET`].
+//! OUTSIDE is a folder outside of all repositories, into which nothing is ever written, and HOST a
+//! server (see [`super::server`]). No output of any case contains [`SECRET`].
 
 use std::collections::BTreeMap;
 
@@ -31,16 +32,16 @@ use super::server::{Answer, Commit, Server};
 use super::shorthand::Shorthand;
 use super::*;
 
-/// In the environment, and in files that nobody may show.
+/// The secret in the environment, and in files that must not be shown.
 pub(super) const SECRET: &str = "hunter2";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {
-    /// What has anchors.
+    /// The values with anchors.
     #[serde(rename = "shared")]
     _shared: Value,
-    /// What is outside of the repositories.
+    /// The files outside of the repositories.
     #[serde(default)]
     outside: BTreeMap<String, Value>,
     cases: Vec<Case>,
@@ -51,64 +52,64 @@ struct Cases {
 struct Case {
     name: String,
     files: Vec<BTreeMap<String, Value>>,
-    /// What is committed to the server's repositories before.
+    /// Commits to the server's repositories before the run.
     git: Vec<Commit>,
-    /// What the server answers from now on, by path.
+    /// The server's answers from now on, by path.
     served: BTreeMap<String, Answer>,
-    /// The programs that it has, where these are others than those of its file.
+    /// The programs on the PATH, if they differ from those for the whole file.
     tools: Option<Vec<String>>,
-    /// The folder in which it is run, the root if left out.
+    /// The folder in which `check` runs; the root by default.
     from: String,
     run: String,
-    /// What is piped into it.
+    /// The standard input.
     stdin: Value,
-    /// Whether it gets less memory than one of the files would take.
+    /// Whether the memory is limited to less than one of the files would need.
     limited: bool,
     /// All findings.
     finds: Vec<String>,
-    /// All that is not rendered: its kind, path and reason.
+    /// Everything that was not rendered: its kind, path and reason.
     unopened: Vec<String>,
-    /// How all notices begin, where that matters.
+    /// The beginnings of all notices, if they matter.
     notices: Option<Vec<String>>,
     /// Parts of the messages of findings and notices.
     says: Vec<String>,
-    /// Some of the counts.
+    /// Some of the counts in the summary.
     summary: BTreeMap<String, Value>,
-    /// The exit code, where it is not 1 with an error and else 0.
+    /// The exit code. By default, 1 if there is an error, else 0.
     code: Option<i32>,
-    /// What the text for people contains.
+    /// Parts of the text output.
     text: Vec<String>,
-    /// How often it contains some parts.
+    /// The number of occurrences of some parts in it.
     times: BTreeMap<String, usize>,
-    /// And what it does not.
+    /// Texts that it does not contain.
     hides: Vec<String>,
-    /// How often the output in other formats contains some parts.
+    /// The number of occurrences of some parts in other formats.
     formats: BTreeMap<String, BTreeMap<String, usize>>,
-    /// How often the server is asked.
+    /// The number of requests to the server.
     asked: Option<usize>,
-    /// How many files the folder `cache` has then.
+    /// The number of files in the folder `cache` after the run.
     kept: Option<usize>,
-    /// What the run replaces in a file, and by what; everything else stays as it was written.
+    /// The replacement that the run makes in each file. Everything else stays as it was written.
     edits: Option<BTreeMap<String, [String; 2]>>,
     then: Vec<Self>,
 }
 
-/// What is in the folder, by name.
+/// The files of a folder, by name.
 type Files<'a> = BTreeMap<&'a String, &'a Value>;
 
-/// What is in the place of a text.
+/// A file that is not a text.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Special {
-    /// A link that leads there.
+    /// A link to this path.
     Link(String),
-    /// So many bytes, all of which are 0.
+    /// This number of bytes, all 0.
     Size(u64),
-    /// So many bytes that cannot be compressed.
+    /// This number of bytes that cannot be compressed.
     Noise(usize),
     /// A text that is not UTF-8.
     Latin1(String),
-    /// A named pipe, of any name.
+    /// A named pipe.
     Pipe(()),
 }
 
@@ -141,11 +142,11 @@ fn special(file: &Value) -> Option<Special> {
     serde_json::from_value(file.clone()).ok()
 }
 
-/// Puts files into a folder; those that are null go.
+/// Writes files into a folder, and deletes those that are null.
 pub(super) fn put<'f>(folder: &Path, files: impl IntoIterator<Item = (&'f String, &'f Value)>) {
     for (name, file) in files {
         let place = folder.join(name);
-        // Whatever its name is: a file of a cache.
+        // All files of a folder, for example of a cache, whatever their names.
         if let Some(all) = name.strip_suffix("/*") {
             for entry in fs::read_dir(folder.join(all)).unwrap() {
                 fs::write(entry.unwrap().path(), text(file)).unwrap();
@@ -161,7 +162,7 @@ pub(super) fn put<'f>(folder: &Path, files: impl IntoIterator<Item = (&'f String
     }
 }
 
-/// The text with the first replaced by the second, which must be there.
+/// The text with all occurrences of the first string, which must occur, replaced by the second.
 fn replaced(text: String, edit: Option<&[String; 2]>) -> String {
     let Some([from, to]) = edit else { return text };
     assert!(text.contains(from), "{from:?} is not in {text}");
@@ -197,7 +198,7 @@ fn document(value: &Value) -> Value {
     shorthand.manifest()
 }
 
-/// A finding in words.
+/// The words of a finding.
 fn words(finding: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let object = &finding["object"];
@@ -215,7 +216,7 @@ fn words(finding: &Value) -> String {
     words.join(" ")
 }
 
-/// Whether the words of `expected` are among these, in this order.
+/// Whether the words of `expected` occur in `words`, in this order.
 fn is_said(expected: &str, words: &str) -> bool {
     let mut words = words.split(' ');
     expected
@@ -227,7 +228,7 @@ fn list(report: &Value, key: &str) -> Vec<Value> {
     report[key].as_array().cloned().unwrap_or_default()
 }
 
-/// These fields of what the report lists there, as `kind path: reason`.
+/// These fields of the entries under `key` in the report, as `kind path: reason`.
 pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     let text = |it: &Value| {
         let texts: Vec<&str> = fields
@@ -242,7 +243,7 @@ pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     list(report, key).iter().map(text).collect()
 }
 
-/// Whether each text is as expected, where `…` stands for anything.
+/// Whether each text is as expected; `…` stands for any text.
 fn all_like(expected: &[String], texts: &[String]) -> bool {
     let like = |(expected, text): (&String, &String)| {
         let mut rest = text.as_str();
@@ -261,7 +262,7 @@ fn all_like(expected: &[String], texts: &[String]) -> bool {
     expected.len() == texts.len() && expected.iter().zip(texts).all(like)
 }
 
-/// Where cases are played.
+/// The environment in which cases run.
 struct Stage<'a> {
     /// The programs that render.
     path: &'a Path,
@@ -269,7 +270,7 @@ struct Stage<'a> {
 }
 
 impl Case {
-    /// Runs it with these further arguments.
+    /// Runs `check` with these additional arguments.
     fn run(&self, folder: &Path, path: &Path, more: &[&str]) -> Output {
         let all = if self.run.is_empty() { "." } else { &self.run };
         let arguments = std::iter::once("check").chain(all.split(' '));
@@ -290,7 +291,7 @@ impl Case {
         fed(command.env("TOKEN", SECRET), &input)
     }
 
-    /// What goes another way than the case says.
+    /// Runs the case and returns all deviations from it.
     fn play<'a>(&'a self, folder: &Path, stage: &Stage<'_>, mut files: Files<'a>) -> Vec<String> {
         put(folder, self.files.iter().flatten());
         files.extend(
@@ -394,14 +395,14 @@ impl Case {
     }
 }
 
-/// Plays the cases of a file, each in such a repository.
+/// Runs the cases of a file, each in a new repository.
 fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check/cases");
     let yaml = fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
     let outside = tempfile::tempdir().unwrap();
     let yaml = yaml.replace("OUTSIDE", outside.path().to_str().unwrap());
     let yaml = stage.server.map_or(yaml.clone(), |it| it.fill(&yaml));
-    // Half of the file is aliases, which the default budget takes for an attack.
+    // Half of the file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };
     let cases: Value = serde_saphyr::from_str_with_options(&yaml, options)
         .unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
@@ -421,13 +422,13 @@ fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The same without any program, as in [`run`].
+/// Runs the cases without any program, as in [`run`].
 fn play_alone(name: &str) {
     let (path, server) = (Path::new(""), None);
     play(name, || repository(&[]), &Stage { path, server });
 }
 
-/// The same with helm and kustomize.
+/// Runs the cases with helm and kustomize.
 fn play_with_tools(name: &str, repository: impl Fn() -> TempDir) {
     if let Some(tools) = rendering::tools(&["helm", "kustomize"]) {
         let path = tools.path();
@@ -435,7 +436,7 @@ fn play_with_tools(name: &str, repository: impl Fn() -> TempDir) {
     }
 }
 
-/// Which objects speak for which: folders, facts, namespaces, patches and hooks.
+/// Objects that are facts for others: folders, facts, namespaces, patches and hooks.
 #[test]
 fn scopes() {
     play_alone("scopes");
@@ -453,13 +454,13 @@ fn releases() {
     play_with_tools("releases", || gitops(&[]));
 }
 
-/// What Flux and Argo CD deliver of plain folders, kustomizations and charts.
+/// The results of Flux and Argo CD for plain folders, kustomizations and charts.
 #[test]
 fn deliveries() {
     play_with_tools("deliveries", || gitops(&[]));
 }
 
-/// What is found, where, and how it is reported.
+/// The findings, their places and their reports.
 #[test]
 fn findings_and_exit_codes() {
     play_alone("findings");
@@ -471,7 +472,7 @@ fn rendered() {
     play_with_tools("rendered", || repository(&[]));
 }
 
-/// What `--fetch` gets of charts and of Git repositories.
+/// Charts and Git repositories that `--fetch` downloads.
 #[test]
 fn fetched() {
     let tools = or_skip!(rendering::tools(&["helm", "kustomize", "git"]));
@@ -480,8 +481,8 @@ fn fetched() {
     play("fetched", || gitops(&[]), &Stage { path, server });
 }
 
-/// What a stranger's pull request may try: to read what the pipeline may read, to reach a
-/// network, to write elsewhere. With the program that gives namespaces, and without.
+/// Attacks by a stranger's pull request: reading files that the pipeline may read, using the
+/// network, writing elsewhere. With and without the program that creates namespaces.
 #[test]
 fn attacks_on_what_renders() {
     for tools in attacks::both(&["helm", "kustomize", "git"]) {

@@ -1,4 +1,4 @@
-//! `check --compare`: only what is new is reported, and only that fails.
+//! `check --compare`: only new findings are reported, and only they cause failure.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Runs `check` in the folder; what it wrote, and its exit code.
+/// Runs `check` in the folder, and returns its output and its exit code.
 fn checked(folder: &TempDir, arguments: &[&str]) -> (String, i32) {
     let output = run(folder, &[&["check"], arguments].concat());
     (out(&output).to_owned(), code(&output))

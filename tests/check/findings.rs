@@ -1,10 +1,10 @@
-//! What is found, where, and how it is reported.
+//! The findings, their places and their reports.
 
 use super::shorthand::object;
 use super::*;
 use report::Format;
 
-/// Labels may be called as fields are that no remedy reads.
+/// Labels may have the names of fields that remedies do not read.
 #[test]
 fn a_proposed_patch_keeps_every_label() {
     let labels = json!({"app": "web", "status": "live", "containers": "two", "secret": "no"});
@@ -35,7 +35,7 @@ fn a_picture_is_small_and_wide_is_verbose() {
     assert_eq!(out(&verbose), out(&wide));
 }
 
-/// As a program writes it; what other systems write is in `tests/plain/terminal.rs`.
+/// Lines as a program writes them; `tests/plain/terminal.rs` tests the line ends of other systems.
 #[test]
 fn the_lines_at_fault_are_shown_of_one_long_line() {
     let read = |it: &str| serde_norway::from_str::<Value>(it).unwrap();
@@ -52,7 +52,7 @@ fn the_lines_at_fault_are_shown_of_one_long_line() {
 
 #[test]
 fn an_exemption_of_nothing_is_reported_in_every_format() {
-    // An exemption is reported where all that it could be for was checked.
+    // An exemption without effect is reported if all objects that it could apply to were checked.
     let policy = "exemptions:\n- {names: [web], reason: moves}\n- {names: [gone*], reason: left}\n";
     let files = [
         (".multi-attach-guard.yaml", policy),
@@ -61,7 +61,7 @@ fn an_exemption_of_nothing_is_reported_in_every_format() {
         ("deploy/web.yaml", DEPLOYMENT),
     ];
     let folder = repository(&files);
-    // Those for people in charge and for the cluster have findings only.
+    // The formats for administrators and for the cluster contain findings only.
     let formats = Format::ALL.into_iter();
     for format in formats.filter(|it| *it != Format::Openreports) {
         let (format, _) = format.documented();

@@ -1,8 +1,8 @@
-//! `check`, `rules` and `capabilities`, run as users run them: where files have links and permissions,
-//! and programs are scripts. `.ci/wine` runs the program for Windows.
+//! Runs `check`, `rules` and `capabilities` as users do, on systems whose files have links and
+//! permissions and whose programs can be scripts. `.ci/wine` runs the program for Windows.
 
 #![cfg(unix)]
-// Helpers of tests stand outside the functions clippy knows as tests.
+// The helpers of tests are outside of the functions that clippy recognizes as tests.
 #![allow(
     clippy::unwrap_used,
     clippy::unwrap_in_result,
@@ -10,7 +10,8 @@
     clippy::panic
 )]
 
-/// The programs that a test needs, or else the test ends: who was asked for them has said why.
+/// The programs that a test needs. If they are missing, the test ends; the callee has printed the
+/// reason.
 macro_rules! or_skip {
     ($needed:expr) => {
         match $needed {
@@ -105,14 +106,14 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// A program in a language of the system.
+/// Writes an executable script.
 fn script(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Files whose texts are made, as [`repository`] takes them.
+/// Files with generated texts, in the form that [`repository`] takes.
 fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
     files
         .iter()
@@ -128,7 +129,7 @@ fn shop() -> TempDir {
     ])
 }
 
-/// The command in this folder, with the programs of this PATH.
+/// Sets the command's folder and PATH.
 fn on_path<'c>(command: &'c mut Command, folder: &Path, path: &Path) -> &'c mut Command {
     command
         .current_dir(folder)
@@ -136,7 +137,7 @@ fn on_path<'c>(command: &'c mut Command, folder: &Path, path: &Path) -> &'c mut 
         .env("PATH", path)
 }
 
-/// All that was printed.
+/// All printed text.
 fn both_streams(output: &Output) -> String {
     format!("{}{}", out(output), err(output))
 }
@@ -146,7 +147,7 @@ fn run(folder: &TempDir, arguments: &[&str]) -> Output {
 }
 
 fn run_with(folder: &TempDir, arguments: &[&str], input: &str) -> Output {
-    // What this machine could render with is for the tests in `rendering`.
+    // Without the machine's programs for rendering; the tests in `rendering` cover those.
     let mut command = program(arguments);
     fed(on_path(&mut command, folder.path(), Path::new("")), input)
 }

@@ -1,4 +1,4 @@
-//! `rules`, `capabilities` and what packages need.
+//! `rules`, `capabilities` and the needs of packages.
 
 use serde::Deserialize;
 
@@ -46,7 +46,7 @@ fn commands_say_what_is_asked_for() {
     assert_eq!(out(&one).matches("Filesystem").count(), 1);
 }
 
-/// What `check --format concise` prints is what the problem matcher reads.
+/// The problem matcher reads the output of `check --format concise`.
 #[test]
 fn the_problem_matcher_reads_concise_lines() {
     let matcher = include_str!("../../problem-matcher.json");

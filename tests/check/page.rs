@@ -1,4 +1,4 @@
-//! The page, as a browser shows it.
+//! The page in a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use super::{out, run, shop};
 
-/// A picture of `page`, taken by Chromium, in a folder that outlives the test so that
-/// people can look at it.
+/// A picture of `page`, taken by Chromium, in a folder that remains after the test so that people
+/// can look at it.
 fn picture(page: &Path, name: &str, switches: &str) -> Vec<u8> {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let home = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ fn a_browser_shows_the_page_in_light_and_dark() {
     let dark = picture(&page, "report-dark.png", switches);
     for image in [&light, &dark] {
         assert!(image.starts_with(b"\x89PNG"));
-        // A blank page of that size is compressed to less than a tenth of this.
+        // A blank page of that size compresses to less than a tenth of this.
         assert!(image.len() > 50_000, "{} bytes", image.len());
     }
     assert_ne!(light, dark);

@@ -1,8 +1,8 @@
-//! What is said once, and what is not said.
+//! Messages that are printed only once, or not at all.
 
 use super::*;
 
-/// kubectl reads all documents of such a file, too.
+/// kubectl also reads all documents of such a file.
 #[test]
 fn utf_16_is_read_and_not_rewritten() {
     let text = [CLASS, CLAIM, DEPLOYMENT].join("---\n");
@@ -29,7 +29,7 @@ fn utf_16_is_read_and_not_rewritten() {
     }
 }
 
-/// kubectl has a kustomize of its own, which may take what another version refuses.
+/// kubectl has a built-in kustomize, which may accept files that another version refuses.
 #[test]
 fn what_kustomize_refuses_is_tried_with_kubectl() {
     use super::rendering::{check, class_and_claim, tools};

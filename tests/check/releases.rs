@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::rendering::{check, reported, tools};
 use super::{CLASS, out, report, repository};
 
-/// A chart whose strategy and access mode hang on its values.
+/// A chart whose values set the strategy and the access mode.
 const CHART: [(&str, &str); 3] = [
     (
         "charts/web/Chart.yaml",
@@ -76,7 +76,7 @@ spec:
   interval: 2h
 ";
 
-/// The printed post-renderer, pasted as it is, repairs.
+/// The printed post-renderer, pasted unchanged, repairs the release.
 #[test]
 fn a_post_renderer_is_printed_for_a_release() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));

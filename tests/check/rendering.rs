@@ -11,8 +11,8 @@ use super::cases::texts;
 use super::{CLAIM, CLASS, fed, has, on_path, out, program, repository, script};
 use crate::programs::{Located, locate, quick};
 
-/// A folder with links to these programs, for a PATH, in which `helm3` is called `helm`; `None` where the
-/// machine has no means to compile those of ours, which the test then says.
+/// A folder for a PATH, with links to these programs; `helm3` is called `helm` there. `None` if the
+/// machine cannot compile our programs, after printing the reason.
 pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
     if quick() {
         eprintln!("helm and kustomize are for `make test-all`.");
@@ -44,7 +44,7 @@ pub(super) fn check(folder: &TempDir, path: &Path, arguments: &str) -> Output {
     check_with(folder, path, &[], arguments)
 }
 
-/// The same with these variables.
+/// Runs `check` with these arguments and environment variables.
 pub(super) fn check_with(
     folder: &TempDir,
     path: &Path,
@@ -57,7 +57,7 @@ pub(super) fn check_with(
     fed(check.envs(variables.iter().copied()), "")
 }
 
-/// What was found, without its line, then what was not opened, with the reason.
+/// The findings without their lines, then everything that was not opened, with the reasons.
 pub(super) fn reported(report: &Value) -> Vec<String> {
     let text = |it: &Value| it.as_str().unwrap_or("-").to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
@@ -121,14 +121,14 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
         "#!/bin/sh\nexec /usr/bin/yes\n",
     );
     let output = check(&folder, bin.path(), ". --render-timeout 1");
-    // What it started ends with it.
+    // Its child process ends with it.
     while is_running(&mark) {
         std::thread::yield_now();
     }
     let text = out(&output);
     has(text, "helm was still running after 1 s and was stopped");
     has(text, "The kustomization app was not rendered: kustomize ");
-    // Its files are looked at as they are.
+    // The files are checked as they are.
     assert!(text.contains("error[rolling-update-overlap]"), "{text}");
 }
 
@@ -142,13 +142,13 @@ fn is_running(word: &str) -> bool {
     })
 }
 
-/// Nothing of the user's is reached: neither plugins nor repositories nor a network, and none
-/// of the variables in which pipelines keep secrets.
+/// Rendering uses nothing of the user: no plugins, repositories or network, and no variables in
+/// which pipelines keep secrets.
 #[test]
 fn what_renders_is_on_its_own() {
     let bin = tempfile::tempdir().unwrap();
     let folder = repository(&[("chart/Chart.yaml", CHART)]);
-    // It says what is wrong, as it writes no file.
+    // The program prints the problems, because it cannot write files.
     let text = "#!/bin/sh\n\
         said=\n\
         seen=$(env)\n\

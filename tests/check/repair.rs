@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::corpus::values;
 use super::*;
 
-/// Repairs what can be repaired, which is all.
+/// Repairs everything; nothing must remain.
 #[track_caller]
 fn fix(folder: &TempDir) -> Output {
     let fixed = run(folder, &["check", "deploy", "--fix"]);
@@ -34,8 +34,8 @@ fn files_are_repaired_in_place_and_then_silent() {
     begins(out(&again), "No findings. ");
 }
 
-/// Its permissions, owner, attributes and links. A repository may hold anything beside it, also where the
-/// new text is written first, and a run that was killed leaves a file.
+/// The repair keeps permissions, owner, attributes and links. The repository may contain any file
+/// in the place where the new text is written first, such as one that a killed run left.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_repaired_file_keeps_all_but_its_text() {
@@ -81,7 +81,7 @@ fn a_repaired_file_keeps_all_but_its_text() {
     assert_eq!(fs::read_to_string(half).unwrap(), "half");
 }
 
-/// Only one of its names would have the new text.
+/// Only one of the file's names would get the new text.
 #[test]
 fn a_file_with_several_names_is_left_alone() {
     let folder = shop();
@@ -143,7 +143,7 @@ spec:
     assert_eq!(after, rendered);
 }
 
-/// The objects of some documents, lists opened.
+/// The objects of some documents, including the items of lists.
 fn objects(documents: Vec<Value>) -> Vec<Value> {
     documents
         .into_iter()
@@ -154,7 +154,7 @@ fn objects(documents: Vec<Value>) -> Vec<Value> {
         .collect()
 }
 
-/// Takes out of the object what remedies may write.
+/// Removes the fields that remedies may write from the object.
 fn without_remedy(mut object: Value) -> Value {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("strategy");
@@ -165,8 +165,8 @@ fn without_remedy(mut object: Value) -> Value {
     object
 }
 
-/// Repairs the files with each remedy: nothing is to be denied afterwards, each file
-/// holds the same objects but for the remedy, and a second run changes nothing.
+/// Repairs the files with each remedy. Afterwards nothing may be denied, each file must have the
+/// same objects apart from the remedy, and a second run must change nothing.
 fn repair_all(files: &[(String, String)]) {
     let facts = format!("{CLASS}---\n{}", CLAIM.replace("data", "other"));
     for remedy in ["recreate", "colocate", "zero-surge"] {

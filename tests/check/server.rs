@@ -1,5 +1,4 @@
-//! What `--fetch` gets something from: a repository of charts, a registry and Git repositories, all of
-//! them on loopback.
+//! The source for `--fetch`: a chart repository, a registry and Git repositories, all on loopback.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,39 +21,39 @@ use super::{CLAIM, err};
 /// Options that allow fetching from the server.
 pub(super) const FETCH: &str = "--fetch --fetch-cache cache --fetch-from 127.0.0.1 --exclude=cache";
 
-/// What a path is answered with. One that ends with a slash stands for all that is below it.
+/// The answer to a request for a path. A path that ends with a slash includes everything below it.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Answer {
     Text(String),
-    /// The chart, packed.
+    /// The packed chart.
     Chart(()),
-    /// To there, and as far below it as was asked.
+    /// A redirect to this URL, extended by the rest of the path.
     Redirect(String),
-    /// The head of an answer of so many bytes, and no end.
+    /// The head of an answer of this many bytes, without the body.
     Endless(u64),
-    /// Nothing, until whoever asks gives up.
+    /// No answer until the client gives up.
     Silence(()),
-    /// This, for who brings the token `secret`, which is at `/token`.
+    /// This answer, if the client sends the token `secret`, which it gets from `/token`.
     Guarded(Box<Self>),
 }
 
-/// What is done in a repository.
+/// A commit to a repository.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Commit {
     r#in: String,
     files: BTreeMap<String, Value>,
-    /// What git does before the commit.
+    /// The git command before the commit.
     #[serde(default)]
     before: Option<String>,
-    /// What it does afterwards.
+    /// The git command after the commit.
     #[serde(default)]
     after: Option<String>,
 }
 
-/// The server, which counts what it is asked. It has the chart `web` 1.2.3 in a repository and in a
-/// registry, and the Git repository `base`, in which the kustomization `deploy` takes that of `common`.
+/// The server, which counts its requests. It has the chart `web` 1.2.3 in a repository and in a
+/// registry, and the Git repository `base`, in which the kustomization `deploy` includes `common`.
 pub(super) struct Server {
     /// The first commit of `base`.
     commit: String,
@@ -69,7 +68,7 @@ struct Shared {
     answers: Mutex<BTreeMap<String, Answer>>,
 }
 
-/// What it answers where a case says nothing else.
+/// The default answers.
 const ANSWERS: &str = r#"
 /index.yaml: {text: "entries: {web: [{name: web, version: 1.2.3, digest: DIGEST, urls: [web-1.2.3.tgz]}]}"}
 /web-1.2.3.tgz: {chart: }
@@ -81,7 +80,7 @@ const ANSWERS: &str = r#"
 "#;
 
 impl Server {
-    /// With the chart of [`gitops`], packed by the helm in that folder.
+    /// Starts a server with the chart of [`gitops`], packed by the helm in this folder.
     pub(super) fn start(helm: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let folder = gitops(&[]);
@@ -96,7 +95,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&serving);
-                // Whoever asked may be gone.
+                // The client may have disconnected.
                 std::thread::spawn(move || shared.serve(&stream));
             }
         });
@@ -116,7 +115,7 @@ impl Server {
         server
     }
 
-    /// The text with what only this server knows.
+    /// The text with this server's values in place of the placeholders.
     pub(super) fn fill(&self, text: &str) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, &self.shared.chart);
         let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
@@ -127,7 +126,7 @@ impl Server {
             .replace("FETCH", FETCH)
     }
 
-    /// Answers as it does by itself, but for these.
+    /// Sets the answers to the defaults and these others.
     pub(super) fn answers(&self, others: &BTreeMap<String, Answer>) {
         let own: Value = serde_saphyr::from_str(&self.fill(ANSWERS)).unwrap();
         let mut answers: BTreeMap<String, Answer> = serde_json::from_value(own).unwrap();
@@ -135,7 +134,7 @@ impl Server {
         *self.shared.answers.lock().unwrap() = answers;
     }
 
-    /// How often it was asked since it was last looked at.
+    /// The number of requests since the last call.
     pub(super) fn asked(&self) -> usize {
         self.shared.asked.swap(0, Ordering::SeqCst)
     }
@@ -172,7 +171,7 @@ impl Server {
     }
 }
 
-/// The chart of a folder.
+/// The packed chart of a folder.
 fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
     let out = tempfile::tempdir().unwrap();
     let done = Command::new(helm.join("helm"))
@@ -268,7 +267,7 @@ impl Shared {
         stream.write_all(bytes)
     }
 
-    /// By git's own program for web servers.
+    /// Answers with git's own program for web servers.
     fn serve_git(&self, mut stream: &TcpStream, asked: &Asked) -> io::Result<()> {
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let mut program = Command::new("git")
@@ -299,7 +298,7 @@ impl Shared {
     }
 }
 
-/// The head of an answer of so many bytes, with one more line.
+/// Writes the head of an answer of this many bytes, with one more line.
 fn head(mut stream: &TcpStream, status: &str, length: u64, more: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\n{more}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"

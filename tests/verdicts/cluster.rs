@@ -9,23 +9,22 @@ use serde_json::{Value, json};
 
 use super::shorthand::{Claim, Shorthand, Storage, merge};
 
-/// Three nodes in two zones, unless the case says otherwise; the class `disk`
-/// (`disk.example.com`, which attaches), the class `ebs`, and the claims named.
+/// A small cluster. By default, three nodes in two zones; the class `disk` (`disk.example.com`,
+/// which attaches), the class `ebs`, and the claims of the case.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Snapshot {
-    /// Node name → its labels beside the host name, and its `taints` and what is
-    /// `allocatable` there.
+    /// Node name → its labels besides the host name, its `taints` and its `allocatable` resources.
     nodes: BTreeMap<String, Value>,
-    /// Claim name → what it is.
+    /// Claim name → the claim.
     claims: BTreeMap<String, Claim>,
     /// Whether volumes of `disk.example.com` are attached.
     attach_required: bool,
-    /// Whether files stand for the cluster, which may hold more than they.
+    /// Whether files represent the cluster, which may have more objects than they contain.
     pub(crate) files: bool,
-    /// The kind whose list is not complete.
+    /// The kind whose list is incomplete.
     unheard: Option<String>,
-    /// Other objects: shorthand workloads or whole manifests.
+    /// Further objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
 
@@ -54,7 +53,7 @@ const HEARD_OF: [ObjectKind; 5] = [
     ObjectKind::Node,
 ];
 
-/// What the claims of a case have in common.
+/// The storage that the claims of a case have in common.
 const STORAGE: Storage<'_> = Storage {
     namespace: "shop",
     class: "disk",
@@ -63,7 +62,7 @@ const STORAGE: Storage<'_> = Storage {
     handles: "",
 };
 
-/// The manifest that a case means: in namespace `shop` unless it says otherwise.
+/// The manifest that the shorthand stands for, by default in the namespace `shop`.
 pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
     let mut shorthand = shorthand.clone();
     shorthand.namespace.get_or_insert_with(|| "shop".to_owned());
@@ -99,7 +98,7 @@ impl Snapshot {
         facts
     }
 
-    /// The objects that are in it.
+    /// The objects of the cluster.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let class = |name: &str, provisioner: &str| {
             json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",

@@ -1,4 +1,4 @@
-//! Updates that are not to blame for anything are never denied.
+//! Updates that make nothing worse are never denied.
 
 use engine::policy::Action;
 use engine::verdict::Mode;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::cluster::{self, Snapshot};
 use super::{cases, judge};
 
-/// Merge patches that touch nothing a hazard depends on and start no rollout.
+/// Merge patches that change nothing a hazard depends on, and start no rollout.
 fn harmless() -> Vec<Value> {
     vec![
         json!({"metadata": {"labels": {"team": "a"}}}),
@@ -35,7 +35,7 @@ fn harmless() -> Vec<Value> {
     ]
 }
 
-/// The numbers that only get smaller when somebody scales down.
+/// The object after scaling down: these numbers only get smaller.
 fn scaled_down(old: &Value, by: i64) -> Value {
     let mut new = old.clone();
     for path in ["/spec/replicas", "/spec/maxReplicas", "/spec/parallelism"] {
@@ -63,7 +63,7 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
         ..Config::default()
     });
     let edits = prop::collection::vec(select(harmless()), 0..4);
-    // A fourth of the pairs starts from other replicas than the case's own.
+    // A quarter of the pairs starts with another number of replicas than the case.
     let replicas = prop::option::weighted(0.25, 0_i64..5);
     let strategy = (0..seeds.len(), replicas, edits, 0_i64..4);
     let denied_when_new = std::cell::Cell::new(0_usize);
@@ -90,7 +90,7 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
                 .with(Action::Deny)
                 .map(|finding| finding.message.as_str())
                 .collect();
-            // What the API server refuses anyway may be refused with a better word.
+            // An update that the API server refuses anyway may be denied, with a better message.
             let refused = old.pointer("/spec/strategy/type") == Some(&json!("Recreate"))
                 && old
                     .pointer("/spec/strategy/rollingUpdate")

@@ -1,4 +1,4 @@
-//! Requests that may take the volumes of a node, and what becomes of each.
+//! Tests requests that may take a node's volumes away.
 
 use engine::model::object::ObjectKind;
 use engine::snapshot::{Lookup, Snapshot};
@@ -17,11 +17,11 @@ const TAINT: &str = "node.kubernetes.io/out-of-service";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Request {
-    /// The taint is put on the node.
+    /// Puts the taint on the node.
     Taint,
-    /// The node gets another taint.
+    /// Puts another taint on the node.
     Cordon,
-    /// The node has the taint, and gets a label.
+    /// Adds a label to a node that has the taint.
     LabelTainted,
     DeleteNode,
     /// Deletes a VolumeAttachment by its name.
@@ -31,7 +31,7 @@ enum Request {
 }
 use Request::{Cordon, DeleteAttachment, DeleteAttachments, DeleteNode, LabelTainted, Taint};
 
-/// The node, its volume and who asks.
+/// The node, its volume and the user.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Case {
@@ -40,11 +40,11 @@ struct Case {
     user: String,
     /// The status of the condition Ready.
     ready: String,
-    /// How many seconds ago the Lease was renewed; `None`: there is none.
+    /// The number of seconds since the Lease was renewed; `None` if there is none.
     lease_age: Option<i64>,
-    /// Whether anything is known but what the request brings.
+    /// Whether the guard knows other facts than the request.
     facts: bool,
-    /// How many volumes are attached.
+    /// The number of attached volumes.
     attached: usize,
     /// The access modes of the volume.
     modes: Vec<String>,
@@ -54,15 +54,15 @@ struct Case {
     dry_run: bool,
     policy: String,
     expect: String,
-    /// All warnings, where that matters.
+    /// All warnings, if they matter.
     warnings: Option<Vec<String>>,
-    /// What is kept for the audit log, where that matters.
+    /// The text for the audit log about suppressed findings, if it matters.
     suppressed: Option<String>,
-    /// What is read besides what the guard knows, where that matters.
+    /// The live lookups, if they matter.
     reads: Option<Vec<String>>,
 }
 
-/// A live node with two volumes of its own; a user puts the taint on it.
+/// A live node with two volumes; a user puts the taint on it.
 impl Default for Case {
     fn default() -> Self {
         Self {
@@ -240,7 +240,7 @@ fn a_denial_says_what_was_seen_and_what_to_do() {
     assert!(denied.contains("disk^2\\\" and 2 more"), "{denied}");
 }
 
-/// The Lease is read where a denial hangs on it, and nowhere else.
+/// The Lease is read only if a denial depends on it.
 #[test]
 fn nothing_is_asked_where_nothing_hangs_on_it() {
     use engine::snapshot::{LiveLookups, Overlay, View};

@@ -1,4 +1,5 @@
-//! Many that follow one. Few that follow each other are in `cases.yaml`.
+//! Tests many workloads that follow one by pod affinity. The cases with few followers are in
+//! `cases.yaml`.
 
 use engine::verdict::{Mode, Verdict};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ fn leader(name: &str) -> Value {
     json!({"kind": "Deployment", "name": name, "uses": ["data"], "strategy": "Recreate"})
 }
 
-/// Judges the object beside the others, within the steps that a judgement may take.
+/// Judges the object beside the others, within the work budget of one judgement.
 fn beside(others: &[Value], object: Value) -> Verdict {
     let once = ["ReadWriteOnce"];
     let snapshot: Snapshot = serde_json::from_value(json!({
@@ -35,13 +36,14 @@ fn a_thousand_follow_one() {
         let mut all: Vec<Value> = (0..count)
             .map(|number| follower(&format!("f{number}"), "api"))
             .collect();
-        // Whoever comes last: the leader, or another follower.
+        // The last object may be the leader or another follower.
         let of_leader = beside(&all, leader("api"));
         assert!(of_leader.findings.is_empty(), "{of_leader:?}");
         all.push(leader("api"));
         let of_follower = beside(&all, follower("last", "api"));
         assert!(of_follower.findings.is_empty(), "{of_follower:?}");
-        // One that follows nobody is told whom the others follow, and names few of them.
+        // A workload that follows none is told to follow the same workload as the others; the
+        // message names few of them.
         let apart = json!({"kind": "CronJob", "name": "apart", "uses": ["data"]});
         let verdict = beside(&all, apart);
         let [finding] = &verdict.findings[..] else {

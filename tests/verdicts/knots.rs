@@ -1,4 +1,4 @@
-//! What is too much to judge is said to be so, in place of a verdict.
+//! An object that is too complex to judge gets a finding that says so.
 
 #[path = "../../benches/shared/mod.rs"]
 mod shared;
@@ -69,7 +69,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
     for (changed, policy, action) in [
         ("spec", "", Action::Warn),
         ("spec", STRICT, Action::Deny),
-        // No pods are replaced, so it brings nothing about.
+        // No pods are replaced, so the update causes nothing.
         ("metadata", STRICT, Action::Warn),
     ] {
         let verdict = judge(&knot, &cluster, changed, policy);
@@ -88,7 +88,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
     }
 }
 
-/// A cluster with as many more nodes on which nobody's pods can be.
+/// A cluster with additional tainted nodes, where no pods can run.
 fn cluster(tainted_nodes: usize) -> Snapshot {
     let mut cluster = Snapshot::complete();
     for manifest in SMALL.manifests() {
@@ -110,7 +110,7 @@ fn at_fault() -> Value {
     serde_json::from_str(&denied.body).unwrap()
 }
 
-/// The review as one of an update, of what was this object.
+/// The review as an update of `old`.
 fn updating(review: &Value, old: &Value) -> Value {
     let mut updating = review.clone();
     updating["request"]["operation"] = "UPDATE".into();
@@ -127,7 +127,7 @@ fn answered(review: &Value, cluster: &Snapshot, policy: &str) -> (Decision, bool
     (answer.decision, answer.too_complex, said)
 }
 
-/// So many entries, each with its number in the place of `@`.
+/// `count` entries, each with its number in place of `@`.
 fn many(count: usize, entry: &str) -> Value {
     let entry = |number: usize| serde_json::from_str(&entry.replace('@', &number.to_string()));
     (0..count)
@@ -182,7 +182,7 @@ fn padding_does_not_help() {
     }
 }
 
-/// Of so many nodes, all alike, with so much to compare.
+/// The comparison of the object with 1000 equal nodes exceeds the work budget.
 #[test]
 fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
     const WARN: &str = "defaults: {too-complex: warn}";
@@ -242,7 +242,7 @@ fn lists_that_take_more_memory_than_is_read_are_denied() {
             "longer than the guard reads",
         ),
         (&relabelled, Decision::Warned, true, "too much to judge"),
-        // The way back is open.
+        // A repair of such an object is judged normally.
         (
             &back,
             Decision::Denied,

@@ -1,7 +1,7 @@
-//! Rules × scenarios: what the engine says of one object in one cluster.
+//! Tests rules × scenarios: the engine's findings about one object in one cluster.
 //!
-//! The cases are data, in `cases.yaml` and `ways_out.yaml`, named after the scenarios of the
-//! project's ground truth where there is one. Each case describes a small
+//! The cases are data, in `cases.yaml`, `custom_kinds.yaml` and `ways_out.yaml`, and are named
+//! after the scenarios of the project's ground truth if there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
 #![allow(
@@ -49,37 +49,37 @@ struct Case {
     cluster: Snapshot,
     /// The object to judge, in shorthand.
     judge: Shorthand,
-    /// The same object before the update: a merge patch on the new one.
+    /// The object before the update, as a merge patch on the new one.
     #[serde(default)]
     old: Option<Value>,
-    /// The account that asks for it; without, nobody does, as for files.
+    /// The account that sends the request. Without it there is no request, as for files.
     #[serde(default)]
     requester: Option<String>,
-    /// When it is deleted; without, it is not.
+    /// The time of its deletion, if it is being deleted.
     #[serde(default)]
     deleted_at: Option<Timestamp>,
     /// The policy file's text.
     #[serde(default)]
     policy: String,
-    /// Rule → outcome, for everything that is found.
+    /// Rule → outcome, for all findings.
     #[serde(default)]
     expect: BTreeMap<String, String>,
-    /// What the first message says of it, among other things.
+    /// A part of the first message.
     #[serde(default)]
     says: Option<String>,
-    /// What the messages say in all, in this order.
+    /// Parts of all messages, in this order.
     #[serde(default)]
     explains: Vec<String>,
-    /// What they do not say.
+    /// Texts that no message contains.
     #[serde(default)]
     hides: Vec<String>,
-    /// Rule → certainty, where it is not verified.
+    /// Rule → certainty, if it is not `verified`.
     #[serde(default)]
     certainty: BTreeMap<String, Certainty>,
-    /// Rule → action, where it is not what the outcome's default says.
+    /// Rule → action, if it is not the default for the outcome.
     #[serde(default)]
     actions: BTreeMap<String, String>,
-    /// The remedies that help, in order, by name; checked only where given.
+    /// The names of the remedies that help, in order. Not checked if absent.
     #[serde(default)]
     remedies: Option<Vec<String>>,
 }
@@ -139,7 +139,7 @@ fn judge(
     judge_submitted(&documents, cluster, policy, mode)
 }
 
-/// Judges what is submitted in `cluster`.
+/// Judges the submitted object in `cluster`.
 fn judge_submitted(
     documents: &Documents<'_>,
     cluster: &Snapshot,
@@ -191,7 +191,7 @@ fn judge_submitted(
 }
 
 fn cases() -> Vec<Case> {
-    // Half of the file is aliases, which the default budget takes for an attack.
+    // Half of the file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };
     let files = [
         include_str!("cases.yaml"),
@@ -272,7 +272,7 @@ fn every_case_gets_its_verdict() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Holds what is said of the case, and what is proposed, against it.
+/// Compares the messages and the proposals with the case.
 fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, String)) {
     let messages = verdict.findings.iter().map(|it| it.message.as_str());
     let messages: Vec<&str> = messages.collect();
@@ -292,7 +292,8 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
             format!("expected the remedies {remedies:?}, found {offered:?}"),
         );
     }
-    // What is not in the files is said once, whatever names it.
+    // Objects that are missing from the files are mentioned once, even if several objects name
+    // them.
     must(
         case.explains.is_empty() || messages.len() == 1 || !case.cluster.files,
         format!("{messages:#?}"),
@@ -320,7 +321,7 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
     let mut count = [0, 0];
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
-        // A term more does not fix the one that leads the pods elsewhere.
+        // An additional term does not help against a term that leads the pods elsewhere.
         let is_led = raw.pointer("/spec/template/spec/affinity/podAffinity");
         if raw["kind"] != "Deployment" || is_led.is_some() {
             continue;
@@ -381,7 +382,7 @@ fn every_message_is_whole_and_every_warning_short() {
     }
 }
 
-/// A warning says what to do; the details of a step are in the message.
+/// A warning names the change; the details of a step are in the message.
 #[track_caller]
 fn assert_names_the_change(finding: &Finding) {
     let warning = finding.warning();
@@ -442,7 +443,7 @@ fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
     assert!(cases.iter().filter(|case| case.expect.is_empty()).count() > 20);
 }
 
-/// A remedy after which another rule fires is not offered, in silence.
+/// A remedy that makes another rule fire would silently not be offered.
 #[test]
 fn no_rule_fires_after_a_remedy_that_did_not_before() {
     let mut tried = BTreeMap::new();
@@ -473,7 +474,7 @@ fn no_rule_fires_after_a_remedy_that_did_not_before() {
             }
         }
     }
-    // Here it is no remedy: anti-affinity or a host port keeps the pods apart.
+    // Here the change is no remedy: anti-affinity or a host port keeps the pods apart.
     let no_remedy = [
         "two replicas with self anti-affinity, Recreate: after zero-surge rolling-update-overlap",
         "Y10 a host port and no reason to share a node: colocate is no remedy: after colocate co-location-impossible",
