@@ -1,4 +1,4 @@
-//! What `audit` prints for objects that live, each command run as it stands.
+//! The commands that `audit` prints for live objects, each run unchanged.
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ fn audit(stage: &Stage) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// Runs what the audit of these objects prints until it prints no command any more. `finds` is
-/// what it finds first; those with a command stand once for each command.
+/// Runs the commands that the audit of these objects prints, until it prints none. `finds` are its
+/// first findings, and whether each has a command.
 fn repair(stage: &Stage, objects: &[Value], finds: &[(&str, bool)]) {
     for object in objects {
         stage.apply(object);
@@ -53,7 +53,7 @@ pub(crate) fn what_lives(stage: &Stage) {
     for (kind, further, finds) in [
         ("Deployment", json!({}), &[true][..]),
         ("Deployment", json!({"replicas": 0}), &[true]),
-        // Both findings are cured by one command.
+        // One command cures both findings.
         ("Deployment", json!({"replicas": 2}), &[true, true]),
         (
             "Deployment",
@@ -89,7 +89,7 @@ pub(crate) fn what_lives(stage: &Stage) {
     mislabelled(stage);
 }
 
-/// A volume whose modes its driver refuses to attach anywhere: nothing in a workload helps.
+/// A volume whose modes its driver attaches nowhere: no change of a workload helps.
 fn mislabelled(stage: &Stage) {
     let shared = Claim::with_mode("ReadWriteMany");
     for object in shared.bound_in(&stage.namespace, "shared", ["by-hand", ZONAL_DRIVER]) {

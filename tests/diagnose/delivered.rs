@@ -1,5 +1,5 @@
-//! What controllers of custom kinds deliver or scale: the commands about their objects, which
-//! the API server only stores, and what these controllers would do then.
+//! Workloads that controllers of custom kinds deliver or scale: the printed commands about the
+//! custom objects. The API server only stores these; the tests do the controllers' work.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,10 +18,10 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("keda.sh", "v1alpha1", "ScaledObject"),
 ];
 
-/// States define the same kinds.
+/// Serializes the definition of kinds, because several states define the same ones.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// An object of such a kind, called `web`.
+/// Makes an object of such a kind, called `web`; returns an owner reference to it.
 fn make(stage: &Stage, kind: &str) -> Value {
     let (group, version, _) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ fn make(stage: &Stage, kind: &str) -> Value {
         "name": "web", "uid": uid, "controller": true}]}})
 }
 
-/// Whoever delivers it is suspended, and resumed when it is over.
+/// The controller that delivers the workload is suspended, and resumed afterwards.
 pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
     let flux = |group: &str| {
         json!({"metadata": {"labels": {
@@ -76,7 +76,7 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
     }
 }
 
-/// An autoscaler of KEDA follows its ScaledObject.
+/// An autoscaler that KEDA has made follows its ScaledObject.
 pub(crate) fn by_keda(stage: &Stage) {
     let owner = make(stage, "ScaledObject");
     let recreate = json!({"strategy": "Recreate"});
@@ -109,7 +109,7 @@ pub(crate) fn by_keda(stage: &Stage) {
     stage.uncordon();
 }
 
-/// Another workload waits for the volume of that app, which is stopped for it.
+/// Stops the app because another workload waits for its volume.
 fn stops_for_another(stage: &Stage, app: &str) -> Value {
     stage.kubectl(&["cordon", &stage.node_of(app)]);
     stage.apply(&deployment("backup", &json!({})));
@@ -118,14 +118,14 @@ fn stops_for_another(stage: &Stage, app: &str) -> Value {
     case
 }
 
-/// The object `web` has that value at that path, after what was run.
+/// Asserts that the object `web` has this value at this path after the command.
 fn says(stage: &Stage, kind: &str, path: &str, value: &str) {
     let object = format!("{}/web", kind.to_lowercase());
     assert_eq!(stage.field(&object, path), value);
     stage.end(&format!("the {kind} says so"));
 }
 
-/// A Rollout makes the ReplicaSets, as a Deployment does.
+/// A Rollout makes ReplicaSets, as a Deployment does.
 pub(crate) fn by_argo_rollouts(stage: &Stage) {
     let owner = make(stage, "Rollout");
     let set = |name: &str, further: &Value| {

@@ -1,4 +1,4 @@
-//! What a denial prints, and the page that it leads to.
+//! The commands in denials, and those on the page to which a denial refers.
 
 use serde_json::json;
 
@@ -11,8 +11,8 @@ use crate::world::Mode;
 
 const CHANGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];
 
-/// The denial of a change, in the namespace of the stage. Where the guard does not refuse, the
-/// same is refused in another namespace first.
+/// The denial of a change in the namespace of the stage. If its guard does not refuse, the denial
+/// of the same change in another namespace.
 fn denial(stage: &Stage, change: &[&str]) -> String {
     if stage.mode == Mode::Deny {
         return refused(stage, change);
@@ -33,7 +33,7 @@ fn refused(stage: &Stage, change: &[&str]) -> String {
     })
 }
 
-/// The command of a denial.
+/// The only command in a denial.
 fn command(denial: &str) -> String {
     match between_backticks(denial).as_slice() {
         [command] => command.clone(),
@@ -41,7 +41,7 @@ fn command(denial: &str) -> String {
     }
 }
 
-/// The rollout of what the denial printed the command for goes live.
+/// After the command in the denial, the rollout of the change succeeds.
 pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let denial = denial(stage, &CHANGE);
@@ -54,7 +54,7 @@ pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
     stage.end("the change is live");
 }
 
-/// Only one of the two pods that it has can be where the volume is.
+/// Only one of its two pods can be on the volume's node.
 pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
     stage.apply(&deployment("web", &json!({"replicas": 2})));
     let denial = refused(stage, &CHANGE);
@@ -64,13 +64,13 @@ pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
     stage.until_runs("web");
 }
 
-/// Server-side apply cannot take away the block that the API server filled in.
+/// Server-side apply cannot remove the block that the API server has filled in.
 pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let manifest = stage.fill(&stage::recreated("web"));
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     let refused = stage.user(&apply, Some(&manifest)).status != 0;
-    // Where the guard is asked, it repairs the object.
+    // If the guard is called, it repairs the object.
     assert_eq!(refused, stage.mode == Mode::Absent);
     for page in ["policy", "gitops", "rules"] {
         roll_again(stage);
@@ -86,7 +86,7 @@ pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
     }
 }
 
-/// Drained, its node may be said to be out of service; or somebody knows better.
+/// After a drain, the node may be declared out of service; an override allows it earlier.
 pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
@@ -108,7 +108,7 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
     let taint = ["taint", "node", &other, out];
     refused(stage, &taint);
     let command = command(&denial);
-    // As it stands the command says nothing that only a person can know.
+    // Unchanged, the command lacks the reason, which only a person can know, and has no effect.
     stage.shell(&command);
     refused(stage, &taint);
     let keys = ["ignore", "until", "reason"].map(|key| format!("multi-attach-guard.dev/{key}-"));
@@ -125,7 +125,7 @@ fn until_passes(stage: &Stage, change: &[&str]) {
     });
 }
 
-/// The namespace's guard refuses the change no more, and says why it should have.
+/// Waits until the namespace's guard no longer refuses the change, but warns about it.
 pub(crate) fn until_warned(stage: &Stage) {
     let dry: Vec<&str> = [&CHANGE[..], &["--dry-run=server"]].concat();
     until("the guard to warn", PATIENCE, || {
@@ -136,7 +136,7 @@ pub(crate) fn until_warned(stage: &Stage) {
     stage.end("the change passes with a warning");
 }
 
-/// A Deployment whose changes are refused.
+/// Makes a Deployment whose changes are refused.
 pub(crate) fn at_fault(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     refused(stage, &CHANGE);

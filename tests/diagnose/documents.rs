@@ -1,4 +1,4 @@
-//! What the pages of the documentation print.
+//! The commands on the pages of the documentation.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use crate::harness::output::has;
 use crate::printed::{assert_listed, commands};
 use crate::stage::{self, Stage};
 
-/// The pages whose commands are run. What the README shows is run by `tests/plain/readme.rs`,
-/// `migrate.md` as a whole by `shared_storage`, and `tutorial.md` by `tutorial`.
+/// The pages whose commands are run here. `tests/plain/readme.rs` runs those of the README,
+/// `shared_storage` the whole of `migrate.md`, and `tutorial` that of `tutorial.md`.
 const PAGES: [&str; 7] = [
     "always-there",
     "gitops",
@@ -25,7 +25,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap()
 }
 
-/// The command of a page that is meant; others like it must say the same.
+/// The command of a page that matches; if several match, they must be equal.
 pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
     let mut meant = commands(&page(name));
     meant.retain(|it| is_meant(it));
@@ -44,7 +44,7 @@ pub(crate) fn every_command_is_listed() {
     assert_listed(commands.iter().map(String::as_str), "docs/");
 }
 
-/// The titles of the lines that the runbook explains.
+/// The titles of the error messages that the runbook explains.
 pub(crate) fn explained_lines() -> Vec<String> {
     let runbook = page("runbook");
     let words = runbook
@@ -56,7 +56,7 @@ pub(crate) fn explained_lines() -> Vec<String> {
     titles.map(str::to_owned).collect()
 }
 
-/// The ways past a denial that the policy's page names.
+/// The ways past a denial on the policy's page.
 pub(crate) fn with_the_guard(stage: &Stage) {
     let in_its_namespace =
         |command: String| command.replace("-n shop", &format!("-n {}", stage.namespace));
@@ -69,7 +69,7 @@ pub(crate) fn with_the_guard(stage: &Stage) {
         let remove = ["annotate", "deployment/web"];
         stage.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
     };
-    // As printed, the reason is still the example, which is refused.
+    // Unchanged, the command has the example's reason, which the guard does not accept.
     stage.shell(&annotate);
     denials::at_fault(stage);
     end_override();
@@ -88,7 +88,7 @@ pub(crate) fn with_the_guard(stage: &Stage) {
     has(&stage.look(&explain), "rollout undo");
 }
 
-/// From a look at the cluster to the last object that is removed.
+/// All steps of an installation, from a look at the cluster to the removal of the last object.
 pub(crate) fn while_installing(stage: &Stage) {
     let run = |name: &str, beginning: &str, end: &str| {
         let command = printed(name, |it| it.starts_with(beginning));
@@ -175,7 +175,7 @@ fn end_namespace(stage: &Stage) {
     stage::end_namespace(stage.world.plane, "multi-attach-guard", kinds);
 }
 
-/// How many objects of each kind belong to the guard.
+/// The number of the guard's objects of each kind.
 fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
     let kinds = [
         "mutatingwebhookconfiguration",

@@ -1,12 +1,11 @@
-//! What the program prints, on a real control plane with simulated nodes: each cause as it
-//! happens, and each command run as it stands, where the guard refuses, where it warns and
-//! where it is not asked.
+//! The program's output, on a real control plane with simulated nodes: each cause as it happens,
+//! and each command run unchanged, with a guard that refuses, one that warns, and none.
 //!
-//! The states are functions. Each is played in a namespace of its own whose name chooses what
-//! the guard does there ([`Mode`]); what it sets up is older than the guard, and only the
-//! commands that are printed are shown to it. `tests/printed/commands.md` lists them.
+//! The states are functions. Each is played in its own namespace, whose name chooses the guard's
+//! behaviour ([`Mode`]). The guard does not see the requests that set a state up; it sees only the
+//! printed commands. `tests/printed/commands.md` lists them.
 //!
-//! `cargo test --test diagnose -- rollout` plays those with that word in their name.
+//! `cargo test --test diagnose -- rollout` plays the states with that word in their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,14 +44,14 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use stage::{Setting, Stage, USUAL};
 use world::Mode;
 
-/// States at once, when the command line does not say. They mostly wait for controllers.
+/// The default number of states that are played at once. They mostly wait for controllers.
 const AT_ONCE: usize = 5;
 
-/// A state in which something is printed.
+/// A state in which the program prints commands.
 struct State {
-    /// What it is called in the list of commands.
+    /// Its title in the list of commands.
     title: &'static str,
-    /// How its namespaces and nodes are called.
+    /// The name of its namespaces and nodes.
     name: &'static str,
     setting: Setting,
     modes: &'static [Mode],
@@ -74,7 +73,7 @@ impl State {
         Self { setting, ..self }
     }
 
-    /// What the guard does is no part of it.
+    /// Plays the state in one mode only, because the guard does not matter in it.
     const fn once(self) -> Self {
         Self {
             modes: &[Mode::Deny],
@@ -83,7 +82,7 @@ impl State {
     }
 }
 
-/// A line a state: its title, its name, what plays it, and how.
+/// One line per state: its title, its name, its function, and options.
 macro_rules! states {
     ($($title:literal, $name:literal, $play:path $(, $how:ident $(($setting:expr))?)*;)*) => {
         &[$(state($title, $name, $play)$(.$how($($setting)?))*),*]
@@ -153,7 +152,7 @@ fn main() {
             None => Completion::ignored_with("there is no control plane"),
         })
     }));
-    // Some states take turns, so that a state's modes do not follow each other.
+    // Some states take turns, so the modes of one state must not be neighbours.
     let by_mode = Mode::ALL.into_iter().flat_map(|mode| {
         let states = STATES.iter().filter(move |it| it.modes.contains(&mode));
         states.map(move |state| (state, mode))

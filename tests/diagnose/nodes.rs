@@ -1,4 +1,4 @@
-//! Nodes that are lost or drained, and drivers that fail.
+//! Lost and drained nodes, and failing drivers.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn a_node_that_is_lost_of_a_deployment(stage: &Stage) {
     a_node_that_is_lost(stage, &deployment("web", &json!({})));
 }
 
-/// A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
+/// A StatefulSet makes no second pod with the same name, so no pod is Pending.
 pub(crate) fn a_node_that_is_lost_of_a_set(stage: &Stage) {
     a_node_that_is_lost(stage, &workload("StatefulSet", "web", &json!({})));
 }
@@ -46,13 +46,13 @@ fn a_node_that_is_lost(stage: &Stage, object: &Value) {
     stage.end("the node takes pods");
 }
 
-/// Whether a case calls the node that.
+/// Whether a case gives the node this health.
 fn is(case: &Value, node: &str, health: &str) -> bool {
     let mut nodes = case["nodes"].as_array().unwrap().iter();
     nodes.any(|it| it["name"] == *node && it["health"] == health)
 }
 
-/// Nobody deletes a pod that tolerates the silence of its node, and the taint as well.
+/// No controller deletes a pod that tolerates its node's silence and the out-of-service taint.
 pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
     let tolerations = json!([
         {"key": "stage", "value": "{namespace}", "effect": "NoSchedule"},
@@ -80,7 +80,7 @@ pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
     stage.uncordon();
 }
 
-/// With its machine gone, the driver has nothing from which it could detach the disk.
+/// The machine is gone, so the driver cannot detach the disk from it.
 pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");

@@ -1,4 +1,4 @@
-//! What those see who may read little, and what it takes to see everything.
+//! The output for users with few rights, and the rights that are needed to see everything.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::harness::{seen, until};
 use crate::rollouts::{image, roll_out};
 use crate::stage::{self, PATIENCE, Stage, deployment};
 
-/// The role of docs/runbook.md sees everything, and may list nothing that is not read.
+/// The role in docs/runbook.md sees everything, and has no right that `diagnose` does not use.
 pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
     let runbook = include_str!("../../docs/runbook.md");
     let yaml = runbook.split("```yaml\n").nth(1).unwrap();
@@ -42,8 +42,8 @@ pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
     stage.uncordon();
 }
 
-/// What a developer sees who may read no more than one namespace, and what is said of
-/// names that are not there.
+/// The output for a developer who may read only one namespace, and the answers about names that do
+/// not exist.
 pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stage) {
     stage.apply(&stage::claim("idle", "none"));
     stage.starts(&deployment("web", &json!({})));
@@ -68,7 +68,7 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
     }
     roll_out(stage, 2);
     stage.until("rollout-overlap");
-    // The Event is what is left to those who see no volume and no node.
+    // A user who sees no volume and no node still sees the Event.
     let resources = "--resource=pods,persistentvolumeclaims,events,deployments.apps";
     stage.kubectl(&["create", "role", "reader", "--verb=get,list", resources]);
     let developer = ["--role=reader", "--user=developer"];
@@ -89,7 +89,7 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
     let (status, unread) = stage.diagnose_as("nobody", &[]);
     assert_eq!(status, 2, "{unread}");
     has(&unread, "as far as could be read");
-    // Whoever runs the command looks up the number that was not seen.
+    // The number that the developer could not see is left out; the command looks it up itself.
     stage.run(undo.unwrap().trim());
     stage.until_nothing_waits();
     assert_eq!(image(stage), "example.com/app:1");

@@ -1,5 +1,5 @@
-//! Ways back that the guard must not stand in: of every kind that has revisions, and of
-//! rollouts that keep each other from ending.
+//! Rollbacks that the guard must not refuse: for every kind with revisions, and for rollouts that
+//! block each other.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::rollouts::{images, roll_out, set_image};
 use crate::sharing::two_apart;
 use crate::stage::{self, PATIENCE, Stage, deployment, merged, workload};
 
-/// A template that is no revision's is refused, and the one whose pod runs is not.
+/// A template of no revision is refused; the template of a revision with a running pod is not.
 fn goes_back(stage: &Stage, object: &Value) {
     let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
     let image = |revision: usize| format!("app=example.com/app:{revision}");
@@ -43,8 +43,8 @@ fn goes_back(stage: &Stage, object: &Value) {
     });
 }
 
-/// Pod 0 gets the volume: the controller replaces the pod with the highest number first, and
-/// goes on to pod 0 as soon as that one runs.
+/// Pod 0 gets the volume: the controller first replaces the pod with the highest number, and
+/// continues with pod 0 as soon as that one runs.
 pub(crate) fn of_a_stateful_set(stage: &Stage) {
     let parallel = json!({"with": {"spec": {"podManagementPolicy": "Parallel"}}});
     let mut two = merged(two_apart(), &parallel);
@@ -58,7 +58,7 @@ pub(crate) fn of_a_daemon_set(stage: &Stage) {
     goes_back(stage, &workload("DaemonSet", "web", &json!({})));
 }
 
-/// Two Deployments on one claim, whose new pods wait for each other's old one.
+/// Two Deployments with one claim, whose new pods wait for each other's old ones.
 pub(crate) fn of_two_rollouts(stage: &Stage) {
     let both = ["web", "api"];
     stage.kubectl(&["cordon", &stage.nodes[1]]);
@@ -78,7 +78,7 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
     stage.until_nothing_waits();
 }
 
-/// With nothing but the line of an Event, `diagnose` says where to look.
+/// From the message of an Event alone, `diagnose` names the places to look at.
 fn look_where_the_line_says(stage: &Stage) {
     let case = stage.until_case("rollout-overlap", "the Event", |case| {
         case["waiting"][0]["message"].is_string()
@@ -112,14 +112,14 @@ fn look_where_the_line_says(stage: &Stage) {
     }
 }
 
-/// Hours later, nothing but the objects says what happened.
+/// Hours later, only the objects show what happened.
 pub(crate) fn without_events(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     roll_out(stage, 2);
     look_where_the_line_says(stage);
     set_image(stage, 3);
     stage.kubectl(&["delete", "events", "--all"]);
-    // The page says where the number of the revision that runs is seen.
+    // The page says where to find the number of the running revision.
     let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
     let runs = ".items[?(@.status.readyReplicas==1)].metadata.name";
     let runs = stage.field("replicaset", runs);

@@ -7,14 +7,14 @@ use crate::harness;
 use crate::stage::{self, Stage, deployment};
 use crate::stalled::one_by_one;
 
-/// A rollout of Deployment `web` that must leave its node.
+/// Rolls out Deployment `web` so that its pod must leave its node.
 pub(crate) fn roll_out(stage: &Stage, revision: usize) {
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
     set_image(stage, revision);
 }
 
-/// Gives the Deployment its usual strategy back.
+/// Restores the usual strategy of the Deployment.
 pub(crate) fn roll_again(stage: &Stage) {
     let strategy = r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
     stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
@@ -25,7 +25,7 @@ pub(crate) fn set_image(stage: &Stage, revision: usize) {
     stage.kubectl(&["set", "image", "deployment/web", &image]);
 }
 
-/// Waits until a pod of that revision waits, and no other.
+/// Waits until a pod of this revision is pending, and no other pod.
 fn until_waits(stage: &Stage, revision: usize) {
     let image = format!("example.com/app:{revision}");
     harness::until("the next revision to wait", stage::PATIENCE, || {
@@ -40,12 +40,12 @@ pub(crate) fn images(stage: &Stage, of: &[&str]) -> String {
     stage.kubectl(&[&["get", "pods", "-o", path], of].concat())
 }
 
-/// What the Deployment asks for.
+/// The image in the Deployment's template.
 pub(crate) fn image(stage: &Stage) -> String {
     stage.field("deployment/web", ".spec.template.spec.containers[0].image")
 }
 
-/// Each way out of a rollout that cannot end, one after the other.
+/// Tries each way out of a rollout that cannot end, one after the other.
 fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn(usize)) {
     for way in 0..3 {
         stick(way);
@@ -62,7 +62,7 @@ fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn
     }
 }
 
-/// Two rollouts get stuck, one after the other, and the second is paused.
+/// Two rollouts get stuck in sequence, and the second one is paused.
 pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
     let web = deployment("web", &json!({}));
     stage.starts(&web);
@@ -80,13 +80,13 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
             let expected = [1, 13, 23][way];
             assert_eq!(image(stage), format!("example.com/app:{expected}"));
             stage.uncordon();
-            // The way out is undone, for the next one.
+            // Reverts the way out before the next one.
             roll_again(stage);
         },
     );
 }
 
-/// Of such a volume no second pod gets as far as a node: the scheduler turns it away.
+/// The scheduler assigns no node to a second pod of such a volume.
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
@@ -95,7 +95,7 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
         message.contains("ReadWriteOncePod")
     });
     assert!(case["waiting"][0]["node"].is_null(), "{case:#}");
-    // What the words of the error lead to, and then the strategy.
+    // First the command that the runbook gives for this message, then the strategy.
     let undo = documents::printed("runbook", |it| it.ends_with("rollout undo deployment/NAME"));
     let undo = undo.replace("NAMESPACE", &stage.namespace);
     stage.run(&undo.replace("NAME", "web"));
@@ -128,7 +128,7 @@ pub(crate) fn a_volume_on_its_way(stage: &Stage) {
     let case = stage.until("delay");
     let watch = stage.watch();
     stage.leads_out(&case);
-    // It ends by itself, when nothing waits any more.
+    // `--watch` ends by itself once no pod waits.
     let output = watch.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");

@@ -1,5 +1,4 @@
-//! The page `docs/migrate.md`, whose blocks are run as they stand there, one after the other, there
-//! and back.
+//! The page `docs/migrate.md`: its blocks are run unchanged and in sequence, there and back.
 
 use serde_json::json;
 
@@ -9,7 +8,7 @@ use crate::stage::{Stage, on, recreated, workload};
 
 const PAGE: &str = include_str!("../../docs/migrate.md");
 
-/// The block for a shell under the heading that has these words.
+/// The shell block under the heading with these words.
 fn block(title: &str) -> &'static str {
     let mut sections = PAGE.split("\n## ");
     let section = sections.find(|it| it.lines().next().is_some_and(|it| it.contains(title)));
@@ -20,14 +19,14 @@ fn block(title: &str) -> &'static str {
     block.unwrap_or_else(|| panic!("{title:?} has no block"))
 }
 
-/// A reader's shell, in which the variables of the page are set.
+/// A reader's shell with the variables of the page.
 struct Reader<'a> {
     stage: &'a Stage,
     variables: String,
 }
 
 impl<'a> Reader<'a> {
-    /// Somebody who sets each variable that the page sets, and moves these workloads.
+    /// A reader who sets all variables of the page and moves these workloads.
     fn new(stage: &'a Stage, workloads: &str) -> Self {
         let Stage { namespace, .. } = stage;
         let mut variables = block("Decide first").to_owned();
@@ -52,8 +51,8 @@ impl<'a> Reader<'a> {
             .shell(&format!("set -e\n{}{block}", self.variables));
     }
 
-    /// Copies the files. A simulated node runs no containers, so that a pod ends when it is
-    /// requested to, and has no logs.
+    /// Runs the block that copies the files, except its logs. Simulated nodes run no containers, so
+    /// the test ends the pod, and the pod has no logs.
     fn copies(&self) {
         let copy = block("Copy the files");
         let (copy, logs) = copy.split_once("kubectl -n \"$NS\" logs").unwrap();
@@ -66,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The class of the new claim, which says of itself what its volumes can do, and the volume that
+/// Makes the class of the new claim, with an annotation for its access modes, and the volume that
 /// its driver would make.
 fn furnish(stage: &Stage) {
     let class = format!("{}-shared", stage.namespace);
@@ -80,25 +79,25 @@ fn furnish(stage: &Stage) {
     stage.volume("data-rwx", &class, &shared);
 }
 
-/// The claim that the pods of a workload use.
+/// The claim of a workload's pods.
 fn claim_of(stage: &Stage, workload: &str) -> String {
     stage.field(workload, "..volumes[0].persistentVolumeClaim.claimName")
 }
 
-/// The labels of the pod of a Job, which is there.
+/// Waits for the pod of a Job; returns the pod's labels.
 fn pod_of(stage: &Stage, job: &str) -> String {
     let pod = format!("batch.kubernetes.io/job-name={job}");
     stage.kubectl(&["wait", "--for=create", "pod", "-l", &pod, "--timeout=240s"]);
     pod
 }
 
-/// Has a pod end soon.
+/// Makes a pod end after so many seconds.
 fn end(stage: &Stage, pod: &str, seconds: u32) {
     let ends = format!("{ENDS_AFTER}={seconds}");
     stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
 }
 
-/// Runs CronJob `backup` once; answers with the labels of the pod, which runs.
+/// Runs CronJob `backup` once; returns the labels of its running pod.
 fn back_up(stage: &Stage, job: &str) -> String {
     stage.kubectl(&["create", "job", job, "--from=cronjob/backup"]);
     let pod = pod_of(stage, job);
@@ -115,7 +114,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     stage.apply(&workload("CronJob", "backup", &never));
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &stage.other_node(&node)]);
-    // A pod that was evicted stays.
+    // An evicted pod must not disturb the migration.
     let evicted = back_up(stage, "evicted");
     let name = stage.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
     let failed = r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#;
@@ -157,7 +156,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     stage.until_runs("web");
     std::thread::scope(|scope| {
         scope.spawn(|| reader.pastes("8. Clean up"));
-        // The claim is kept for the pods that have finished.
+        // The claim is kept while finished pods use it.
         let deleted = "--for=jsonpath={.metadata.deletionTimestamp}";
         stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=240s"]);
         stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
@@ -165,7 +164,7 @@ pub(crate) fn there_and_back(stage: &Stage) {
     stage.until_phase(&format!("pv/{}", stage.volume), "Released");
 }
 
-/// Kinds whose pods are stopped and started in other ways than a Deployment's.
+/// Kinds whose pods are stopped and started in other ways than those of a Deployment.
 pub(crate) fn of_sets(stage: &Stage) {
     let here = on(&stage.nodes[0]);
     for (kind, further) in [

@@ -1,10 +1,10 @@
-//! More pods than the volume can have, of one workload or of several.
+//! More pods than the volume can serve, of one workload or of several.
 
 use serde_json::{Value, json};
 
 use crate::stage::{self, Stage, autoscaler, beside_web, deployment, merged, workload};
 
-/// Two pods that keep off each other's nodes, in shorthand.
+/// Two pods that avoid each other's nodes, in shorthand.
 pub(crate) fn two_apart() -> Value {
     json!({"replicas": 2, "apart_from": {"app": "web"}})
 }
@@ -30,7 +30,7 @@ pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
     }
 }
 
-/// As long as pod 0 waits, the controller gives up none of the others.
+/// While pod 0 waits, the controller removes none of the others.
 pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
     stage.apply(&workload("StatefulSet", "web", &two_apart()));
     stage.until("too-many-replicas");
@@ -52,7 +52,7 @@ pub(crate) fn an_autoscaler_that_asks_for_more(stage: &Stage) {
     let apart = json!({"strategy": "Recreate", "apart_from": {"app": "web"}});
     stage.starts(&deployment("web", &apart));
     stage.apply(&autoscaler(2));
-    // The guard would refuse what the autoscaler asks for.
+    // The guard would refuse the autoscaler's request, so the test scales.
     stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
     let case = stage.until("autoscaler");
     stage.leads_out(&case);
@@ -71,7 +71,7 @@ pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
         assert_eq!(ways.len(), 3, "{case:#}");
         stage.run(&ways[way]);
         stage.until_nothing_waits();
-        // Nothing that runs is stopped by the first, both run after the second.
+        // The first way stops no running pod; after the second, both run.
         let run: &[&str] = [&["web"][..], &["web", "backup"], &["backup"]][way];
         run.iter().for_each(|app| stage.until_runs(app));
         stage.delete(&deployment("web", &json!({})));
@@ -79,7 +79,7 @@ pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
     }
 }
 
-/// Affinity to the other workload and a selector of another node would keep the pod from every node.
+/// Affinity to the other workload and a selector for another node would exclude every node.
 pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
     let on = |node: &str, strategy: &str| merged(stage::on(node), &json!({"strategy": strategy}));
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
@@ -94,7 +94,7 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
         assert_eq!(stage.node_of("backup"), *first);
         stage.delete(&backup);
     }
-    // As somebody left it who had the affinity alone.
+    // The state after a user has added only the affinity.
     let beside = merged(on(second, "Recreate"), &beside_web());
     stage.apply(&deployment("backup", &beside));
     let case = stage.until("follower");
@@ -103,14 +103,14 @@ pub(crate) fn selectors_that_keep_them_apart(stage: &Stage) {
     assert_eq!(stage.node_of("backup"), *first);
 }
 
-/// Of what its controller does not replace by itself, the next pod runs beside the other.
+/// If the controller does not replace pods itself, the next pod runs beside the other workload.
 pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");
     let seldom =
         json!({"with": {"spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid"}}});
     let run = |name: &str| stage.kubectl(&["create", "job", "--from=cronjob/backup", name]);
-    // First each is stopped, then kept beside the other one.
+    // Each is first stopped, and then kept beside the other workload.
     for (kind, further, way) in [
         ("StatefulSet", &json!({}), 0),
         ("CronJob", &seldom, 0),

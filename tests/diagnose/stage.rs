@@ -1,4 +1,4 @@
-//! A namespace with two nodes, a claim and its volume, and what users do there.
+//! A namespace with two nodes, a claim and its volume, and the actions of users in it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,33 +18,34 @@ use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
 use crate::world::{Mode, World};
 
-/// How long controllers may take for one thing, on a machine that is busy.
+/// The time limit for one action of a controller, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// On which control plane a state is played, and with what claim.
+/// The control plane on which a state is played, and its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// The shared one, with a claim of that access mode.
+    /// The shared control plane, with a claim that has this access mode.
     Shared(&'static str),
-    /// One for the state alone: elsewhere each node that comes or goes wakes the scheduler.
+    /// A control plane for this state alone: on a shared one, each added or removed node wakes the
+    /// scheduler.
     Quiet,
-    /// One for the state alone, which installs the guard itself.
+    /// A control plane for this state alone, which installs the guard itself.
     Own,
 }
 
-/// Where most states are played.
+/// The setting of most states.
 pub(crate) const USUAL: Setting = Setting::Shared("ReadWriteOnce");
 
-/// A namespace with what is in it.
+/// A namespace with its objects.
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
-    /// Its control plane, if that is its own.
+    /// Its own control plane, if it does not use the shared one.
     _own: Option<Lent>,
     pub(crate) mode: Mode,
-    /// Commands of which it is not known yet what came of them.
+    /// Commands whose effects are not shown yet.
     ran: Mutex<Vec<String>>,
     rows: Mutex<Vec<Row>>,
-    /// Where commands are run: what the repository has, and what a reader would have.
+    /// The working directory of commands, with the folders of the repository and a reader's files.
     folder: TempDir,
     pub(crate) namespace: String,
     pub(crate) nodes: Vec<String>,
@@ -53,7 +54,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// `None` where there is no control plane.
+    /// `None` without a control plane.
     pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
         static SHARED: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -104,11 +105,11 @@ impl Stage {
         }
     }
 
-    /// What has been shown.
+    /// The commands whose effects were shown.
     ///
     /// # Panics
     ///
-    /// When a command was run and nothing was waited for.
+    /// If a command was run without waiting for its effect.
     pub(crate) fn rows(self) -> Vec<Row> {
         self.world.nothing_panicked();
         let open = self.ran.into_inner().unwrap();
@@ -124,13 +125,12 @@ impl Stage {
         self.until_phase("pvc/data", "Bound");
     }
 
-    /// The object, with the namespace filled in, as `kubectl apply` made it before there was
-    /// a guard.
+    /// Applies the object past the guard, with the namespace filled in.
     pub(crate) fn apply(&self, object: &Value) {
         self.unguarded(&["apply", "-f", "-"], Some(&self.fill(object)));
     }
 
-    /// The same, until its pods run.
+    /// Applies the object past the guard and waits until its pods run.
     pub(crate) fn starts(&self, object: &Value) {
         self.apply(object);
         self.until_runs(object["metadata"]["name"].as_str().unwrap());
@@ -151,17 +151,17 @@ impl Stage {
         object.to_string().replace("{namespace}", &self.namespace)
     }
 
-    /// What kubectl prints, in the namespace, before there was a guard.
+    /// Runs kubectl in the namespace, past the guard; returns its output.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.unguarded(arguments, None)
     }
 
-    /// What an object has at that path.
+    /// The value of an object's field at this path.
     pub(crate) fn field(&self, object: &str, path: &str) -> String {
         self.kubectl(&["get", object, "-o", &format!("jsonpath={{{path}}}")])
     }
 
-    /// Waits until an object is in that phase.
+    /// Waits until an object is in this phase.
     pub(crate) fn until_phase(&self, object: &str, phase: &str) {
         let phase = format!("--for=jsonpath={{.status.phase}}={phase}");
         self.kubectl(&["wait", &phase, "--timeout=240s", object]);
@@ -179,13 +179,13 @@ impl Stage {
         self.world.plane.kubectl(&all, stdin).success().stdout
     }
 
-    /// What a user is answered whose request the guard sees.
+    /// The answer to a user whose request the guard sees.
     pub(crate) fn user(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let all = [&["--namespace", &self.namespace], arguments].concat();
         self.world.plane.kubectl(&all, stdin)
     }
 
-    /// Waits until a pod of that app is ready, and none of them waits or ends.
+    /// Waits until the app has pods, and all of them run and none is terminating.
     pub(crate) fn until_runs(&self, app: &str) {
         let selector = format!("app={app}");
         wait_until(&format!("{app} to run"), PATIENCE, || {
@@ -233,7 +233,7 @@ impl Stage {
         self.diagnose_with(self.world.plane.kubeconfig().to_owned(), arguments)
     }
 
-    /// The same as somebody else.
+    /// The same with another user's rights.
     pub(crate) fn diagnose_as(&self, user: &str, arguments: &[&str]) -> (i32, String) {
         self.diagnose_with(self.world.plane.kubeconfig_as(user, &[]), arguments)
     }
@@ -253,19 +253,19 @@ impl Stage {
         )
     }
 
-    /// `diagnose --watch`, which goes on until nothing waits.
+    /// Starts `diagnose --watch`, which runs until no pod waits.
     pub(crate) fn watch(&self) -> Child {
         let watch = format!("multi-attach-guard diagnose --watch -n {}", self.namespace);
         let mut watch = self.world.plane.printed(&watch);
         watch.stdout(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.
+    /// Waits until `diagnose` names this cause and no other; returns the case.
     pub(crate) fn until(&self, cause: &str) -> Value {
         self.until_all(&[cause]).remove(0)
     }
 
-    /// The same of a cause that is named once the pod has waited for five minutes.
+    /// Like `until`, for a cause that is named after five minutes of waiting.
     pub(crate) fn until_late(&self, cause: &str) -> Value {
         self.until_all_within(2 * PATIENCE, &[cause]).remove(0)
     }
@@ -285,7 +285,7 @@ impl Stage {
         })
     }
 
-    /// The case of that cause, once it is as wanted.
+    /// Waits until the only case has this cause and is as wanted; returns the case.
     pub(crate) fn until_case(
         &self,
         cause: &str,
@@ -298,7 +298,7 @@ impl Stage {
         })
     }
 
-    /// Waits until `diagnose` says that nothing waits.
+    /// Waits until `diagnose` says that no pod waits.
     pub(crate) fn until_nothing_waits(&self) {
         until("nothing to wait any more", PATIENCE, || {
             let (status, output) = self.diagnose(&[]);
@@ -307,7 +307,7 @@ impl Stage {
         self.end("nothing waits");
     }
 
-    /// A volume for the claim of that name and class.
+    /// Makes a volume for the claim with this name and class.
     pub(crate) fn volume(&self, claim: &str, class: &str, with: &Value) {
         let made = Claim {
             volume_with: with.clone(),
@@ -317,34 +317,34 @@ impl Stage {
         self.apply(&volume);
     }
 
-    /// Runs the first way out of a case, after which nothing waits.
+    /// Runs the first way out of a case, and waits until no pod waits.
     pub(crate) fn leads_out(&self, case: &Value) {
         self.run(&ways_out(case)[0]);
         self.until_nothing_waits();
     }
 
-    /// Runs the commands of a case that only show something.
+    /// Runs the commands of a case that only show information.
     pub(crate) fn looks(&self, case: &Value) {
         for command in commands(case, "check") {
             self.look(&command);
         }
     }
 
-    /// What the commands that were run have promised is there.
+    /// Records that the commands run so far have had this effect.
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
         let rows = ran.iter().map(|it| (shape(it), what.to_owned()));
         self.rows.lock().unwrap().extend(rows);
     }
 
-    /// Runs a command that only shows something.
+    /// Runs a command that only shows information.
     pub(crate) fn look(&self, command: &str) -> String {
         let output = self.run(command);
         self.end("it is shown");
         output
     }
 
-    /// Runs a command in a shell, exactly as it was printed; answers with what it prints.
+    /// Runs a command in a shell, exactly as printed; returns its output.
     pub(crate) fn run(&self, command: &str) -> String {
         let mut commands = of_block(command);
         commands.retain(|it| it != "set -e");
@@ -352,14 +352,14 @@ impl Stage {
         self.shell(command)
     }
 
-    /// What a command writes to standard output.
+    /// The standard output of a command.
     pub(crate) fn printed(&self, command: &str) -> String {
         let output = self.world.plane.printed(command).output().unwrap();
         assert!(output.status.success(), "{command}\n{output:#?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The same for what nobody prints.
+    /// Runs a command without recording it.
     pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);
         let output = self
@@ -369,7 +369,7 @@ impl Stage {
             .current_dir(self.folder.path())
             .output()
             .unwrap();
-        // That something waits is what `diagnose` says, and no failure.
+        // Exit code 1 of `diagnose` means that a pod waits; it is not a failure.
         let finds = command.starts_with("multi-attach-guard diagnose");
         let finds = finds && output.status.code() == Some(1);
         assert!(output.status.success() || finds, "{command}\n{output:#?}");
@@ -391,8 +391,8 @@ fn folder() -> TempDir {
     folder
 }
 
-/// What the namespace controller does, which does not run on these control planes, with a
-/// namespace that is being deleted and objects of these kinds in it.
+/// Does the work of the namespace controller, which does not run on these control planes, for a
+/// namespace that is being deleted and has objects of these kinds.
 pub(crate) fn end_namespace(plane: &ControlPlane, name: &str, kinds: &str) {
     let kubectl = |arguments: &[&str]| plane.kubectl(arguments, None).success().stdout;
     let namespace = format!("namespace/{name}");
@@ -407,7 +407,7 @@ pub(crate) fn end_namespace(plane: &ControlPlane, name: &str, kinds: &str) {
     plane.kubectl(&replace, Some(&object.to_string())).success();
 }
 
-/// The commands of a case that have that purpose.
+/// The commands of a case with this purpose.
 pub(crate) fn commands(case: &Value, purpose: &str) -> Vec<String> {
     let steps = case["steps"].as_array().unwrap().iter();
     steps
@@ -416,7 +416,7 @@ pub(crate) fn commands(case: &Value, purpose: &str) -> Vec<String> {
         .collect()
 }
 
-/// Asserts that the reason of a case has these words.
+/// Asserts that the reason of a case contains these words.
 #[track_caller]
 pub(crate) fn says(case: &Value, words: &str) {
     let because = case["because"].as_str().unwrap();
@@ -428,7 +428,7 @@ pub(crate) fn ways_out(case: &Value) -> Vec<String> {
     commands(case, "way-out")
 }
 
-/// The command with these words that a text of the case names.
+/// The command with these words in a text of the case.
 pub(crate) fn in_texts(case: &Value, words: &str) -> String {
     let steps = case["steps"].as_array().unwrap().iter();
     let texts = steps.filter_map(|step| step["text"].as_str());
@@ -437,18 +437,18 @@ pub(crate) fn in_texts(case: &Value, words: &str) -> String {
     found.unwrap_or_else(|| panic!("{words:?} is missing in {case:#}"))
 }
 
-/// A Deployment with one pod, which uses claim `data`; `further` shorthand is merged in.
+/// A Deployment with one pod that uses claim `data`, with `further` shorthand merged in.
 pub(crate) fn deployment(name: &str, further: &Value) -> Value {
     workload("Deployment", name, further)
 }
 
-/// A Deployment that starts no pod before the one before is gone.
+/// A Deployment that starts no new pod before the old one is gone.
 pub(crate) fn recreated(name: &str) -> Value {
     deployment(name, &json!({"strategy": "Recreate"}))
 }
 
-/// A workload whose pods use claim `data`, go to the nodes of its namespace only, and
-/// leave them soon when they are lost. What `further` says in shorthand is merged in.
+/// A workload whose pods use claim `data`, run only on the nodes of its namespace, and leave lost
+/// nodes soon, with `further` shorthand merged in.
 pub(crate) fn workload(kind: &str, name: &str, further: &Value) -> Value {
     let leaves = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
@@ -477,17 +477,17 @@ pub(crate) fn workload(kind: &str, name: &str, further: &Value) -> Value {
     object(shorthand)
 }
 
-/// Pods go where those of `web` are, in shorthand.
+/// Pods that run on the node of `web`'s pods, in shorthand.
 pub(crate) fn beside_web() -> Value {
     json!({"beside": {"app": "web"}})
 }
 
-/// Pods go to that node, in shorthand.
+/// Pods that run on this node, in shorthand.
 pub(crate) fn on(node: &str) -> Value {
     json!({"pod": {"nodeSelector": {"kubernetes.io/hostname": node}}})
 }
 
-/// A claim of that class.
+/// A claim with this class.
 pub(crate) fn claim(name: &str, class: &str) -> Value {
     let class = json!({"spec": {"storageClassName": class}});
     object(json!({"kind": "PersistentVolumeClaim", "name": name, "with": class}))
@@ -499,7 +499,7 @@ pub(crate) fn autoscaler(fewest: u32) -> Value {
     object(json!({"kind": "HorizontalPodAutoscaler", "with": bounds}))
 }
 
-/// The value with another one merged in.
+/// The value with `further` merged in.
 pub(crate) fn merged(mut value: Value, further: &Value) -> Value {
     merge(&mut value, further);
     value

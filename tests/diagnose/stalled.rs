@@ -1,5 +1,4 @@
-//! What should be over and is not: pods that do not end, volumes that nobody attaches or
-//! unmounts.
+//! Steps that do not end: pods that do not terminate, volumes that nobody attaches or unmounts.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use crate::harness::fake_nodes::HANGS;
 use crate::rollouts::set_image;
 use crate::stage::{self, Stage, beside_web, deployment, merged, on, workload};
 
-/// In place of a pod, the next one comes; its strategy never has two.
+/// A strategy that replaces each pod by the next one and never has two.
 pub(crate) fn one_by_one() -> Value {
     json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}})
 }
@@ -56,12 +55,12 @@ pub(crate) fn a_node_to_which_nobody_attaches(stage: &Stage) {
     stage.leads_out(&case);
 }
 
-/// So many processors are requested.
+/// A pod that requests this number of processors, in shorthand.
 fn requests(cpus: &str) -> Value {
     json!({"container": {"resources": {"requests": {"cpu": cpus}}}})
 }
 
-/// A Job that must run where a pod runs whose node is full.
+/// A Job that must run beside a pod on a full node.
 pub(crate) fn a_job_beside_a_pod_on_a_full_node(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     let node = stage.node_of("web");

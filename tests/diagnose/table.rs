@@ -1,16 +1,15 @@
-//! The commands that were run, which `tests/printed/commands.md` lists by state.
+//! The commands that were run; `tests/printed/commands.md` lists them by state.
 
 use std::collections::BTreeSet;
 
-/// A command that did what it promised, without the names of the objects that it is about, and
-/// what was waited for.
+/// A successful command, without the names of its objects, and its effect.
 pub(crate) type Row = (String, String);
 
-/// Asserts that the list has all that was run in a state.
+/// Asserts that the list has all commands that were run in a state.
 ///
 /// # Panics
 ///
-/// With the lines that it lacks.
+/// With the missing lines.
 pub(crate) fn assert_has(state: &str, rows: &[Row]) {
     let list = include_str!("../printed/commands.md");
     let (_, section) = list

@@ -1,5 +1,5 @@
-//! The page `docs/tutorial.md`, whose blocks are run as they stand there, one after the other, in one
-//! shell, on a control plane that the guard comes to where the page installs it.
+//! The page `docs/tutorial.md`: its blocks are run unchanged and in sequence in one shell, on a
+//! control plane without a guard until the page installs it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::world::{self, Mode};
 
 const PAGE: &str = include_str!("../../docs/tutorial.md");
 
-/// What the shell prints when a block has ended, before its exit code.
+/// The line that the shell prints at the end of a block, before its exit code.
 const ENDED: &str = "-- the block ended with ";
 
 /// A reader's shell, which keeps its variables.
@@ -50,8 +50,8 @@ impl Reader {
         }
     }
 
-    /// Pastes the next block, which begins so. Answers with the exit code of its last command and
-    /// with all that it prints.
+    /// Pastes the next block, which must begin with this text. Returns the exit code of its last
+    /// command and its output.
     fn pastes(&mut self, beginning: &str) -> (i32, String) {
         let block = self.blocks.next().unwrap();
         assert!(block.starts_with(beginning), "{beginning:?} is not {block}");
@@ -78,7 +78,7 @@ impl Reader {
     }
 }
 
-/// Two nodes and a default class, with the volume that its driver would make.
+/// Makes a default class, with the volume that its driver would make.
 fn furnish(plane: &ControlPlane) {
     let default = json!({"storageclass.kubernetes.io/is-default-class": "true"});
     let with = json!({"metadata": {"annotations": default}, "provisioner": ATTACHING_DRIVER});
@@ -89,7 +89,7 @@ fn furnish(plane: &ControlPlane) {
     }
 }
 
-/// `None` where there is no control plane.
+/// `None` without a control plane.
 pub(crate) fn as_printed() -> Option<()> {
     let lent = Lent::new(harness::start_control_plane(Needs::Controllers)?);
     let plane = lent.0;
@@ -103,7 +103,7 @@ pub(crate) fn as_printed() -> Option<()> {
     let folder = tempfile::tempdir().unwrap();
     let mut reader = Reader::new(plane, folder.path());
 
-    // A guess only warns.
+    // A finding without certainty only warns.
     let printed = reader.succeeds("cat > web.yaml");
     has(&printed, "warning[rolling-update-overlap]");
     has(&printed, "if the default class attaches");

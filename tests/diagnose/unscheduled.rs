@@ -1,4 +1,4 @@
-//! Pods that wait for a node or for a claim, and not for another pod.
+//! Pods that wait for a node or for a claim, not for another pod.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use crate::harness::fake_nodes::ZONAL_DRIVER;
 use crate::harness::shorthand::object;
 use crate::stage::{self, Stage, beside_web, deployment, merged, on, workload};
 
-/// Makes a claim of that class; has the shorthand of what uses it.
+/// Makes a claim with this class; returns the shorthand for a workload that uses it.
 fn claim(stage: &Stage, name: &str, class: &str) -> Value {
     stage.apply(&stage::claim(name, class));
     json!({"uses": [name]})
 }
 
-/// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
+/// Once uncordoned, the node takes the Job; if its pod is deleted instead, both run elsewhere.
 pub(crate) fn a_job_beside_a_pod_on_a_cordoned_node(stage: &Stage) {
     let job = workload("Job", "dump", &beside_web());
     stage.apply(&deployment("web", &json!({})));
@@ -54,7 +54,7 @@ pub(crate) fn a_volume_on_a_cordoned_node(stage: &Stage) {
     stage.until_runs("web");
 }
 
-/// Whether the claim, the pod or the workload is named, the answer is the same.
+/// The answer is the same for the name of the claim, the pod or the workload.
 pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     let uses = claim(stage, "media", "no-such-class");
     stage.apply(&deployment("web", &uses));
@@ -70,7 +70,7 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
         });
     }
     stage.look(&stage::commands(&case, "check")[0]);
-    // As advised: without a volume, the claim holds no data.
+    // Follows the advice: without a volume, the claim holds no data.
     stage.kubectl(&["delete", "pvc/media", "--wait=false"]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
     stage.kubectl(&["wait", "--for=delete", "--timeout=120s", "pvc/media"]);
@@ -80,13 +80,12 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     stage.until_runs("web");
 }
 
-/// The volume is kept, and bound to a claim of the same name that was deleted.
+/// The volume is retained, and still bound to a deleted claim with the same name.
 pub(crate) fn a_volume_of_an_earlier_claim(stage: &Stage) {
     a_claim_again(stage, &json!({}));
 }
 
-/// The same of a claim that was restored from a backup with the annotation that says that it was
-/// bound.
+/// The same for a claim that was restored from a backup, with the annotation for bound claims.
 pub(crate) fn a_claim_that_was_bound_before(stage: &Stage) {
     let bound = json!({"pv.kubernetes.io/bind-completed": "yes"});
     a_claim_again(stage, &json!({"metadata": {"annotations": bound}}));
@@ -107,7 +106,7 @@ fn a_claim_again(stage: &Stage, with: &Value) {
     stage.until_runs("web");
 }
 
-/// The scheduler does not know, as for drivers that do not ask it to.
+/// The scheduler does not know this, because the driver does not ask it to check.
 pub(crate) fn a_node_without_the_driver(stage: &Stage) {
     let [first, second] = [&stage.nodes[0], &stage.nodes[1]];
     stage.world.nodes.lose_plugin(first);
@@ -147,12 +146,12 @@ pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
         assert_eq!(policy, "Retain");
         stage.end("the volumes stay when their claims go");
     }
-    // One of the two is stopped.
+    // Stops one of the two workloads.
     stage.kubectl(&["scale", "deployment/copy", "--replicas=0"]);
     stage.until_nothing_waits();
 }
 
-/// Past the scheduler, nobody has its claim bound. The new pod asks the scheduler.
+/// No scheduler handles the pod, so nothing binds its claim. The new pod uses the scheduler.
 pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
     let late = format!("{}-late", stage.namespace);
     let binds = json!({"provisioner": ZONAL_DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
@@ -169,7 +168,7 @@ pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
     assert_eq!(stage.node_of("web"), stage.nodes[0]);
 }
 
-/// The CSINodes say that one volume is all that they can attach, and they have it.
+/// By their CSINodes, the nodes can attach one volume, and have it already.
 pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
     for node in &stage.nodes {
         let drivers = stage.field(&format!("csinode/{node}"), ".spec.drivers");
@@ -191,7 +190,7 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
     stage.apply(&deployment("more", &merged(uses, &there)));
     let case = stage.until("attach-limit");
     stage.looks(&case);
-    // As advised: what has a volume on the full node is stopped.
+    // Follows the advice: stops a workload that has a volume on the full node.
     stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
     stage.leads_out(&case);
 }

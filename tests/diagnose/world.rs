@@ -1,6 +1,6 @@
-//! What all states share: a control plane with simulated nodes, and the guard as the
-//! manifests install it, which refuses in some namespaces, warns in others and is not asked
-//! about the rest.
+//! The environment that all states share: a control plane with simulated nodes, and the guard as
+//! the manifests install it. It refuses in some namespaces, warns in others and is not called for
+//! the rest.
 
 use serde_json::{Value, json};
 
@@ -9,21 +9,21 @@ use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, FakeNodes, Guard};
 use crate::install;
 
-/// What the guard does where a command is run.
+/// The guard's reaction to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
-    /// It refuses, as the base does.
+    /// It refuses, by the policy of the base.
     Deny,
-    /// It warns, as the overlay `warn-only` does.
+    /// It warns, by the policy of the overlay `warn-only`.
     WarnOnly,
-    /// It is not asked.
+    /// It is not called.
     Absent,
 }
 
 impl Mode {
     pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::WarnOnly, Self::Absent];
 
-    /// How the table calls it, and how the names of its namespaces and nodes begin.
+    /// The name of the mode in the table, and the prefix of its namespaces and nodes.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -62,8 +62,8 @@ impl World {
     }
 }
 
-/// The objects about which that guard is asked: whose own or whose namespace's name begins with
-/// the mode; those that name none are of the guard that refuses.
+/// The condition for calling this guard: the name of the object or its namespace begins with the
+/// mode. The guard that refuses is also called for all other objects.
 fn asked(mode: Mode) -> String {
     let begins = |other: Mode| {
         let of = |field: &str| {
