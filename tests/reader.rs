@@ -1,7 +1,7 @@
-//! The reader beside Kubernetes' own: what kubectl reads from a file, we read too, and
-//! it means the same.
+//! Compares our YAML reader with the one of Kubernetes: we read every file that kubectl reads, with
+//! the same meaning.
 
-// Helpers of tests stand outside the functions clippy knows as tests.
+// The helpers of tests are outside of the functions that clippy recognizes as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "written/corpus.rs"]
@@ -20,10 +20,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value};
 
-/// Documents that are made up for each run.
+/// The number of generated documents per run.
 const GENERATED: usize = 600;
 
-/// A ConfigMap of that name with `text`, indented, as its field `spec`, which kubectl does
+/// A ConfigMap with this name and with `text`, indented, as its field `spec`, which kubectl does
 /// not know.
 fn wrapped(name: &str, text: &str) -> String {
     let inner: String = text
@@ -34,14 +34,14 @@ fn wrapped(name: &str, text: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\nspec:\n{inner}")
 }
 
-/// What kubectl makes of each text that it takes, by name.
+/// kubectl's values of the texts that it accepts, by name.
 fn of_kubectl(texts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Value>> {
     let programs = harness::require_programs(harness::Needs::ApiServer)?;
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in texts {
         fs::write(folder.path().join(format!("{name}.yaml")), text).unwrap();
     }
-    // With --local it asks no server, and says of each file that it cannot read it.
+    // With --local, it uses no server, and reports each file that it cannot read.
     let output = Command::new(programs.path("kubectl"))
         .args("patch --local --type=merge --patch={} --output=json".split(' '))
         .arg("--filename")
@@ -57,14 +57,14 @@ fn of_kubectl(texts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Value
     Some(by_name.collect())
 }
 
-/// What we make of the text; `None` where we do not take it.
+/// Our value of the text; `None` if we do not accept it.
 fn ours(text: &str) -> Option<Value> {
     let tree = Tree::parse(text).ok()??;
     Some(plain(&tree.value(tree.root())["spec"]))
 }
 
-/// The value with its keys in order. Numbers that are no integers of 64 bits are
-/// compared as Go keeps them, as floating-point numbers.
+/// The value with its keys in order. Numbers that are not 64-bit integers are compared as
+/// floating-point numbers, as Go keeps them.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) if !number.is_i64() => number.as_f64().into(),
@@ -81,7 +81,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Compares all texts; returns how many kubectl takes.
+/// Compares all texts, and returns the number of texts that kubectl accepts.
 fn compare(texts: &BTreeMap<String, String>) -> Option<usize> {
     let theirs = of_kubectl(texts)?;
     let mut wrong = Vec::new();
@@ -115,7 +115,8 @@ fn the_corpus_means_what_kubectl_reads() {
     }
 }
 
-/// As charts write JSON into a variable: with lines that begin further left than their key.
+/// The style in which charts write JSON into a variable: lines that start further left than their
+/// key.
 #[test]
 fn long_quoted_text_means_what_kubectl_reads() {
     let lines = |line: &str| format!("{line}\n").repeat(1_000);
@@ -129,14 +130,13 @@ fn long_quoted_text_means_what_kubectl_reads() {
     }
 }
 
-/// A value in one of the ways of YAML, most of them valid. It stands behind a key that
-/// is indented by two.
+/// A value in one of YAML's styles, most of them valid. It follows a key that is indented by two.
 fn value() -> impl Strategy<Value = String> {
     let plain = || "[a-zA-Z0-9_.+~:/=-]{1,9}";
     let word = || "[a-z0-9.]{1,6}";
     let blank =
         || prop::sample::select(vec!["\n", "\n ", "\n  ", "\n    ", "\n\n  ", " \n\n\n   "]);
-    // What may stand before a quoted scalar, quotes that are none included.
+    // Text that may come before a quoted scalar. Quotation marks in a comment start no scalar.
     let before = || {
         prop::sample::select(vec![
             "",

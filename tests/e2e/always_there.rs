@@ -1,6 +1,7 @@
-//! Every case once more, with the policies in the API server: as a user whom the guard's
-//! webhooks see, and as one for whom the guard is away. `docs/evidence/always-there.md` has the table;
-//! `TABLE=write cargo test --test e2e -- policies` writes it.
+//! Runs every case again with the policies in the API server: as a user whose requests reach the
+//! guard's webhooks, and as one whose requests do not, as if the guard were down.
+//! `docs/evidence/always-there.md` has the table; `TABLE=write cargo test --test e2e -- policies`
+//! writes it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,13 +18,14 @@ use crate::play::{Stage, can_be_dry};
 use crate::said::denied;
 use crate::world::{self, World};
 
-/// Cases at once.
+/// The number of cases that run at once.
 const AT_ONCE: usize = 4;
 
-/// How long the guard may take to write the facts of all cases: ten namespaces a second.
+/// The time that the guard may take to write the facts of all cases: ten namespaces per second.
 const WITHIN: Duration = Duration::from_secs(300);
 
-/// The least part of the certain denials, in percent, that is given while the guard is away.
+/// The minimum share, in percent, of the certain denials that must be given while the guard is
+/// away.
 const LEAST: usize = 90;
 
 const PAGE: &str = "docs/evidence/always-there.md";
@@ -35,39 +37,39 @@ struct Row {
     /// The row of the table.
     text: String,
     is_certain: bool,
-    /// Who refuses while the guard is away.
+    /// The component that refuses while the guard is away.
     speaks_away: Option<Speaker>,
 }
 
-/// Who refuses.
+/// The component that refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
-    /// The API server by a policy.
+    /// A policy in the API server.
     Policy,
     /// The guard.
     Webhook,
-    /// The API server itself, as the object is invalid.
+    /// The API server itself, because the object is invalid.
     Kubernetes,
 }
 
-/// What users see of one step.
+/// The answers to users for one step.
 #[derive(Debug)]
 struct Seen {
-    /// For whom the guard is away.
+    /// For the user without the guard.
     away: Output,
-    /// For whom policies are away; only where one refused the step.
+    /// For the user without policies; only if one refused the step.
     alone: Option<Output>,
-    /// For whom both are there; only where a denial is expected.
+    /// For the user with both; only if a denial is expected.
     there: Option<Output>,
 }
 
-/// What all threads find.
+/// The results of all threads.
 #[derive(Default)]
 struct Found {
     rows: BTreeMap<(usize, usize), Row>,
     faults: Vec<String>,
     judged: usize,
-    /// Denials that the policy words as the webhook does.
+    /// The number of denials that have the same text from the policy and from the webhook.
     alike: usize,
 }
 
@@ -104,8 +106,8 @@ pub(crate) fn play() -> Result<(), Failed> {
     write(&table, found.rows.values())
 }
 
-/// Waits until the guard has twice looked at the cluster and written what it saw: the second
-/// look began after everything that was there before.
+/// Waits until the guard has read the cluster and written the facts twice. The second reading began
+/// after all earlier objects were created.
 fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
     let namespace = world.namespace("marker")?;
     for look in ["first", "second"] {
@@ -122,7 +124,8 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes a step dry as each user whose answers are compared, and then as the one the guard sees.
+/// Runs a step as a dry run for each user whose answers are compared, then really as the user that
+/// the guard sees.
 fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
     if can_be_dry(&step.r#do) {
         let run = |user| stage.run(user, &step.r#do, true);
@@ -140,12 +143,12 @@ fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), foun
         }
     }
     if place.1 + 1 < case.steps().count() {
-        // What it comes to is what the next step finds.
+        // The next step checks the result.
         let _ = stage.run(None, &step.r#do, false);
     }
 }
 
-/// Who refuses.
+/// The component that refuses, if any.
 fn speaker(output: &Output) -> Option<Speaker> {
     let says = |text: &str| output.stderr.contains(text);
     match output.status {
@@ -157,8 +160,8 @@ fn speaker(output: &Output) -> Option<Speaker> {
     }
 }
 
-/// The first finding of a denial. A policy has one sentence, the webhook may add others below.
-/// The number of nodes is left out, as cases make and delete some beside this one.
+/// The first finding of a denial. A policy has one sentence; the webhook may add others below. The
+/// number of nodes is left out, because other cases create and delete nodes at the same time.
 fn words(output: &Output) -> Option<String> {
     let (_, denial) = ["denied request: ", "denied the request: "]
         .iter()
@@ -188,12 +191,12 @@ impl Found {
             match speaker(alone) {
                 Some(Speaker::Webhook) if words(away) == words(alone) => self.alike += 1,
                 Some(Speaker::Webhook) => fault("the words differ"),
-                // Objects with an owner are made by their controller in either run.
+                // Objects with an owner are created by their controller in either run.
                 Some(Speaker::Policy) => {}
                 _ => fault("a policy refuses what the webhook allows"),
             }
         }
-        // Tried dry, the objects before it in one file are not stored, so it may pass.
+        // In a dry run, the objects before it in the same file are not stored, so it may pass.
         let Some((there, speaks)) = there.as_ref().and_then(|it| Some((it, speaker(it)?))) else {
             return;
         };
@@ -229,8 +232,8 @@ impl Found {
         self.rows.insert(place, row);
     }
 
-    /// How many denials are certain; how many of these are given while the guard is away, and
-    /// by Kubernetes itself; and how many are not certain.
+    /// The number of certain denials, of those given while the guard is away, of those given by
+    /// Kubernetes itself, and of uncertain denials.
     fn counts(&self) -> [usize; 4] {
         let certain = || self.rows.values().filter(|row| row.is_certain);
         let by_kubernetes = |row: &&Row| row.speaks_away == Some(Speaker::Kubernetes);
@@ -263,8 +266,8 @@ impl Found {
     }
 }
 
-/// Writes the table into the page, if that is wanted: a new case changes it. Otherwise the page
-/// must have each certain denial that is not given while the guard is away.
+/// Writes the table into the page if `TABLE` is `write`: new cases change it. Otherwise checks that
+/// the page has each certain denial that is not given while the guard is away.
 fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Failed> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;

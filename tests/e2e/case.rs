@@ -22,21 +22,21 @@ use serde_json::Value;
 use crate::objects::Object;
 use crate::said::Said;
 
-/// One case: what exists, what a user does, what they are answered and what is stored.
+/// One case: the existing objects, the user's action, the answer and the stored objects.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// The kind the case is about; for flows, the flow.
+    /// The kind of the case's object; for flows, the flow.
     pub(crate) kind: String,
-    /// What is done to it.
+    /// The operation on it.
     pub(crate) operation: String,
-    /// The first part of the namespace's name, by which the policy goes.
+    /// The first part of the namespace's name, which chooses the policy.
     #[serde(default = "deny")]
     pub(crate) policy: String,
-    /// Claims that exist, each with what [`claim`](crate::objects::claim) calls it.
+    /// The existing claims, each with its name for [`claim`](crate::objects::claim).
     #[serde(default)]
     pub(crate) claims: BTreeMap<String, String>,
-    /// Other objects that exist.
+    /// Other existing objects.
     #[serde(default)]
     pub(crate) given: Vec<Object>,
     #[serde(flatten)]
@@ -45,50 +45,49 @@ pub(crate) struct Case {
     then: Vec<Step>,
 }
 
-/// Something a user does, and what comes of it.
+/// An action of a user, and its result.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Step {
-    /// What they do.
+    /// The action.
     pub(crate) r#do: Command,
     /// The answer.
     pub(crate) expect: Said,
     /// Parts of its text.
     #[serde(default)]
     pub(crate) says: Vec<String>,
-    /// Another command that the guard must refuse first, so that its silence about
-    /// this one is known not to be ignorance.
+    /// Another command that the guard must refuse first. This proves that it is not silent about
+    /// the real one because it does not know the objects yet.
     #[serde(default)]
     pub(crate) contrast: Option<Command>,
-    /// Why its denial does not follow from the object and what is written down about its
-    /// namespace, so that it passes while the guard is away.
+    /// The reason for which a policy cannot decide from the object and the facts about its
+    /// namespace. Such a request passes while the guard is away.
     #[serde(default)]
     pub(crate) uncertain: Option<Uncertain>,
-    /// The first attempt counts: nothing is waited for, nothing tried dry.
+    /// The first attempt counts: the test neither waits nor makes a dry run.
     #[serde(default)]
     pub(crate) at_once: bool,
-    /// What a refused command stores all the same, as `Kind/name`.
+    /// The objects that a refused command stores nevertheless, as `Kind/name`.
     #[serde(default)]
     pub(crate) stores: Vec<String>,
-    /// Nothing is stored, though nothing is refused.
+    /// Nothing is stored although nothing is refused.
     #[serde(default)]
     pub(crate) changes_nothing: bool,
-    /// What is stored afterwards: `Kind/name`, JSON pointer, value (`null`: nothing).
+    /// The stored values afterwards: `Kind/name`, JSON pointer, value (`null`: nothing).
     #[serde(default)]
     pub(crate) stored: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// What a denial depends on that the API server cannot know by itself.
+/// The condition of a denial that the API server cannot check by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Uncertain {
-    /// Another workload, autoscaler or volume, which may be changed or gone since its facts
-    /// were written.
+    /// Another workload, autoscaler or volume, which may have changed since its facts were written.
     Others,
-    /// The nodes that a node selector or a volume chooses.
+    /// The nodes that match a node selector or a volume's node affinity.
     Nodes,
-    /// What the pods' own affinity does.
+    /// The effect of the pods' own affinity.
     Affinity,
-    /// The time of day, which policies do not have: overrides that end, heartbeats of nodes.
+    /// The time, which policies cannot read: overrides with an end, heartbeats of nodes.
     Clock,
 }
 
@@ -104,7 +103,7 @@ impl Uncertain {
     }
 }
 
-/// A command on the user's keyboard.
+/// A command that a user types.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
@@ -116,15 +115,14 @@ pub(crate) enum Command {
     DryRun(Vec<Object>),
     /// `kubectl create` of these objects in one file.
     Create(Vec<Object>),
-    /// `kubectl create --raw` of this Deployment: kubectl sends it as it stands, where it
-    /// would else write each `<` as six bytes.
+    /// `kubectl create --raw` of this Deployment: kubectl sends it unchanged. Otherwise it writes
+    /// each `<` as six bytes.
     CreateRaw(Box<Object>),
-    /// `kubectl replace` of this object, merged into what is stored: what `kubectl
-    /// edit` does.
+    /// `kubectl replace` of this object, merged into the stored one, as `kubectl edit` does.
     Edit(BTreeMap<String, Value>),
     /// kubectl with these arguments.
     Kubectl(String),
-    /// The same, and the API server does not ask the guard.
+    /// kubectl with these arguments, without the guard.
     Unguarded(String),
 }
 
@@ -133,12 +131,12 @@ fn deny() -> String {
 }
 
 impl Case {
-    /// Kind, operation and verdict.
+    /// The kind, the operation and the verdict.
     pub(crate) fn name(&self) -> String {
         format!("{} | {} | {}", self.kind, self.operation, self.verdict())
     }
 
-    /// The answer to each step.
+    /// The answers to all steps.
     pub(crate) fn verdict(&self) -> String {
         let steps: Vec<String> = self.steps().map(|step| step.expect.in_a_word()).collect();
         steps.join(", then ")
@@ -158,7 +156,7 @@ pub(crate) fn all() -> Vec<Case> {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    // Much of a file is aliases, which the default budget takes for an attack.
+    // Much of a file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };
     let mut cases: Vec<Case> = Vec::new();
     for file in files {

@@ -1,5 +1,5 @@
-//! What controllers ask for by themselves, and what kubectl asks for by what they have
-//! made: with the real controller manager.
+//! Requests that controllers make by themselves, and kubectl commands about objects that
+//! controllers created, with the real controller manager.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use crate::said::Said;
 use crate::stored;
 use crate::world::World;
 
-/// The autoscaler looks every 15 s.
+/// The autoscaler runs every 15 s.
 pub(crate) const WITHIN: Duration = Duration::from_secs(120);
 
-/// A case of this file: its kind, operation and verdict for the table, and itself.
+/// A case of this file: its name in the table, which is kind, operation and verdict, and its
+/// function.
 pub(crate) type Row = (&'static str, fn(&World) -> Result<(), String>);
 
-/// One line a case.
+/// One line for each case.
 macro_rules! rows {
     ($($name:literal => $play:ident;)*) => { [$(($name, $play)),*] };
 }
@@ -39,12 +40,11 @@ fn recreated() -> Value {
     json!({ "kind": "Deployment", "strategy": "Recreate" })
 }
 
-/// An autoscaler from before the guard: what it asks for is refused, and its
-/// conditions say why.
+/// An autoscaler from before the guard: its request is refused, and its conditions give the reason.
 fn autoscaler_is_refused(world: &World) -> Result<(), String> {
     let stage = Stage::new(world, &recreated())?;
     stage.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
-    // Below minReplicas it scales without asking for metrics.
+    // Below minReplicas, it scales without metrics.
     let bounds = json!({ "minReplicas": 2, "maxReplicas": 2 });
     stage.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
     wait_until("the autoscaler to say why it cannot scale", WITHIN, || {
@@ -72,7 +72,7 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// No pod starts: the first one is there, and the second waits for its volume.
+/// No pod starts: the first one already runs, and the second waits for its volume.
 fn undo_to_a_pod_that_is_there(world: &World) -> Result<(), String> {
     let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
     stage.until_revision("1")?;
@@ -120,7 +120,7 @@ fn undo_with_recreate(world: &World) -> Result<(), String> {
     }
 }
 
-/// The guard is asked about every ReplicaSet and pod too, and lets them pass.
+/// The guard also reviews every ReplicaSet and pod, and lets them pass.
 fn controllers_are_left_alone(world: &World) -> Result<(), String> {
     let hazardous = json!({ "kind": "Deployment", "replicas": 3 });
     let stage = Stage::new(world, &hazardous)?;
@@ -131,8 +131,8 @@ fn controllers_are_left_alone(world: &World) -> Result<(), String> {
     })
 }
 
-/// A ReplicaSet of a user's own has a pod with the claim. It says that it is a Deployment's by a
-/// label, which anybody can write.
+/// A pod of a user's own ReplicaSet uses the claim. A label says that the ReplicaSet belongs to a
+/// Deployment, but anybody can write that label.
 fn labels_hide_nobody(world: &World) -> Result<(), String> {
     let labels = json!({ "app": "own", "pod-template-hash": "6d4" });
     let labelled = json!({ "metadata": { "labels": labels }, "spec": {
@@ -147,12 +147,12 @@ fn labels_hide_nobody(world: &World) -> Result<(), String> {
     stage.until_refused(&["create", "-f", &file], "workloads-share-volume")
 }
 
-/// Whether a command passed, and the guard said nothing.
+/// Checks that a command succeeded and the guard printed nothing.
 pub(crate) fn is_silent(output: Output) -> Result<(), String> {
     seen(Said::of(&output).is(&Said::default()), output).map(drop)
 }
 
-/// A namespace with a bound claim and one workload, made without the guard.
+/// A namespace with a bound claim and one workload, created without the guard.
 pub(crate) struct Stage<'a> {
     pub(crate) world: &'a World,
     pub(crate) namespace: String,

@@ -1,6 +1,5 @@
-//! What `manifests/` gives a cluster, taken from its files: the webhooks, so that cases
-//! are asked about as in a real cluster, and the rights, so that the guard has no more
-//! here than there.
+//! Installs the files of `manifests/`: the webhooks, so that cases are reviewed as in a real
+//! cluster, and the permissions, so that the guard has no more of them than there.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +8,18 @@ use serde_json::{Value, json};
 use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions};
 
-/// Someone whose requests the API server does not show to the guard: what they make
-/// is as if it had been there before the guard.
+/// A user whose requests the API server does not send to the guard. Objects of this user are like
+/// objects from before the guard.
 pub(crate) const UNGUARDED: &str = "before-the-guard";
 
-/// Someone whose requests the API server does not show to the guard either, but to its own
-/// policies: what they do is done while the guard is away.
+/// A user whose requests the API server does not send to the guard, but does check with its own
+/// policies, as if the guard were down.
 pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
-/// Who is judged by the guard alone, without policies in the API server.
+/// A user whose requests only the guard judges, without policies in the API server.
 pub(crate) const ALONE: &str = "without-policies";
 
-/// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
+/// The account of `manifests/base/rbac.yaml`, and its groups in Kubernetes.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
 const GROUPS: [&str; 3] = [
     "system:serviceaccounts",
@@ -33,7 +32,7 @@ pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests")).join(name)
 }
 
-/// The webhooks of that kind in a file of `manifests/`.
+/// The webhooks in the objects of this kind in a file of `manifests/`.
 fn entries(name: &str, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(file(name)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
@@ -43,9 +42,9 @@ fn entries(name: &str, kind: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The webhooks of that kind in the base and in the component `fencing`, but for two
-/// things: what [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be
-/// asked fails the request, so that silence is never mistaken for consent.
+/// The webhooks of this kind in the base and in the component `fencing`, with two changes: requests
+/// of [`UNGUARDED`] do not reach the guard, and if a webhook cannot be called the request fails, so
+/// that a missing answer is never taken for approval.
 fn webhooks(kind: &str) -> Vec<Value> {
     let mut webhooks = entries("base/webhooks.yaml", kind);
     assert!(
@@ -65,7 +64,7 @@ fn webhooks(kind: &str) -> Vec<Value> {
     webhooks
 }
 
-/// Adds a condition under which a webhook, or a policy, is asked.
+/// Adds a match condition to a webhook or a policy.
 pub(crate) fn add_condition(asked: &mut Value, condition: Value) {
     match asked["matchConditions"].as_array_mut() {
         Some(conditions) => conditions.push(condition),
@@ -73,8 +72,8 @@ pub(crate) fn add_condition(asked: &mut Value, condition: Value) {
     }
 }
 
-/// Puts the policies of the component `admission-policies` into the API server, but for one
-/// thing: what [`UNGUARDED`] and [`ALONE`] do is not shown to them.
+/// Puts the policies of the component `admission-policies` into the API server, with one change:
+/// they do not apply to [`UNGUARDED`] and [`ALONE`].
 pub(crate) fn policies(plane: &ControlPlane) {
     let component = file("components/admission-policies");
     for name in ["crd.yaml", "policies.yaml"] {
@@ -95,8 +94,8 @@ pub(crate) fn policies(plane: &ControlPlane) {
     }
 }
 
-/// Makes the guard's namespace and account, and a kubeconfig for that account beside
-/// the administrator's.
+/// Creates the guard's namespace and account, and a kubeconfig for the account next to the
+/// administrator's.
 pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     for name in [
         "base/namespace.yaml",
@@ -113,7 +112,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     plane.kubeconfig_as(ACCOUNT, &GROUPS)
 }
 
-/// A guard with that account and policy, and the webhooks, changed by `change`.
+/// Starts a guard with that account and policy, and registers the webhooks after `change`.
 pub(crate) fn guard(
     plane: &'static ControlPlane,
     name: &str,

@@ -1,11 +1,11 @@
-//! The real API server asks the real guard, and the real kubectl says what came of
-//! it: every kind of object, every operation, every verdict.
+//! Tests the answers of the real API server with the real guard, as the real kubectl prints them:
+//! every kind of object, every operation, every verdict.
 //!
-//! The cases are data, in `cases/*.yaml` (see [`case`]); what does not fit that form
-//! is a function beside them. All share one control plane and one guard, each in a
-//! namespace of its own whose name chooses the policy (see [`world`]).
+//! The cases are data, in `cases/*.yaml` (see [`case`]); cases that do not fit that form are
+//! functions. All share one control plane and one guard. Each has its own namespace, whose name
+//! chooses the policy (see [`world`]).
 //!
-//! `cargo test --test e2e -- StatefulSet` plays those with that word in their name.
+//! `cargo test --test e2e -- StatefulSet` runs the cases with that word in their name.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,15 +41,15 @@ use harness::table::Table;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use world::{Shared, World};
 
-/// Cases at once, when the command line does not say. They take turns on the CPU, so
-/// more would only make each wait longer.
+/// The number of cases that run at once by default. They share the CPU, so more would only make
+/// each of them slower.
 const AT_ONCE: usize = 6;
 
 fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let table = Table::default();
-    // It waits for the guard most of the time, so it begins.
+    // This test waits for the guard most of the time, so it starts first.
     let mut trials = vec![Trial::test(
         "every case | with policies in the API server | guard there and away",
         always_there::play,
@@ -84,9 +84,9 @@ fn main() {
     conclusion.exit();
 }
 
-/// A rule that no user is ever shown here is a rule nobody has seen at work.
+/// Checks that at least one case meets each rule, so that every rule is tested with a real cluster.
 fn every_rule_is_met(cases: &[Case]) {
-    // The API server refuses these before the webhook judges.
+    // The API server refuses these objects before it calls the webhook.
     let refused = [codes::UNSUPPORTED_STRATEGY, codes::IMPOSSIBLE_NAME];
     for rule in RULES.iter().filter(|it| !refused.contains(&it.code)) {
         let mentions = |step: &Step| step.expect.mentions(rule.code);
@@ -98,14 +98,14 @@ fn every_rule_is_met(cases: &[Case]) {
     }
 }
 
-/// Plays a case, after which no guard may have met a bug of its own.
+/// Runs a case, and checks that the guard did not panic.
 fn played(world: &World, play: impl FnOnce(&World) -> Result<(), String>) -> Result<(), String> {
     let played = play(world);
     world.guard.nothing_panicked();
     played
 }
 
-/// A case as a test. `play` answers `None` where there is no control plane.
+/// A case as a test. `play` returns `None` if there is no control plane.
 fn trial(
     table: &Table,
     place: usize,

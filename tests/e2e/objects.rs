@@ -1,6 +1,6 @@
-//! The objects of cases, in shorthand. `{ns}` stands for the case's namespace, whose
-//! name also keeps cluster-wide objects of different cases apart; `{big}` for 1.4 MB
-//! and `{large}` for 250 KB of `<`.
+//! The objects of cases, in shorthand. `{ns}` is replaced by the case's namespace, whose name also
+//! distinguishes the cluster-wide objects of different cases, `{big}` by 1.4 MB and `{large}` by
+//! 250 KB of `<`.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::harness::shorthand::{Claim, Shorthand, Storage};
 
-/// A driver whose volumes are attached, and its class `disk`.
+/// A driver that attaches volumes, used by the class `disk`.
 pub(crate) const DISK: &str = "disk.csi.example.com";
-/// A driver whose volumes are not attached, and its class `share`.
+/// A driver that does not attach volumes, used by the class `share`.
 pub(crate) const SHARE: &str = "share.csi.example.com";
 
-/// The claims that cases name.
+/// The claims, by the names that cases use.
 const CLAIMS: &str = "
 rwo: {volume: [ReadWriteOnce]}
 # Its volume can be ReadWriteMany too.
@@ -31,7 +31,7 @@ unattached:
 unbound: {}
 ";
 
-/// The claim that cases call so, and its volume, if it is bound.
+/// The claim with this name in [`CLAIMS`], and its volume if it is bound.
 pub(crate) fn claim(called: &str, namespace: &str, name: &str) -> (Option<Value>, Value) {
     let claims: BTreeMap<String, Claim> = serde_saphyr::from_str(CLAIMS).unwrap();
     let claim = &claims[called];
@@ -50,8 +50,8 @@ pub(crate) fn claim(called: &str, namespace: &str, name: &str) -> (Option<Value>
     (Some(volume), claim)
 }
 
-/// An object: a whole manifest when it has an `apiVersion`, otherwise shorthand, whose
-/// pods use the claim `data` unless it says otherwise.
+/// An object: a whole manifest if it has an `apiVersion`, otherwise shorthand. By default, its pods
+/// use the claim `data`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Value")]
 pub(crate) struct Object(Value);
@@ -81,7 +81,7 @@ impl Object {
     }
 }
 
-/// Puts in what the words in braces stand for.
+/// Replaces the placeholders in braces.
 pub(crate) fn fill(value: &mut Value, namespace: &str) {
     match value {
         Value::String(text) => match text.as_str() {

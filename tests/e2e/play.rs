@@ -1,4 +1,4 @@
-//! Plays one case in a namespace of its own.
+//! Runs one case in its own namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::said::Said;
 use crate::stored;
 use crate::world::World;
 
-/// How long the guard may take to hear of what was stored before a step.
+/// The time after which the guard must know the objects that were stored before a step.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Commands that cannot be tried dry.
+/// Commands without a dry run.
 const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resume"];
 
-/// Plays the case.
+/// Runs the case.
 ///
 /// # Errors
 ///
-/// A sentence that says what went another way than the case says.
+/// A sentence that describes the deviation from the case.
 pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
     let stage = Stage::set(world, case)?;
     for (number, step) in case.steps().enumerate() {
@@ -42,7 +42,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Makes the namespace and what is there before the first step.
+    /// Creates the namespace and the objects that exist before the first step.
     pub(crate) fn set(world: &'a World, case: &Case) -> Result<Self, String> {
         let namespace = world.namespace(&case.policy)?;
         let stage = Self { world, namespace };
@@ -115,7 +115,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Runs the step's command and compares what it says.
+    /// Runs the step's command and compares the answer.
     fn expected(&self, step: &Step, dry: bool) -> Result<Output, String> {
         let output = self.run(None, &step.r#do, dry)?;
         let said = Said::of(&output);
@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
         Ok(output)
     }
 
-    /// Runs the command, by `user` where it does not say by whom.
+    /// Runs the command as `user`, unless the command names another one.
     pub(crate) fn run(
         &self,
         user: Option<&str>,
@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
             Command::ServerSide(_) => "apply --server-side --force-conflicts -f -",
             Command::DryRun(_) => "apply --dry-run=server -f -",
             Command::Create(_) => "create -f -",
-            // With --raw, kubectl has no other way to say it.
+            // With --raw, kubectl has no other way to request a dry run.
             Command::CreateRaw(_) if dry => {
                 "create --raw /apis/apps/v1/namespaces/{ns}/deployments?dryRun=All -f -"
             }
@@ -178,9 +178,9 @@ impl<'a> Stage<'a> {
         self.answered(&arguments, input.as_deref())
     }
 
-    /// Asks until there is an answer. The API server gives each request 34 s
-    /// (`requestTimeoutUpperBound` in `k8s.io/apiserver`), which the largest objects may
-    /// need on a busy machine; nothing is stored then.
+    /// Repeats the command until the API server answers in time. It allows each request 34 s
+    /// (`requestTimeoutUpperBound` in `k8s.io/apiserver`), which the largest objects can exceed on
+    /// a busy machine; nothing is stored then.
     fn answered(&self, arguments: &[&str], input: Option<&str>) -> Result<Output, String> {
         self.until("the API server to answer in its time", || {
             let output = self.world.plane.kubectl(arguments, input);
@@ -189,7 +189,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Who creates objects that have a controller: its account.
+    /// The account that creates objects with a controller.
     fn controller(&self, objects: &[Object]) -> Option<&'static str> {
         let owner = objects.iter().find_map(|object| {
             let manifest = object.manifest(&self.namespace);
@@ -211,7 +211,7 @@ impl<'a> Stage<'a> {
         documents.join("\n---\n")
     }
 
-    /// What is stored, changed.
+    /// The stored objects with the changes.
     fn edited(&self, changes: &BTreeMap<String, Value>) -> Result<String, String> {
         let mut documents = Vec::new();
         for (object, change) in changes {
@@ -225,7 +225,7 @@ impl<'a> Stage<'a> {
         Ok(documents.join("\n---\n"))
     }
 
-    /// Splits at spaces; an argument with spaces in it writes them as `␣`.
+    /// Splits the text at spaces; `␣` stands for a space within an argument.
     fn words(&self, text: &str) -> Vec<String> {
         let text = text.replace("{ns}", &self.namespace);
         text.split(' ').map(|word| word.replace('␣', " ")).collect()

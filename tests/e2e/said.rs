@@ -1,4 +1,4 @@
-//! What kubectl says to a user.
+//! The messages that kubectl prints.
 
 use std::collections::BTreeSet;
 
@@ -9,30 +9,29 @@ use serde::Deserialize;
 use crate::harness::Output;
 use crate::printed;
 
-/// How warnings begin that no server sent.
+/// The beginnings of warnings that kubectl itself prints.
 const KUBECTLS_OWN: [&str; 3] = [
     "resource ",
     "deleting cluster-scoped resources",
     "Immediate deletion does not wait",
 ];
 
-/// What kubectl says of a request, sorted.
+/// The sorted messages of kubectl about a request.
 ///
-/// Cases write it as words: `pass`, `deny RULE`, `warn RULE`, `fix RULE with REMEDY`,
-/// several of them with ` + ` between, or `error` and a part of the API server's own
-/// refusal.
+/// Cases write them as words: `pass`, `deny RULE`, `warn RULE`, `fix RULE with REMEDY`, several of
+/// them joined by ` + `, or `error` and a part of the API server's own refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Said {
-    /// Rules for which the guard refuses.
+    /// The rules for which the guard refuses the request.
     pub(crate) denied: BTreeSet<String>,
-    /// Rules that the guard warns about.
+    /// The rules that the guard warns about.
     pub(crate) warned: BTreeSet<String>,
-    /// Rules and the remedy against each, as `RULE with REMEDY`.
+    /// The repaired rules with their remedies, as `RULE with REMEDY`.
     pub(crate) fixed: BTreeSet<String>,
-    /// Warnings of any other sort.
+    /// All other warnings.
     pub(crate) noted: BTreeSet<String>,
-    /// A failure that is not the guard's refusal.
+    /// An error that is not a refusal by the guard.
     pub(crate) error: Option<String>,
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn denied(text: &str) -> impl Iterator<Item = &str> {
     first.chain(further).map(move |rest| &rest[..word(rest)])
 }
 
-/// The cause, one thing to do and where to read more fit into a controller's condition.
+/// Checks that the cause, one suggestion and a reference fit into a controller's condition.
 fn assert_short(stderr: &str) {
     let denials = stderr.split("denied the request: ").skip(1);
     let guards = denials.filter(|it| it.contains("More: multi-attach-guard rules "));
@@ -87,7 +86,7 @@ fn assert_short(stderr: &str) {
 }
 
 impl Said {
-    /// Reads what kubectl printed.
+    /// Reads kubectl's output.
     pub(crate) fn of(output: &Output) -> Self {
         let commands = printed::between_backticks(&output.stderr);
         printed::assert_listed(commands.iter().map(String::as_str), "the guard");
@@ -101,7 +100,7 @@ impl Said {
                 Some((rule, rest)) if codes::find(rule).is_some() => {
                     let length = warning.chars().count();
                     assert!(length <= WARNING_LENGTH, "{length} characters: {warning}");
-                    // The object stands before it, where there is room.
+                    // If there is room, the object comes first.
                     let fixed = rest
                         .strip_prefix("fixed with ")
                         .or_else(|| Some(rest.split_once(": fixed with ")?.1));
@@ -124,7 +123,7 @@ impl Said {
         said
     }
 
-    /// Whether this is what `expected` asks for. What is merely noted is left to
+    /// Whether the messages are the expected ones. Other warnings are checked by
     /// [`Step::says`](crate::case::Step::says), unless nothing at all is expected.
     pub(crate) fn is(&self, expected: &Self) -> bool {
         match (&self.error, &expected.error) {
@@ -139,19 +138,19 @@ impl Said {
         }
     }
 
-    /// Whether the guard speaks of this rule.
+    /// Whether the guard mentions this rule.
     pub(crate) fn mentions(&self, rule: &str) -> bool {
         let fixed = self.fixed.iter().filter_map(|it| it.split(' ').next());
         let all = self.denied.iter().chain(&self.warned).map(String::as_str);
         all.chain(fixed).any(|it| it == rule)
     }
 
-    /// Whether nothing is stored.
+    /// Whether the request is refused, so that nothing is stored.
     pub(crate) fn is_refusal(&self) -> bool {
         self.error.is_some() || !self.denied.is_empty()
     }
 
-    /// The verdict for a table.
+    /// The verdict in words, for a table.
     pub(crate) fn in_a_word(&self) -> String {
         let rules = |word: &str, rules: &BTreeSet<String>| {
             let all: Vec<&str> = rules.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What the API server has stored.
+//! The objects that the API server has stored.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const JUDGED: [(&str, &str); 11] = [
     ("VolumeAttachment", "storage.k8s.io/v1"),
 ];
 
-/// The kinds that are in no namespace.
+/// The cluster-wide kinds.
 const OF_THE_CLUSTER: [&str; 6] = [
     "Node",
     "VolumeAttachment",
@@ -44,14 +44,14 @@ fn api(client: &kube::Client, kind: (&str, &str), namespace: &str) -> Api<Dynami
     }
 }
 
-/// Creates an object, and what it says of its status.
+/// Creates an object with its status.
 pub(crate) fn create(
     plane: &ControlPlane,
     client: &kube::Client,
     namespace: &str,
     manifest: &Value,
 ) -> Result<(), String> {
-    // Leases of nodes are all in one namespace.
+    // All Leases of nodes are in one namespace.
     let own = manifest.pointer("/metadata/namespace");
     let namespace = own.and_then(Value::as_str).unwrap_or(namespace);
     let text = |field: &str| manifest[field].as_str().unwrap();
@@ -70,7 +70,7 @@ pub(crate) fn create(
     created.map_err(|error: kube::Error| format!("{manifest} cannot be created: {error}"))
 }
 
-/// Reads `Kind/name`; `None` when it is not there.
+/// Reads `Kind/name`; `None` if it does not exist.
 pub(crate) fn read(plane: &ControlPlane, namespace: &str, object: &str) -> Option<Value> {
     let (kind, name) = object.split_once('/').unwrap();
     let judged = JUDGED.iter().find(|it| it.0 == kind);
@@ -80,8 +80,8 @@ pub(crate) fn read(plane: &ControlPlane, namespace: &str, object: &str) -> Optio
     found.map(|object| serde_json::to_value(object).unwrap())
 }
 
-/// The resource version of every judged object in the namespace, by `Kind/name`; of those
-/// that have no namespace, the ones that are called like it.
+/// The resource versions of all judged objects in the namespace, by `Kind/name`. Cluster-wide
+/// objects are included if they have the namespace's name.
 pub(crate) fn versions(plane: &ControlPlane, namespace: &str) -> BTreeMap<String, String> {
     let client = plane.client();
     plane.block_on(async {

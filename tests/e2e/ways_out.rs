@@ -1,5 +1,5 @@
-//! What the guard prints is run, with the guard on, in the state for which it was printed;
-//! and so is what ends a rollout that hangs.
+//! Runs the commands that the guard prints, in the state for which it printed them and with the
+//! guard on, and the commands that end a rollout that hangs.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
@@ -23,7 +23,7 @@ pub(crate) const ROWS: [Row; 7] = rows! {
 
 const SET_IMAGE: [&str; 4] = ["set", "image", "deployment/web", "main=example.com/app:2"];
 
-/// A rollout that hangs: the pod of the first revision is ready, that of the second is not.
+/// A rollout that hangs: the pod of the first revision is ready, the pod of the second is not.
 fn hanging(world: &World) -> Result<Stage<'_>, String> {
     let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
     stage.until_revision("1")?;
@@ -72,7 +72,7 @@ fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), Stri
     is_silent(world.plane.kubectl(&arguments, Some(&kept.to_string())))
 }
 
-/// Has a hotfix refused, and runs the command that the denial prints.
+/// Checks that a hotfix is refused, and runs the command that the denial prints.
 fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
     stage.until_refused(&SET_IMAGE, "rolling-update-overlap")?;
     let output = stage.kubectl(&SET_IMAGE).failure();
@@ -97,7 +97,7 @@ fn image_of(pod: &Value) -> &Value {
     &pod["spec"]["containers"][0]["image"]
 }
 
-/// Waits for the pod with that image and says of it that it is ready, as a kubelet would.
+/// Waits for the pod with that image, and marks it as ready, as a kubelet would.
 fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
     let plane = stage.world.plane;
     let pod = wait_until("the pod", WITHIN, || {
@@ -129,7 +129,7 @@ fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
     })
 }
 
-/// Nothing is left that says which template the pod has that runs.
+/// No stored object has the template of the running pod any more.
 fn back_to_a_revision_that_is_gone(world: &World) -> Result<(), String> {
     let stage = hanging(world)?;
     let versions = stored::versions(world.plane, &stage.namespace);
@@ -147,7 +147,7 @@ fn back_to_a_revision_that_is_gone(world: &World) -> Result<(), String> {
     stage.until_refused(&image, "rolling-update-overlap")
 }
 
-/// The second revision never had a pod that was ready, so that going back to it hangs too.
+/// The second revision never had a ready pod, so that a rollback to it hangs too.
 fn back_to_a_revision_without_pods(world: &World) -> Result<(), String> {
     let stage = hanging(world)?;
     stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:3"]);
@@ -159,7 +159,7 @@ fn back_to_a_revision_without_pods(world: &World) -> Result<(), String> {
     until_image(&stage, "example.com/app:1")
 }
 
-/// Whatever the fields' managers say, the printed command lets the change pass.
+/// The printed command lets the change pass, whatever the managed fields say.
 fn hotfix_whoever_is_said_to_apply(world: &World) -> Result<(), String> {
     let lie = json!([{"manager": "flux", "operation": "Apply", "apiVersion": "apps/v1",
         "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1",
@@ -176,8 +176,8 @@ fn hotfix_whoever_is_said_to_apply(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// A guard that may not look for revisions denies nothing that may be a rollback, and says
-/// what it lacks. What changes no template is denied as ever.
+/// A guard that may not read revisions denies nothing that may be a rollback, and reports the
+/// missing permission. It still denies updates that do not change the template.
 fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     let Some(plane) = start_control_plane(Needs::ApiServer) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What all cases share: a control plane, the guard that watches it, and its webhooks.
+//! The environment that all cases share: a control plane, the guard that watches it, and its
+//! webhooks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -14,8 +15,8 @@ use crate::install::{self, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
 
-/// The policies, by the beginning of a namespace's name. Where nothing is said, as
-/// for `deny`, the built-in one holds.
+/// The policies, by the beginning of a namespace's name. Without an entry, as for `deny`, the
+/// built-in policy applies.
 const POLICY: &str = "
 namespaces:
 - match: {names: [warn-*]}
@@ -46,23 +47,24 @@ pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
     /// The guard.
     pub(crate) guard: Guard,
-    /// A client whose requests the guard does not see.
+    /// A client whose requests do not reach the guard.
     pub(crate) unguarded: kube::Client,
     namespaces: AtomicU32,
     _registration: Registration<'static>,
 }
 
-/// A world that cases share. It begins with the first and ends when the last is over, so that
-/// another can have its place.
+/// A world that several cases share. It starts with the first of them and stops after the last, so
+/// that another world can take its place.
 pub(crate) struct Shared {
     needs: Needs,
-    /// Why there is none is kept, so that not every case tries again. The world goes before its
+    /// A failed start is kept, so that not every case tries again. The world is dropped before its
     /// control plane.
     world: OnceLock<Option<Result<(World, Lent), String>>>,
 }
 
 impl Shared {
-    /// On a control plane where nothing moves but by a case's own hand, or with controllers.
+    /// A world on a control plane with these needs. Without controllers, only the cases change
+    /// objects.
     pub(crate) const fn on(needs: Needs) -> Self {
         Self {
             needs,
@@ -70,11 +72,11 @@ impl Shared {
         }
     }
 
-    /// The world; `None` where there is no control plane.
+    /// The world, or `None` if there is no control plane.
     ///
     /// # Panics
     ///
-    /// When it did not start.
+    /// If it did not start.
     pub(crate) fn world(&self) -> Option<&World> {
         let make = || {
             let plane = Lent::new(harness::start_control_plane(self.needs)?);
@@ -88,7 +90,7 @@ impl Shared {
     }
 }
 
-/// A world for the caller alone, with the policies in the API server.
+/// A world for the caller only, with the policies in the API server.
 pub(crate) fn with_policies() -> Option<(Lent, World)> {
     let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
     install::policies(plane.0);
@@ -117,7 +119,7 @@ impl World {
         }
     }
 
-    /// Makes a namespace nobody else uses, called `POLICY-NUMBER`.
+    /// Creates a new namespace with the name `POLICY-NUMBER`.
     pub(crate) fn namespace(&self, policy: &str) -> Result<String, String> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let name = format!("{policy}-{number}");
@@ -128,13 +130,13 @@ impl World {
         Ok(name)
     }
 
-    /// Makes an object without the guard.
+    /// Creates an object without the guard.
     pub(crate) fn make(&self, namespace: &str, manifest: &Value) -> Result<(), String> {
         stored::create(self.plane, &self.unguarded, namespace, manifest)
     }
 }
 
-/// Three nodes in two zones, and the classes and drivers cases speak of.
+/// Three nodes in two zones, and the classes and drivers that cases use.
 fn base() -> [Value; 8] {
     let node = |name: &str, zone: &str| {
         let labels = json!({ "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, "pool": "main" });

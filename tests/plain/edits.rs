@@ -1,4 +1,4 @@
-//! Remedies change nothing but what they name, whatever way a manifest is written.
+//! Remedies change only the fields that they name, in every style of manifest.
 
 use crate::corpus;
 use crate::written::written;
@@ -28,7 +28,7 @@ fn patches() -> Vec<(&'static str, Patch)> {
     .to_vec()
 }
 
-/// The document as another reader sees it.
+/// The document as another YAML reader reads it.
 fn value(text: &str) -> Value {
     let [value] = corpus::values(text).try_into().unwrap();
     value
@@ -52,7 +52,7 @@ fn deployments(text: &str) -> Vec<Position> {
         .collect()
 }
 
-/// Scalars that a writer who reads them may write in another way.
+/// Scalars that a program may write differently after reading them.
 const WORDS: &str =
     "0755 0o755 yes NO 2024-02-29 123456789012345678901234567890 1.10 12345678901234567890";
 
@@ -68,7 +68,7 @@ fn check(name: &str, text: &str) {
             json_patch::patch(item(&mut wanted, &place), &patch).unwrap();
             assert_eq!(value(&edited), wanted, "{name}, {remedy}\n{edited}");
 
-            // What stays is a run of the old lines and no line is written anew twice.
+            // Unchanged lines stay as they are, and a second edit writes no line again.
             let again = apply(&edited, &place.items, &patch).unwrap();
             assert_eq!(
                 again, edited,
@@ -88,8 +88,7 @@ fn check(name: &str, text: &str) {
     }
 }
 
-/// Whether the old lines that are gone from the new text lie in one stretch
-/// around the place of the edit.
+/// Whether the removed old lines are in one stretch around the place of the edit.
 fn text_outside(old: &str, new: &str) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let front = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -99,7 +98,7 @@ fn text_outside(old: &str, new: &str) -> bool {
         .zip(new[front.min(new.len())..].iter().rev())
         .take_while(|(a, b)| a == b)
         .count();
-    // A strategy block and a flow line are never longer than this.
+    // Strategy blocks and flow lines are never longer than this.
     old.len() - front - back <= 8
 }
 

@@ -1,4 +1,4 @@
-//! What the fuzzer found worth keeping is read again, by the same functions.
+//! Reads the fuzzer's corpora again, with the same functions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ mod targets;
 
 use targets::mutated_review::{Lot, Seed};
 
-/// The files of that target's corpus.
+/// The files of the target's corpus.
 fn files(target: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(format!("fuzz/corpus/{target}")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
@@ -21,7 +21,7 @@ fn files(target: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Runs every file of that target's corpus. One that is at fault is named.
+/// Runs every file of the target's corpus, and names those that fail.
 fn replay(target: &str, run: fn(&[u8])) {
     let mut at_fault = Vec::new();
     for file in files(target) {
@@ -33,7 +33,7 @@ fn replay(target: &str, run: fn(&[u8])) {
     assert!(at_fault.is_empty(), "{at_fault:#?}");
 }
 
-/// A test for each corpus: its name, the folder, and what reads it.
+/// A test for each corpus: its name, the folder and the target.
 macro_rules! replays {
     ($($name:ident: $folder:literal, $target:ident;)*) => {
         $(#[test]
@@ -54,11 +54,12 @@ replays! {
     kubeconfigs: "kubeconfig", kubeconfig;
 }
 
-/// What each run of the tests tries; `DIFFERENTIAL_INPUTS=COUNT` tries as many, and
-/// `DIFFERENTIAL_SEED` others.
+/// The number of inputs per run. `DIFFERENTIAL_INPUTS=COUNT` sets another number, and
+/// `DIFFERENTIAL_SEED` chooses other inputs.
 const MUTATED_REVIEWS: u64 = 4_000;
 
-/// Bytes of what is worth mutating: many small reviews say more than a few large ones.
+/// The maximum number of bytes of a mutated file: many small reviews find more than a few large
+/// ones.
 const LONGEST_SEED: usize = 16 * 1024;
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a pull request puts into names, reasons, kinds and file names, as the pipeline's
-//! log gets to see it: both streams, in every format.
+//! Tests the pipeline's log when a pull request puts hostile text into names, reasons, kinds and
+//! file names: both streams, in every format.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use report::Format;
 const HOSTILE: &str =
     r"a\n::stop-commands::x\r::error::y\e[2J##[add-mask]z##vso[task.complete]\u202e\uFFFE";
 
-/// No line is a command, and nothing moves a cursor or hides.
+/// Checks that no line is a pipeline command, and that no character moves a cursor or hides text.
 fn assert_safe(what: &str, text: &str, is_own: impl Fn(&str) -> bool) {
     for line in text.lines().filter(|line| !is_own(line)) {
         assert!(!line.trim_start().starts_with("::"), "{what}: {line:?}");
@@ -75,12 +75,12 @@ fn no_pull_request_commands_the_pipeline() {
     }
 }
 
-/// What `--diff` and `--fix` print, and the other commands that print what files say.
+/// The output of `--diff` and `--fix`, and of other commands that print text from files.
 #[test]
 fn no_command_repeats_what_commands_the_pipeline() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    // Beside the strategy, so that it is in the diff.
+    // This text is next to the strategy, so that it is part of the diff.
     let raw = "::stop-commands::x ##[group]y \u{202e}";
     let web = |claim: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! What needs no Kubernetes and is short: one program, as each has to link all of ours.
+//! Short tests without Kubernetes. They are one program, because each program must link all of our
+//! code.
 
 #![allow(
     clippy::unwrap_used,

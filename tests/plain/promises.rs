@@ -1,8 +1,8 @@
-//! What others build on: flags, keys of JSON and of the policy, annotations, metrics.
+//! The interfaces that others rely on: flags, keys of JSON and of the policy, annotations, metrics.
 //!
-//! `tests/data/promises.txt` has them as the last release had them. What is gone from there
-//! is a break, and has to stand, in backticks, in CHANGELOG.md under Unreleased. After a
-//! release, `PROMISES=write cargo test --test plain promises` takes the new list.
+//! `tests/data/promises.txt` lists those of the last release. A removed entry is a breaking change,
+//! and CHANGELOG.md must name it in backticks under Unreleased. After a release, `PROMISES=write
+//! cargo test --test plain promises` writes the new list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// `flag check --format=json` and the like.
+/// Flags, for example `flag check --format=json`.
 fn flags() -> Promises {
     let command = Cli::command();
     let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
@@ -42,8 +42,8 @@ fn flags() -> Promises {
     flags
 }
 
-/// The paths of all fields of a JSON value, with `[]` for the entries of a list. What is
-/// below `patch`, and the kinds that are counted, are other people's names.
+/// The paths of all fields of a JSON value, with `[]` for the entries of a list. Names below
+/// `patch`, and the kinds in counts, are not ours and are left out.
 fn paths(at: &str, value: &Value, found: &mut Promises) {
     match value {
         Value::Object(fields) => {
@@ -74,7 +74,7 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: standard}
 ---
 ";
 
-/// A Deployment that is at fault, with this annotation.
+/// A Deployment with a fault and this annotation.
 fn deployment(ignored: &str) -> String {
     format!(
         "# Source: web/templates/web.yaml
@@ -97,12 +97,12 @@ spec:
 
 fn json(arguments: &[&str], folder: &Path) -> Value {
     let mut run = program(arguments);
-    // With no helm on it, charts are not looked into.
+    // There is no helm on this PATH, so charts are not rendered.
     let run = run.current_dir(folder).env("PATH", folder);
     report(&run.output().unwrap())
 }
 
-/// `json check .findings[].rule` and the like, of a report with all that reports have.
+/// JSON keys, for example `json check .findings[].rule`, of a report that has every part.
 fn json_keys() -> Promises {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -134,7 +134,7 @@ fn json_keys() -> Promises {
     found
 }
 
-/// `policy defaults.outcomes` and the like: what the error about an unknown key offers.
+/// Policy keys, for example `policy defaults.outcomes`, from the error about an unknown key.
 fn policy_keys() -> Promises {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.yaml");
@@ -173,8 +173,8 @@ fn policy_keys() -> Promises {
     keys
 }
 
-/// `metric multi_attach_guard_reviews{decision}` and the like, of a guard that has denied
-/// something. Those of a live cluster's view are not among them.
+/// Metrics, for example `metric multi_attach_guard_reviews{decision}`, of a guard that has denied a
+/// request. Metrics of a live cluster's view are not included.
 async fn metrics() -> Promises {
     let server = running::serve(&[]).await;
     for path in ["/mutate", "/validate"] {
@@ -205,7 +205,7 @@ fn annotations() -> Promises {
         .into()
 }
 
-/// What CHANGELOG.md names between the first heading for a version and the next.
+/// The names in CHANGELOG.md between the first heading of a version and the next.
 fn named_in_changelog() -> Promises {
     let changelog = fs::read_to_string(file("CHANGELOG.md")).unwrap();
     let unreleased = changelog.split("\n## ").nth(1).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The commands that the README shows print what it shows.
+//! The commands in the README print the output that it shows.
 
 use crate::output::{out, program};
 

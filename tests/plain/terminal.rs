@@ -1,5 +1,5 @@
-//! What a reader sees in a terminal: the pictures of the documentation, and manifests that are
-//! hard to show in a window that is narrow.
+//! The output in a terminal: the pictures of the documentation, and manifests that are hard to show
+//! in a narrow window.
 //!
 //! `PICTURES=write cargo test --test plain terminal` writes the pictures.
 
@@ -17,7 +17,8 @@ use crate::output::program;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A terminal with so many columns: what is seen, and what a program writes to.
+/// A terminal with this number of columns: the end that shows the output, and the end that a
+/// program writes to.
 fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let seen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&seen).unwrap();
@@ -35,7 +36,7 @@ fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     (seen, written)
 }
 
-/// What the program prints on a terminal with so many columns.
+/// The program's output on a terminal with this number of columns.
 fn printed(folder: &Path, columns: u16, arguments: &[&str]) -> String {
     shown(guard(folder, arguments), columns)
 }
@@ -50,10 +51,10 @@ fn shown(mut command: Command, columns: u16) -> String {
     let (seen, written) = terminal(columns);
     command.stdin(Stdio::null()).stdout(written);
     let mut program = command.spawn().unwrap();
-    // The terminal ends when nobody can write to it any more.
+    // The terminal closes when no process can write to it any more.
     drop(command);
     let mut bytes = Vec::new();
-    // Linux says by an error that the other end is gone.
+    // Linux reports by an error that the other end is closed.
     let _ = File::from(seen).read_to_end(&mut bytes);
     program.wait().unwrap();
     String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
@@ -63,7 +64,7 @@ fn shown(mut command: Command, columns: u16) -> String {
 struct Span {
     text: String,
     bold: bool,
-    /// The number of a colour as terminals count them: 91 for red.
+    /// The terminal's number of the colour, for example 91 for red.
     colour: Option<u8>,
 }
 
@@ -104,7 +105,7 @@ const DARK: [&str; 8] = [
     "#0d1117", "#e6edf3", "#ff8a80", "#7ee787", "#e3b341", "#79c0ff", "#d2a8ff", "#76e3ea",
 ];
 
-/// The terminal as a drawing. Each part has the length that its letters have, whatever font is there.
+/// The terminal as a drawing. Each part has the width of its letters, with any font.
 fn picture(
     title: &str,
     lines: &[Vec<Span>],
@@ -209,7 +210,7 @@ spec:
             claimName: data
 ";
 
-/// Files that are hard to show: what they are called, and their bytes.
+/// Files that are hard to show: their names and their bytes.
 fn awkward() -> Vec<(&'static str, Vec<u8>)> {
     let both = format!("{CLAIM}---\n{DEPLOYMENT}");
     let with = |from: &str, to: &str| both.replace(from, to).into_bytes();
@@ -243,7 +244,7 @@ fn without_colours(printed: &str) -> Vec<String> {
     spans.map(text).collect()
 }
 
-/// The lines at fault and what is marked in them, in a window of `columns`.
+/// Checks the lines at fault and the marks in them, in a window of `columns`.
 fn shows_the_lines_at_fault(name: &str, columns: u16, printed: &str) {
     let lines = without_colours(printed);
     let all = lines.join("\n");
@@ -258,7 +259,7 @@ fn shows_the_lines_at_fault(name: &str, columns: u16, printed: &str) {
     };
     assert_eq!(marked("strategy:", '^'), Some(true), "{name}: {all}");
     assert_eq!(marked("claimName:", '-'), Some(true), "{name}: {all}");
-    // A window has at least 40 columns, and the frame with the line's number stands before a line.
+    // A window has at least 40 columns, and a frame with the line's number comes before each line.
     let most = usize::from(columns.max(40)) + "1234 | ".len() + "……".chars().count();
     let of_file = |line: &&String| line.starts_with(|it: char| it.is_ascii_digit());
     for line in lines.iter().filter(of_file).filter(|it| it.contains(" | ")) {
