@@ -1,4 +1,4 @@
-//! Proof that the harness the other tests stand on works.
+//! Tests of the harness itself, and of its tables of Kubernetes' feature gates and enumerations.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,8 +25,8 @@ use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-/// Ctrl-C and `timeout` signal the group of the test process. Whoever has to end the
-/// programs must not be in it.
+/// Ctrl-C and `timeout` signal the process group of the test. The keeper, which must end the
+/// programs, must not be in it.
 #[test]
 fn a_programs_keeper_is_not_in_the_group_of_the_test() {
     let own = std::fs::read_to_string("/proc/self/stat").unwrap();
@@ -40,16 +40,16 @@ fn a_programs_keeper_is_not_in_the_group_of_the_test() {
     assert!(its.is_some() && its != own, "{its:?}, {own:?}");
 }
 
-/// The process group in `/proc/PID/stat`: the third field after the name's bracket.
+/// The process group in `/proc/PID/stat`: the third field after the bracket of the name.
 fn group(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// An answer of the API server; without one the connection is closed.
+/// An answer of the API server; `None` closes the connection.
 type Said = Option<(StatusCode, String)>;
 
-/// Answers one request after the other as the script says, and keeps what was asked.
+/// Answers requests in sequence as the script says, and records them.
 async fn scripted(script: Vec<Said>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&asked);
@@ -67,8 +67,8 @@ async fn scripted(script: Vec<Said>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     (address, asked)
 }
 
-/// A request that a busy API server did not answer is repeated, and what an earlier one has
-/// done is done. What a webhook says is an answer.
+/// A request that a busy API server did not answer is repeated, and an earlier attempt may have
+/// succeeded. A webhook's message is an answer.
 #[tokio::test]
 async fn the_harness_asks_again_as_clients_of_kubernetes_do() {
     let status = |code: u16, reason: &str, message: &str| {
@@ -90,7 +90,7 @@ async fn the_harness_asks_again_as_clients_of_kubernetes_do() {
         status(500, "InternalError", busy),
         status(409, "AlreadyExists", "namespaces \"one\" already exists"),
         Some((StatusCode::OK, there.to_string())),
-        // One of what somebody else has made.
+        // A create of an object that somebody else has made.
         status(409, "AlreadyExists", "namespaces \"one\" already exists"),
         // A delete.
         status(504, "Timeout", "Timeout: request did not complete"),
@@ -128,8 +128,7 @@ const TOUCHING: &str = "\
     HPA ScaleDown Schedul PodTopology PodAffinity Toleration Taint ExtendedResource \
     ReadWriteOncePod Preemption PodReplacement JobManagedBy Workload StorageCapacity";
 
-/// A gate that a new minor brings, or turns on, has to be thought about before that minor is
-/// called tested.
+/// A gate that a new minor adds or enables must be examined before that minor counts as tested.
 #[test]
 fn the_table_of_feature_gates_is_what_each_minor_has() {
     let mut actual: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -166,15 +165,15 @@ fn the_table_of_feature_gates_is_what_each_minor_has() {
     );
 }
 
-/// The first columns of a row, which a meaning must follow.
+/// The first columns of a row, after which a meaning must follow.
 fn row_of(row: &str, columns: usize) -> String {
     let words: Vec<&str> = row.split_whitespace().collect();
     assert!(words.len() > columns, "{row} says no meaning");
     words[..columns].join(" ")
 }
 
-/// The gates of `kube_features.go` with their defaults. Until 1.32 each has one line; since
-/// then, a line for each minor that has changed it.
+/// The gates of `kube_features.go` with their defaults. Until 1.32 each gate has one line; since
+/// then it has one for each minor that has changed it.
 fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
     let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().ok();
     let default = |line: &str| {
@@ -227,7 +226,7 @@ fn enum_values(source: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The newest release of k8s.io/api that there is, which may be an alpha or a candidate.
+/// The newest release of k8s.io/api, which may be an alpha or a candidate.
 fn newest_api() -> Option<PathBuf> {
     let go = |arguments: &[&str]| {
         let run = Command::new("go")
@@ -240,14 +239,14 @@ fn newest_api() -> Option<PathBuf> {
     };
     let listed = go(&["list", "-m", "-versions", "k8s.io/api"])?;
     let version = listed.split_whitespace().next_back()?;
-    // A release for a newer Go is fetched as well, though it is an error.
+    // A release for a newer Go is downloaded too, although the command reports an error.
     go(&["mod", "download", &format!("k8s.io/api@{version}")])?;
     let cache = go(&["env", "GOMODCACHE"])?;
     let folder = Path::new(cache.trim()).join(format!("k8s.io/api@{version}"));
     folder.is_dir().then_some(folder)
 }
 
-/// A value that a new minor brings has to be thought about before that minor is called tested.
+/// A value that a new minor adds must be examined before that minor counts as tested.
 #[test]
 fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
     let written = enum_rows();
@@ -277,7 +276,7 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
     );
 }
 
-/// `check` takes each strategy of the table, and nothing else, for one that exists.
+/// `check` accepts exactly the strategies of the table.
 #[test]
 fn every_strategy_of_the_table_is_one_to_check() {
     let kinds = [
@@ -309,7 +308,7 @@ fn every_strategy_of_the_table_is_one_to_check() {
     }
 }
 
-/// What a gate brings that no verdict rests on is in a case with a verdict all the same.
+/// A feature that decides no verdict needs a case with a verdict nevertheless.
 #[test]
 fn gates_that_no_verdict_rests_on_have_a_case() {
     let cases = include_str!("verdicts/cases.yaml");

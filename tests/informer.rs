@@ -31,7 +31,7 @@ fn names(view: &Informer, namespace: &str, claim: &str) -> String {
     names.join(", ")
 }
 
-/// One of every kind that is followed, and a pod that claims to be a controller's.
+/// One object of every watched kind, and a pod with the labels of controlled pods.
 const OBJECTS: &str = "
 - {kind: PersistentVolumeClaim, with: {spec: {storageClassName: null}}}
 - {kind: Deployment, name: deployment, uses: [data]}

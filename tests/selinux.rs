@@ -1,6 +1,7 @@
-//! Whether the SELinux labels of two pods on one volume conflict: Kubernetes'
-//! selinux-warning-controller judges every pair of the pods in `selinux.yaml`, a kubelet those whose
-//! labels are certain, and so does `check`. A kubelet takes `PLAY=once`, as in tests/scenarios.
+//! Conflicts between the SELinux labels of two pods on one volume: Kubernetes'
+//! selinux-warning-controller judges every pair of the pods in `selinux.yaml`, a kubelet judges the
+//! pairs with certain labels, and `check` must agree with both. The kubelet needs `PLAY=once`, as
+//! in tests/scenarios.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 
 const DRIVER: &str = "labelled.csi.example.com";
 
-/// Longer than anything here takes, also where the machine is busy.
+/// The time limit for waits, generous even on a busy machine.
 const WITHIN: Duration = Duration::from_secs(300);
 
 /// The security context of a pod, those of its containers, and whether its label is certain.
@@ -34,12 +35,12 @@ type Pod = (Value, Vec<Value>, bool);
 static KINDS: LazyLock<Vec<Pod>> =
     LazyLock::new(|| serde_saphyr::from_str(include_str!("selinux.yaml")).unwrap());
 
-/// Of these only the type differs. It is the type of processes, and files get another one
-/// (`InitLabels` in `github.com/opencontainers/selinux`), so the kubelet mounts for both with one
-/// label; the controller compares it all the same.
+/// These pods differ only in the type, which is the type of processes. Files get another type
+/// (`InitLabels` in `github.com/opencontainers/selinux`), so the kubelet mounts both with the same
+/// label, but the controller compares the type nevertheless.
 const ONE_LABEL: [(usize, usize); 2] = [(4, 5), (5, 4)];
 
-/// The spec of such a pod that mounts the claim.
+/// The spec of a pod of this kind that mounts the claim.
 fn spec(pod: usize, claim: &str) -> Value {
     let (security, containers, _) = &KINDS[pod];
     let containers = containers.iter().enumerate().map(|(at, security)| {
@@ -70,7 +71,7 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..KINDS.len()).flat_map(|one| (0..KINDS.len()).map(move |other| (one, other)))
 }
 
-/// The pairs of pods that suit.
+/// The pairs in which both pods suit.
 fn pairs_of(suits: impl Fn(usize) -> bool) -> impl Iterator<Item = (usize, usize)> {
     pairs().filter(move |(one, other)| suits(*one) && suits(*other))
 }
@@ -99,13 +100,13 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Without the letter of the pod.
+/// The name of the pair, without the letter of the pod.
 fn pair_of(name: &str) -> String {
     name.rsplit_once('-').unwrap().0.to_owned()
 }
 
-/// Whether it is certain what label its volume is mounted with, and the hollow node takes no
-/// part of the label for another one than a node with SELinux does.
+/// Whether the label of the pod's mount is certain, and the hollow node reads every part of the
+/// label as a node with SELinux does.
 fn suits_a_hollow_node(pod: usize) -> bool {
     KINDS[pod].2 && !(4..=6).contains(&pod)
 }
@@ -178,7 +179,7 @@ fn create(plane: &ControlPlane, namespace: &str, items: &[Value]) {
 fn labels_conflict_where_the_warning_controller_says_so() {
     let options = Options {
         controllers: true,
-        // Until 1.37 it takes `MountOption` only so.
+        // Until 1.37 the API server accepts `MountOption` only with this gate.
         api_server_flags: vec!["--feature-gates=SELinuxMount=true".to_owned()],
         controller_manager_flags: vec!["--controllers=selinux-warning-controller".to_owned()],
     };
@@ -189,7 +190,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     let mounts = json!({"spec": {"attachRequired": false, "seLinuxMount": true}});
     let driver = object(json!({"kind": "CSIDriver", "name": DRIVER, "with": mounts}));
     let namespace = plane.namespace("selinux");
-    // The controller does all pods in turn, so this pair is the last; it surely conflicts.
+    // The controller handles all pods in sequence, so this pair is the last one; it surely
+    // conflicts.
     let last = "pair-last-last".to_owned();
     let names = || pairs().map(name).chain([last.clone()]);
     let claims = names().flat_map(|it| storage(&namespace, &it));

@@ -1,4 +1,4 @@
-//! The API server goes away, while reviews arrive all the same: from another one, say.
+//! The API server goes away while reviews continue to arrive, for example from another API server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use crate::harness::{ControlPlane, GuardOptions};
 use crate::load::{Came, DEADLINE, Load};
 use crate::world::{STRAIGHT, Said, World, question};
 
-/// Requests before, during and after.
+/// The number of requests before, during and after the fault.
 const SOME: usize = 200;
 
-/// How long it is away: longer than a busy one takes to start again.
+/// The length of the absence: longer than a busy API server takes to start again.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// It ends, and is started again.
+/// The API server ends and is started again.
 pub(crate) fn it_is_killed(world: &'static World) -> Result<Played, String> {
     let begin = |plane: &ControlPlane| {
         plane.api_server().signal("KILL");
@@ -26,7 +26,7 @@ pub(crate) fn it_is_killed(world: &'static World) -> Result<Played, String> {
     away(world, "killed", begin, ControlPlane::start_api_server_again)
 }
 
-/// It keeps its connections open and says nothing.
+/// The API server keeps its connections open and does not answer.
 pub(crate) fn it_hangs(world: &'static World) -> Result<Played, String> {
     let begin = |plane: &ControlPlane| {
         plane.api_server().signal("STOP");
@@ -39,8 +39,8 @@ pub(crate) fn it_hangs(world: &'static World) -> Result<Played, String> {
     away(world, "hangs", begin, end)
 }
 
-/// Two guards are asked in turn, with `--stale warn` and with `--stale deny`. What neither
-/// may do is let something through in silence, or deny what is in order.
+/// Asks two guards in turn, one with `--stale warn` and one with `--stale deny`. Neither may let a
+/// faulty object through silently, or deny a correct one.
 fn away(
     world: &'static World,
     name: &str,
@@ -85,7 +85,7 @@ fn away(
     let began = Instant::now();
     let meanwhile = load.until_more(SOME);
     plane.block_on(async { sleep_until((began + AWAY).into()).await });
-    // Whatever came of it, others need the API server.
+    // The API server is restored even after an error, because other rows need it.
     end(plane)?;
     meanwhile?;
     is_away.store(false, Ordering::SeqCst);

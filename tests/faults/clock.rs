@@ -1,4 +1,4 @@
-//! The clock of the guard's machine is set, forward and back.
+//! The clock of the guard's machine is set forward and back.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::harness::{self, Guard, wait_until};
 use crate::load::DEADLINE;
 use crate::world::{self, World};
 
-/// Requests at each time.
+/// The number of requests at each time.
 const SOME: usize = 200;
 
 pub(crate) fn can_be_set() -> Option<()> {
@@ -18,7 +18,7 @@ pub(crate) fn can_be_set() -> Option<()> {
     }
 }
 
-/// The library that changes what a program takes for the time, where Debian has it.
+/// The library that changes a program's clock, at the path that Debian uses.
 fn library() -> Option<String> {
     let folders = std::fs::read_dir("/usr/lib").ok()?;
     let mut files = folders.filter_map(|folder| {
@@ -36,7 +36,7 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
         ("LD_PRELOAD", library.as_str()),
         ("FAKETIME_TIMESTAMP_FILE", offset.to_str().unwrap()),
         ("FAKETIME_NO_CACHE", "1"),
-        // Nobody sets how long the machine has been up.
+        // The uptime of a machine cannot be set.
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
     ];
     let mut options = world::sure();
@@ -54,7 +54,7 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
     Ok(Played::answered(load.end(), "10 hours forward, 20 back"))
 }
 
-/// Waits until the guard takes the time for so many hours from now; every denial is logged.
+/// Waits until the guard's clock is about so many hours off, by its log, which has every denial.
 fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
     const ABOUT: SignedDuration = SignedDuration::from_hours(1);
     wait_until("the guard's clock to be set", DEADLINE, || {

@@ -1,4 +1,4 @@
-//! Requests that go on while something breaks, each of them counted.
+//! Requests that continue while a fault happens, each of them counted.
 
 use std::time::{Duration, Instant};
 
@@ -9,44 +9,44 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::harness::patient;
 
-/// Nothing here takes this long; a row that waits for it has failed.
+/// The time limit for any wait. No step takes this long; a row that reaches it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How many ask at once. Each waits for its answer before it asks again.
+/// The number of parallel askers. Each waits for its answer before it asks again.
 const ASKERS: u32 = 16;
 
-/// What came of one request.
+/// The result of one request.
 pub(crate) enum Came {
-    /// The answer that was expected.
+    /// The expected answer.
     Right,
-    /// No answer, or one that says that there is none.
+    /// No answer, or one that reports a failure.
     Failed(String),
-    /// Another answer than the one that was expected.
+    /// An answer that was not expected.
     Wrong(String),
 }
 
-/// A request that did not come out right.
+/// A request without the expected answer.
 pub(crate) struct Miss {
-    /// When it was sent.
+    /// The time at which it was sent.
     pub(crate) sent: Instant,
-    /// When it had come to an end.
+    /// The time at which it ended.
     pub(crate) ended: Instant,
-    /// What was said in place of the answer.
+    /// The text that came instead of the expected answer.
     pub(crate) said: String,
 }
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) sent: usize,
     pub(crate) failed: Vec<Miss>,
     pub(crate) wrong: Vec<Miss>,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last answer.
     pub(crate) took: Duration,
 }
 
 impl Tally {
-    /// Counts one more.
+    /// Counts one more request.
     pub(crate) fn count(&mut self, sent: Instant, came: Came) {
         self.sent += 1;
         let ended = Instant::now();
@@ -59,7 +59,7 @@ impl Tally {
     }
 }
 
-/// Requests without an end. Dropping it ends them too.
+/// Requests without end. Dropping it stops them too.
 pub(crate) struct Load {
     runtime: Handle,
     began: Instant,
@@ -69,7 +69,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins to `ask`, which gets the number of the request, at most `rate` times a second.
+    /// Starts to call `ask` with the number of the request, at most `rate` times a second.
     pub(crate) fn start<A, F>(runtime: &Handle, rate: u32, ask: A) -> Self
     where
         A: Fn(usize) -> F + Clone + Send + 'static,
@@ -107,7 +107,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many more have come to an end, however it was.
+    /// Waits until so many more requests have ended, with any result.
     pub(crate) fn until_more(&self, more: usize) -> Result<(), String> {
         let mut answered = self.answered.clone();
         let wanted = *answered.borrow() + more;
@@ -121,7 +121,7 @@ impl Load {
         }
     }
 
-    /// Sends no more, and waits for the answers under way.
+    /// Stops sending, and waits for the remaining answers.
     pub(crate) fn end(mut self) -> Tally {
         self.stop.send_replace(true);
         let mut all = Tally::default();

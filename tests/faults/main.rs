@@ -1,11 +1,10 @@
-//! What breaks around the guard, and what becomes of the requests that are under way
-//! meanwhile: how many were sent, how many failed, and how many got a wrong answer.
+//! Faults around the guard, and the requests during each: how many were sent, how many failed, and
+//! how many got a wrong answer.
 //!
-//! The faults are played one after another on one control plane, and the table of them
-//! is printed at the end. A wrong answer fails its row, and so does a request that
-//! failed although there was somebody left to answer it.
+//! The faults are played in sequence on one control plane, and their table is printed at the end. A
+//! row fails if a request got a wrong answer, or failed although a guard could have answered it.
 //!
-//! `cargo test --test faults -- SIGKILL` plays those with that word in their name.
+//! `cargo test --test faults -- SIGKILL` plays the faults with that word in their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +34,7 @@ use world::World;
 #[derive(Clone, Copy)]
 struct Fault {
     name: &'static str,
-    /// Whether this machine has what it takes; says so where it has not.
+    /// Whether this machine can play the fault; prints the reason if it cannot.
     can_be_played: fn() -> Option<()>,
     play: fn(&'static World) -> Result<Played, String>,
 }
@@ -74,18 +73,18 @@ const fn fault(name: &'static str, play: fn(&'static World) -> Result<Played, St
     }
 }
 
-/// What came of a fault.
+/// The result of a fault.
 pub(crate) struct Played {
-    /// All that was asked.
+    /// The results of all requests.
     pub(crate) tally: Tally,
-    /// Of what failed, how many nobody could have answered.
+    /// The number of failed requests that no guard could have answered.
     pub(crate) unanswerable: usize,
-    /// What the numbers do not say.
+    /// A remark that the numbers do not show.
     pub(crate) remark: String,
 }
 
 impl Played {
-    /// What came of one in which all could be answered.
+    /// The result of a fault during which every request could be answered.
     pub(crate) fn answered(tally: Tally, remark: impl Into<String>) -> Self {
         Self {
             tally,
@@ -97,7 +96,7 @@ impl Played {
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // One fault at a time: what it does to others would be counted with them.
+    // One fault at a time: its effects on another row would be counted there.
     arguments.test_threads = Some(1);
     let table = Table::default();
     let trials = FAULTS.into_iter().enumerate();

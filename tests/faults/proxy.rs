@@ -1,5 +1,5 @@
-//! Between a guard and the API server: passes everything on, but for the watches of one
-//! resource.
+//! A proxy between a guard and the API server. It passes everything on, except the watches of one
+//! resource while they are frozen.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 use crate::harness::ControlPlane;
 use crate::harness::kubectl::kubeconfig_of;
 
-/// Dropping it ends every connection.
+/// The proxy. Dropping it ends every connection.
 pub(crate) struct Proxy {
-    /// For those who are to reach the API server through this.
+    /// A kubeconfig for clients that use the proxy.
     pub(crate) kubeconfig: PathBuf,
     shared: Arc<Shared>,
     _tasks: JoinSet<()>,
@@ -32,7 +32,7 @@ struct Shared {
     client: kube::Client,
     /// The paths of watches that were requested.
     watched: Mutex<BTreeSet<String>>,
-    /// The path whose watches say nothing.
+    /// The path whose watches are held up.
     frozen: watch::Sender<Option<String>>,
 }
 
@@ -63,7 +63,7 @@ impl Proxy {
         self.shared.watched.lock().unwrap().clone()
     }
 
-    /// Holds up the watches of that path alone; what they had to say comes afterwards.
+    /// Holds up the watches of this path only; their events arrive afterwards.
     pub(crate) fn freeze(&self, path: Option<&str>) {
         self.shared.frozen.send_replace(path.map(str::to_owned));
     }
@@ -91,7 +91,7 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
     }
 }
 
-/// The body of a watch of that path, as it arrives while it is not frozen, when it does not even
+/// The body of a watch of this path. While the path is frozen, nothing of it arrives, not even its
 /// end.
 fn held_up(
     body: kube::client::Body,

@@ -8,17 +8,17 @@ use crate::load::{DEADLINE, Load};
 use crate::service::Service;
 use crate::world::World;
 
-/// Requests a second, at most. Each is two reviews: one for either webhook.
+/// The maximal number of requests a second. Each causes two reviews, one for each webhook.
 const RATE: u32 = 300;
 
-/// Requests before and after.
+/// The number of requests before and after the fault.
 const SOME: usize = 300;
 
-/// Asked to end (`TERM`), it answers what is under way, and lets the others go elsewhere.
-/// Killed (`KILL`), it takes with it what it was just answering, as the API server does not ask a
-/// second time, and what came by its connections, or by one that its socket still took,
-/// before the API server knew: with the failure policy `Ignore` that passes, and the API server
-/// counts it. Whatever is sent afterwards is answered.
+/// One of two replicas ends. On `TERM`, it answers the requests under way, and new ones go to the
+/// other replica. On `KILL`, requests are lost that it was answering, because the API server does
+/// not send them again, and requests that were sent on its connections, or on one that its socket
+/// still accepted, before the API server noticed. With the failure policy `Ignore` these pass, and
+/// the API server counts them. All later requests are answered.
 pub(crate) fn one_of_two(
     world: &'static World,
     signal: &str,
@@ -71,7 +71,7 @@ pub(crate) fn one_of_two(
     })
 }
 
-/// How many objects passed because the API server could not ask the validating webhook.
+/// The number of objects that passed because the API server could not call the validating webhook.
 fn passed_unasked(world: &World) -> u64 {
     let name = "apiserver_admission_webhook_fail_open_count";
     sum(&world.plane.exposition(), name, &[r#"type="validating""#])

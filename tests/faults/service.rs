@@ -1,5 +1,5 @@
-//! What a Service does between the API server and the replicas: connections go in turn
-//! to those that say they are ready, and to none that refuses them.
+//! The part of a Service between the API server and the replicas: connections go in turn to the
+//! replicas that are ready, and to none that refuses them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use tokio::time::{interval, timeout};
 use crate::harness::{ControlPlane, Guard, patient};
 use crate::load::DEADLINE;
 
-/// How often replicas are asked whether they are ready.
+/// The interval of the readiness probes.
 const PROBE_EVERY: Duration = Duration::from_millis(100);
 
-/// Dropping it ends every connection.
+/// The Service. Dropping it ends every connection.
 pub(crate) struct Service {
-    /// Where it is, as a webhook configuration names it.
+    /// Its address, for a webhook configuration.
     pub(crate) url: String,
     endpoints: Arc<[Endpoint]>,
     _tasks: JoinSet<()>,
@@ -30,7 +30,7 @@ struct Endpoint {
     address: SocketAddr,
     readiness: String,
     is_ready: AtomicBool,
-    /// How many connections go to it, those that are being made among them.
+    /// The number of connections to it, including those that are being made.
     connections: watch::Sender<usize>,
 }
 
@@ -111,14 +111,15 @@ async fn accept(listener: TcpListener, endpoints: Arc<[Endpoint]>) {
     }
 }
 
-/// Until one side ends, which ends the other; returns once the client has closed its side.
+/// Forwards bytes until one side ends, then ends the other side; returns once the client has closed
+/// its side.
 async fn forward(client: &mut TcpStream, mut replica: TcpStream) {
     for stream in [&*client, &replica] {
         stream.set_nodelay(true).unwrap();
     }
     let (mut from_client, mut to_client) = client.split();
     let (mut from_replica, mut to_replica) = replica.split();
-    // However it ends, it ends.
+    // The connection may end in any way.
     let _ = tokio::select! {
         end = copy(&mut from_client, &mut to_replica) => end,
         end = copy(&mut from_replica, &mut to_client) => end,

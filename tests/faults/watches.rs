@@ -1,5 +1,5 @@
-//! The watch of each resource in turn says nothing any more: the connection stays open, and
-//! nothing comes.
+//! The watch of each resource in turn falls silent: the connection stays open, and no event
+//! arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::load::Load;
 use crate::proxy::Proxy;
 use crate::world::{self, STRAIGHT, World};
 
-/// Requests for each resource.
+/// The number of requests for each resource.
 const SOME: usize = 30;
 
 pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
@@ -34,7 +34,7 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
     let watched = proxy.watched();
     for (number, path) in watched.iter().enumerate() {
         proxy.freeze(Some(path.as_str()));
-        // A claim and a class that the guard has no watch event about.
+        // The guard gets no watch event about this claim or its class.
         *claim.lock().unwrap() = late_claim(world, &format!("late-{number}"));
         load.until_more(SOME)?;
         proxy.freeze(None);
@@ -46,7 +46,7 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
     ))
 }
 
-/// Makes a class and a claim of it; returns what both are called.
+/// Makes a class and a claim with it; returns the name of both.
 fn late_claim(world: &World, name: &str) -> String {
     let provisioner = json!({"provisioner": "disk.csi.example.com"});
     let class = object(json!({"kind": "StorageClass", "name": name, "with": provisioner}));

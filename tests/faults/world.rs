@@ -1,5 +1,5 @@
-//! A control plane with a volume that attaches to one node, and the questions that are
-//! asked about it: half of them deserve a denial.
+//! A control plane with a volume that attaches to one node, and the requests about it: half of them
+//! must be denied.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use crate::harness::shorthand::{list, object};
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, asking, webhooks};
 use crate::load::{Came, Load};
 
-/// Reviews a second, at most, that go straight to a guard.
+/// The maximal number of reviews a second that are sent directly to a guard.
 pub(crate) const STRAIGHT: u32 = 80;
 
-/// For guards whose API server is there, but may be slow on a busy machine: a denial that
-/// it does not confirm in time stands.
+/// Options for a guard whose API server runs, but may be slow on a busy machine: a denial stands if
+/// the API server does not confirm it in time.
 pub(crate) fn sure() -> GuardOptions {
     GuardOptions::default().with(&["--stale=deny"])
 }
 
-/// How long such a review may take, as the API server tells the guard, and waits itself.
+/// The timeout of such a review, both in the request and for the client.
 const TIMEOUT: Duration = Duration::from_secs(6);
 
-/// What all rows share.
+/// The environment that all rows share.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
-    /// Whose Deployments are asked about.
+    /// The namespace of the Deployments in the requests.
     pub(crate) namespace: String,
 }
 
-/// A class of volumes that attach to one of two nodes, a claim that is in nobody's use, and one
-/// that a Deployment uses.
+/// A class of volumes that attach to one of two nodes, a claim that is not in use, and one that a
+/// Deployment uses.
 const CLUSTER: &str = "
 - {kind: Node, name: node-a, labels: {kubernetes.io/hostname: node-a}}
 - {kind: Node, name: node-b, labels: {kubernetes.io/hostname: node-b}}
@@ -42,7 +42,7 @@ const CLUSTER: &str = "
 - {kind: Deployment, name: kept, uses: [kept], strategy: Recreate}
 ";
 
-/// Made when the first row asks; `None` where there is no control plane.
+/// The world, made for the first row that needs it; `None` without a control plane.
 pub(crate) fn shared() -> Option<&'static World> {
     static WORLD: OnceLock<Option<World>> = OnceLock::new();
     let make = || harness::require_control_plane(Needs::ApiServer).map(World::new);
@@ -56,8 +56,8 @@ impl World {
         Self { plane, namespace }
     }
 
-    /// Asks the API server, without storing anything, to create and to update
-    /// Deployments; every second is to be denied.
+    /// Sends the API server dry-run requests to create and to update Deployments; every second one
+    /// must be denied.
     pub(crate) async fn ask_the_api_server(&self, number: usize) -> Came {
         let strategy = ["Recreate", "RollingUpdate"][number % 2];
         let (method, name, claim) = match number / 2 % 2 {
@@ -90,19 +90,19 @@ impl World {
     }
 }
 
-/// What a guard said to a review.
+/// A guard's answer to a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Denied.
     No,
-    /// Not denied, because the API server did not confirm it.
+    /// Allowed, because the API server did not confirm the denial.
     Unconfirmed,
-    /// Let through.
+    /// Allowed.
     Yes,
 }
 
 impl World {
-    /// Sends a review of a new Deployment with that claim to a guard.
+    /// Sends a guard a review of a new Deployment with this claim.
     pub(crate) async fn review(
         &self,
         client: &reqwest::Client,
@@ -135,7 +135,7 @@ impl World {
         })
     }
 
-    /// The same, every second to be denied, and each by facts that can be confirmed.
+    /// Sends such a review. Every second one must be denied, and every denial can be confirmed.
     pub(crate) async fn ask_the_guard(
         &self,
         client: &reqwest::Client,
@@ -153,8 +153,8 @@ impl World {
 }
 
 impl World {
-    /// Begins to send reviews straight to a guard, every second pair of requests on connections
-    /// of their own.
+    /// Starts to send reviews directly to a guard; every second pair of requests uses new
+    /// connections.
     pub(crate) fn load(&'static self, guard: &Guard) -> Load {
         let newcomer = self.plane.pki.http_client_builder();
         let newcomer = newcomer.pool_max_idle_per_host(0).build().unwrap();
@@ -162,14 +162,14 @@ impl World {
         let url = guard.url.clone();
         let runtime = self.plane.runtime().handle();
         Load::start(runtime, STRAIGHT, move |number| {
-            // Either client asks both questions.
+            // Each client sends both kinds of question.
             let (url, client) = (url.clone(), clients[number / 2 % 2].clone());
             async move { self.ask_the_guard(&client, &url, "data", number).await }
         })
     }
 }
 
-/// The strategy that is asked about, and what is to be said to it.
+/// The strategy of a question, and the expected answer.
 pub(crate) fn question(number: usize) -> (&'static str, Said) {
     [("Recreate", Said::Yes), ("RollingUpdate", Said::No)][number % 2]
 }

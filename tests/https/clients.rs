@@ -1,4 +1,4 @@
-//! Which clients are answered where client certificates are required.
+//! The clients that are answered if client certificates are required.
 
 use std::fs;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use webhook_certs::ClientAuthorities;
 use crate::harness::{Running, client_config, connect_with, options, read_to_end, start};
 use crate::serving::until;
 
-/// A CA that signs clients.
+/// A CA that signs client certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -33,13 +33,13 @@ impl Authority {
     }
 }
 
-/// Whether a client that shows this is answered.
+/// Whether a client with this certificate is answered.
 async fn answered(
     server: &Running,
     shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
 ) -> bool {
     let config = client_config(&server.ca_pem, shown);
-    // With TLS 1.3 the client's handshake ends before the server has judged it.
+    // With TLS 1.3 the client's handshake ends before the server has checked its certificate.
     let Ok(mut stream) = connect_with(server.webhook, config, None).await else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! Clients that take all there is: others are answered all the same.
+//! Clients that take all resources: other clients are answered nevertheless.
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::serving::{in_time, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// What an API server requests, with the longest timeout that it gives: a quarter of it is for
-/// waiting, and on a machine that is busy seconds pass before anybody gets a turn.
+/// The path of an API server's request with its longest timeout. A quarter of the timeout is for
+/// waiting, and on a busy machine it takes seconds until a request gets its turn.
 const API_SERVER: &str = "/validate?timeout=30s";
 
-/// Streams that one HTTP/2 connection may have open.
+/// The number of streams that one HTTP/2 connection may have open.
 const STREAMS: usize = 100;
 
 async fn review(server: &Running, client: &reqwest::Client, length: usize) -> StatusCode {
     server.post(client, API_SERVER, body(length)).await.status()
 }
 
-/// Posts a body that begins with `part` and never ends; where it is shed, again.
+/// Posts a body that begins with `part` and never ends, again and again after each refusal.
 async fn send_halves(connection: &Http2, part: Bytes) {
     loop {
         let sent = part_of(part.clone());
-        // However it is answered, the next one follows.
+        // The next request follows any answer.
         let _ = connection.post(API_SERVER, "application/json", sent).await;
     }
 }
@@ -77,7 +77,7 @@ async fn what_would_wait_too_long_is_shed() {
             () = shed => {}
             answer = post("\"never\"") => panic!("{limit}: {answer:?}"),
         }
-        // Its client has gone.
+        // The client of the never-ending review has disconnected.
         until("there is room again", async || {
             post("{}").await.unwrap().0 == StatusCode::OK
         })
@@ -85,8 +85,8 @@ async fn what_would_wait_too_long_is_shed() {
     }
 }
 
-/// What is shed is sent again at once, so that there are always as many: more than there is
-/// memory for, small ones and some for which the largest body is assumed.
+/// Every refused request is sent again at once, so their number stays constant: more than the
+/// memory can hold, most of them small, and some for which the server assumes the largest body.
 #[tokio::test]
 async fn half_sent_bodies_on_30_connections_stop_nobody() {
     let server = start(options()).await;
@@ -122,7 +122,7 @@ async fn half_sent_bodies_on_30_connections_stop_nobody() {
 
 #[tokio::test]
 async fn who_reads_no_answers_is_disconnected_where_memory_is_short() {
-    // A review, and what is refused at once.
+    // A review, and a request that is refused at once.
     for path in [API_SERVER, "/elsewhere"] {
         let server = start_limited(|limits| limits.small_memory = 1024 * 1024).await;
         let stranger = server.http2_that_takes(0).await;
@@ -157,7 +157,7 @@ async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
     assert_eq!(join_all(reviews).await, [StatusCode::OK; 8]);
 }
 
-/// From another address, and from the same one, as behind a proxy.
+/// Idle connections from another address, and from the client's own, as behind a proxy.
 #[tokio::test]
 async fn idle_connections_make_room() {
     const OPEN: &str = "multi_attach_guard_connections";
@@ -187,14 +187,14 @@ async fn an_idle_connection_is_closed() {
     let sent = whole(body(100));
     let answer = connection.post("/mutate", "application/json", sent).await;
     assert_eq!(answer.unwrap(), (StatusCode::OK, "mutate 100".to_owned()));
-    // Without a GOAWAY, as nothing is under way.
+    // Without a GOAWAY, because no request is under way.
     let _ = connection.ended().await;
     server
         .until_metric("multi_attach_guard_connections", 0.0)
         .await;
 }
 
-/// The client knows of each response whether another request may follow.
+/// Each response tells the client whether another request may follow.
 #[tokio::test]
 async fn an_old_connection_says_which_response_is_its_last() {
     const REQUEST: &[u8] = b"POST /mutate HTTP/1.1\r\nhost: guard\r\n\
@@ -234,11 +234,11 @@ async fn an_early_refusal_arrives_while_the_body_is_still_coming() {
         let (found, text) = answer.unwrap();
         assert_eq!(found.as_u16(), status, "{text}");
         assert!(text.contains(sentence), "{text}");
-        // The connection is as good as before.
+        // The connection still works.
         let sent = whole(body(100));
         let answer = connection.post("/mutate", "application/json", sent).await;
         assert_eq!(answer.unwrap().0, StatusCode::OK);
-        // Even if nothing more comes.
+        // The refusal does not wait for the rest of the body.
         let connection = server.http2().await;
         let sent = part_of(body(100_000));
         let (found, _) = connection.post("/", content_type, sent).await.unwrap();

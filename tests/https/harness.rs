@@ -1,5 +1,5 @@
-//! A real server with a reviewer that answers by what the body says, and
-//! clients that see what an API server would see.
+//! A real server with a reviewer whose answer depends on the body, and clients that see what an API
+//! server would see.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -34,14 +34,14 @@ use webhook_certs::{Certificates, SelfSigned};
 
 use crate::serving::{in_time, trusting, until};
 
-/// An address on this machine that is not that of the other clients.
+/// An address of this machine that the other clients do not use.
 pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
-/// What the server does with a client that has no business with it any more.
+/// The server's reaction to a client that must go.
 pub(crate) const ENDS: &str = "the server ends the connection";
 
-/// Says which webhook was called and how long the body was; panics on
-/// `"panic"`, takes `"no review"` for none, and never answers `"never"`.
+/// Answers with the name of the webhook and the length of the body. It panics on `"panic"`, reports
+/// `"no review"` as malformed, and never answers `"never"`.
 struct Echo;
 
 impl Reviewer for Echo {
@@ -147,7 +147,7 @@ impl Running {
         self.builder().build().unwrap()
     }
 
-    /// The same, without HTTP/2.
+    /// Such a client without HTTP/2.
     pub(crate) fn http1_client(&self) -> reqwest::Client {
         self.builder().http1_only().build().unwrap()
     }
@@ -189,13 +189,13 @@ impl Running {
         self.try_http2_from(None).await.unwrap()
     }
 
-    /// The same, from an address of this machine.
+    /// Such a connection from an address of this machine.
     pub(crate) async fn try_http2_from(&self, from: Option<IpAddr>) -> std::io::Result<Http2> {
         self.http2_with(from, &http2::Builder::new(TokioExecutor::new()))
             .await
     }
 
-    /// The same, of a stranger that takes no more than so many bytes of each answer.
+    /// Such a connection from a stranger that takes at most so many bytes of each answer.
     pub(crate) async fn http2_that_takes(&self, bytes: u32) -> Http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.initial_stream_window_size(bytes);
@@ -217,14 +217,14 @@ impl Running {
     }
 }
 
-/// An HTTP/2 connection, which answers pings by itself.
+/// An HTTP/2 connection, which answers pings itself.
 pub(crate) struct Http2 {
     requests: http2::SendRequest<Sent>,
     connection: JoinHandle<hyper::Result<()>>,
 }
 
 impl Http2 {
-    /// Posts a body; says what the answer was.
+    /// Posts a body; returns the status and the text of the answer.
     pub(crate) fn post(
         &self,
         path: &str,
@@ -240,7 +240,7 @@ impl Http2 {
         }
     }
 
-    /// Posts a body and looks at no more than the head of the answer.
+    /// Posts a body and reads only the head of the answer.
     pub(crate) fn head_of(
         &self,
         path: &str,
@@ -255,21 +255,20 @@ impl Http2 {
         async move { in_time("an answer comes", requests.send_request(request)).await }
     }
 
-    /// Waits for the server to end the connection; says whether it did so as
-    /// the protocol has it.
+    /// Waits until the server ends the connection; an error means that it broke the protocol.
     pub(crate) async fn ended(self) -> hyper::Result<()> {
         in_time(ENDS, self.connection).await.unwrap()
     }
 }
 
-/// A body that comes in one piece.
+/// The body of a request.
 pub(crate) type Sent = BoxBody<Bytes, Infallible>;
 
 pub(crate) fn whole(all: Bytes) -> Sent {
     Full::new(all).boxed()
 }
 
-/// One that never ends.
+/// A body that begins with `part` and never ends.
 pub(crate) fn part_of(part: Bytes) -> Sent {
     let part = stream::once(ready(Ok(Frame::data(part))));
     BoxBody::new(StreamBody::new(part.chain(stream::pending())))
@@ -279,7 +278,7 @@ pub(crate) async fn connect(to: SocketAddr, ca_pem: &str) -> std::io::Result<Tls
     connect_with(to, client_config(ca_pem, None), None).await
 }
 
-/// What a client knows and shows.
+/// The configuration of a client that trusts this CA and shows this certificate.
 pub(crate) fn client_config(
     ca_pem: &str,
     certificate: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
@@ -299,7 +298,7 @@ pub(crate) fn client_config(
     }
 }
 
-/// What a client knows that speaks HTTP/2.
+/// The configuration of a client that speaks HTTP/2.
 pub(crate) fn speaks_http2(ca_pem: &str) -> ClientConfig {
     let mut config = client_config(ca_pem, None);
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -323,16 +322,16 @@ pub(crate) async fn connect_with(
         .await
 }
 
-/// Sends bytes, all of them.
+/// Sends all of these bytes.
 pub(crate) async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) {
     stream.write_all(bytes).await.unwrap();
     stream.flush().await.unwrap();
 }
 
-/// Everything up to the end of the connection, which must come.
+/// Reads everything up to the end of the connection, which must come.
 pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
-    // A connection that was cut without a TLS close_notify has ended as well.
+    // A connection that was cut without a TLS close_notify has ended too.
     let _ = in_time(ENDS, stream.read_to_end(&mut text)).await;
     String::from_utf8(text).unwrap()
 }

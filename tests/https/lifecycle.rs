@@ -1,4 +1,4 @@
-//! Stopping in order, with the same handle that the signals use (`tests/serve/lifecycle.rs`).
+//! Orderly shutdown, with the same handle that the signals use (`tests/serve/lifecycle.rs`).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The HTTPS server, seen from its clients.
+//! The HTTPS server from its clients' point of view.
 
 #![allow(
     clippy::unwrap_used,
@@ -176,8 +176,8 @@ async fn garbage_in_place_of_a_handshake_disturbs_nobody() {
     let failures = "multi_attach_guard_tls_handshake_failures_total";
     server.until_metric(failures, 1.0).await;
     assert_eq!(review().await, StatusCode::OK);
-    // A client that does not trust the certificate differs from garbage only in the
-    // log, and counts as well.
+    // A client that does not trust the certificate differs from garbage only in the log, and counts
+    // too.
     let stranger = webhook_certs::SelfSigned::generate(&[], jiff::Timestamp::now());
     let refused = connect(server.webhook, &stranger.unwrap().ca_pem).await;
     assert!(refused.is_err());

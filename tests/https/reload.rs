@@ -1,5 +1,5 @@
-//! The certificate changes under a running server, as Kubernetes changes a
-//! mounted Secret: a new directory, and a symlink swapped onto it.
+//! The certificate of a running server changes as Kubernetes changes a mounted Secret: with a new
+//! directory, to which a symlink is switched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ use crate::serving::until;
 
 const SOON: Duration = Duration::from_millis(10);
 
-/// A certificate that is its own CA, and its key, both in PEM.
+/// A self-signed certificate and its key, both in PEM.
 struct Issued {
     certificate: String,
     key: String,
@@ -32,7 +32,7 @@ fn issue() -> Issued {
     }
 }
 
-/// Writes a version of the Secret and swaps `..data` onto it.
+/// Writes a version of the Secret and switches `..data` to it.
 fn publish(volume: &Path, version: &str, certificate: &str, key: &str) {
     let directory = volume.join(version);
     fs::create_dir(&directory).unwrap();
@@ -76,7 +76,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     });
 
     assert!(serves(&server, &first).await);
-    // All the while, every handshake finds a certificate that is good.
+    // During all changes, every handshake gets a valid certificate.
     let trusted = [&first, &second, &third].map(|it| it.certificate.as_str());
     let (webhook, trusted) = (server.webhook, trusted.concat());
     let (stop, stopped) = tokio::sync::watch::channel(false);

@@ -1,5 +1,5 @@
-//! Clients that stall: each stage has its own deadline. That others are answered meanwhile is in
-//! `crowding`.
+//! Clients that stall: each stage has its own deadline. `crowding` tests that others are answered
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn a_client_that_stalls_before_the_handshake_is_let_go() {
     assert!(said.is_empty());
 }
 
-/// Protocols are agreed on in the handshake, so this client speaks HTTP/2.
+/// The protocol is chosen in the handshake, so this client speaks HTTP/2.
 #[tokio::test]
 async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     let server = start_impatient().await;
@@ -66,7 +66,7 @@ async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     let mut stream = connected.unwrap();
     send(&mut stream, b"PRI * HTTP/2").await;
     let mut said = Vec::new();
-    // However it ends, it ends.
+    // The connection may end in any way.
     let _ = in_time(ENDS, stream.read_to_end(&mut said)).await;
     server
         .until_metric("multi_attach_guard_connections", 0.0)
@@ -78,8 +78,8 @@ async fn a_client_that_reads_no_answers_is_let_go() {
     let server = start_impatient().await;
     let mut deaf = server.connect().await;
     let requests = b"GET / HTTP/1.1\r\nhost: guard\r\n\r\n".repeat(100);
-    // The answers fill every buffer on the way back; then the server reads no
-    // more requests, and these fill the buffers on the way there.
+    // The answers fill every buffer to the client; then the server reads no more requests, and
+    // these fill the buffers to the server.
     let sending = async { while deaf.write_all(&requests).await.is_ok() {} };
     in_time(ENDS, sending).await;
 }

@@ -1,5 +1,5 @@
-//! The page on which a manifest is pasted: the WebAssembly says what the program says, and a
-//! browser shows it.
+//! The page into which a manifest is pasted: the WebAssembly gives the program's answers, and a
+//! browser shows them.
 
 #![allow(
     clippy::expect_used,
@@ -28,7 +28,7 @@ use cluster::Snapshot;
 use shorthand::Shorthand;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// When texts are judged, in milliseconds.
+/// The time of the judgements, in milliseconds.
 const NOW: f64 = 1_790_000_000_000.0;
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct Question {
 
 /// A small cluster for each case of the verdicts.
 fn cases() -> Vec<Question> {
-    // Half of the file is aliases, which the default budget takes for an attack.
+    // Half of the file is aliases, which the default budget would treat as an attack.
     let options = serde_saphyr::options! { budget: None };
     let files = [
         include_str!("../verdicts/cases.yaml"),
@@ -67,7 +67,7 @@ fn cases() -> Vec<Question> {
     questions.collect()
 }
 
-/// The files of the corpus and the example, in a cluster on EKS.
+/// The files of the corpus and the example, each with the cluster on EKS.
 fn corpus() -> Vec<Question> {
     let mut files = vec![Path::new(ROOT).join("examples/web.yaml")];
     for folder in ["tests/corpus", "tests/corpus/at-fault"] {
@@ -87,7 +87,7 @@ fn corpus() -> Vec<Question> {
     questions.collect()
 }
 
-/// The folder with the page; `None` where something is missing, which fails in a pipeline.
+/// The folder with the page; `None` if a tool is missing, which is a failure in a pipeline.
 fn page() -> Option<&'static Path> {
     static PAGE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         let tools = ["node", "npm", "chromium"];
@@ -128,10 +128,10 @@ fn done(command: &mut Command) -> Output {
     output
 }
 
-/// How many answers there are beside the details of each finding.
+/// The number of answers besides the details of each finding.
 const BESIDE_DETAILS: usize = 3;
 
-/// All that the program says of the text.
+/// All answers of the program about a text.
 fn answer_of(question: &Question) -> Vec<String> {
     let checked = Checked::of(&question.text, &question.facts, NOW).unwrap();
     let verdict = checked.verdict();

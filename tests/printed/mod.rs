@@ -1,5 +1,5 @@
-//! Commands that the program or its documentation prints, and `tests/printed/commands.md`, which lists
-//! those that tests have run.
+//! Commands that the program or its documentation prints, and `tests/printed/commands.md`, the list
+//! of the commands that tests have run.
 
 #![allow(
     dead_code,
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// Words of a command after which names follow, up to the next option.
+/// Words of a command that names follow, up to the next option.
 const BEFORE_NAMES: [&str; 20] = [
     "cordon",
     "cronjob",
@@ -43,8 +43,8 @@ const NAMED: [&str; 4] = [
     "value",
 ];
 
-/// The command without the names of the objects that it is about, so that the same command
-/// about two objects is one entry of the list.
+/// The command without the names of its objects, so that the same command for two objects is one
+/// entry of the list.
 pub(crate) fn shape(command: &str) -> String {
     let mut shaped: Vec<String> = Vec::new();
     let mut names_follow = false;
@@ -65,7 +65,7 @@ pub(crate) fn shape(command: &str) -> String {
             "NAME" => true,
             other => BEFORE_NAMES.contains(&other),
         };
-        // Of several names, the list shows one.
+        // Several names are one in the list.
         if !shape.ends_with("NAME") || shape != after {
             shaped.push(shape);
         }
@@ -94,7 +94,7 @@ fn option(word: &str) -> String {
     }
 }
 
-/// `deployment/web` and `key="some text"` without what is the reader's own.
+/// `deployment/web` and `key="some text"` without the reader's own parts.
 fn argument(word: &str) -> String {
     if let Some(json) = word.strip_prefix('\'').and_then(|it| it.strip_suffix('\''))
         && let Ok(mut value) = serde_json::from_str::<Value>(json)
@@ -102,7 +102,7 @@ fn argument(word: &str) -> String {
         without_names(&mut value);
         return format!("'{value}'");
     }
-    // With spaces in it, the whole argument stands in quotes.
+    // If the argument contains spaces, all of it is quoted.
     let bare = word.trim_matches('\'');
     if let Some((key, _)) = bare.split_once('=')
         && (key.ends_with("/reason") || key.ends_with("/until"))
@@ -119,7 +119,7 @@ fn argument(word: &str) -> String {
     }
 }
 
-/// Whether it is a kind of Kubernetes, or one of somebody else with its group.
+/// Whether the word is a kind of Kubernetes, or a custom kind with its group.
 fn is_kind(word: &str) -> bool {
     let has_group = |word: &str| {
         let mut characters = word.chars();
@@ -130,7 +130,7 @@ fn is_kind(word: &str) -> bool {
     BEFORE_NAMES.contains(&word) || has_group(word)
 }
 
-/// The patch without what differs from object to object.
+/// Replaces the parts of a patch that differ between objects.
 fn without_names(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -174,8 +174,8 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// The commands in a text: the lines of its blocks for a shell, and what stands between
-/// backticks and begins with the name of a program.
+/// The commands in a text: the lines of its shell blocks, and the parts between backticks that
+/// begin with the name of a program.
 pub(crate) fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (number, part) in text.split("```").enumerate() {
@@ -191,7 +191,7 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The commands that a text for people names between backticks.
+/// The commands between backticks in prose.
 pub(crate) fn between_backticks(text: &str) -> Vec<String> {
     let parts = text.split('`').enumerate();
     let spans = parts.filter_map(|(number, part)| (number % 2 == 1).then_some(part));
@@ -202,7 +202,7 @@ pub(crate) fn between_backticks(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether it is a command that can be run as it is, and not only the name of one.
+/// Whether the text is a command that can be run, not only the name of one.
 fn is_command(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     match words.first() {
@@ -213,7 +213,7 @@ fn is_command(text: &str) -> bool {
     }
 }
 
-/// The commands of a block: a line, with those that it is continued on.
+/// The commands of a block, each with its continuation lines.
 pub(crate) fn of_block(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", " ");
     let mut commands: Vec<String> = Vec::new();
@@ -227,7 +227,7 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
         let (line, _) = line.split_once(" # ").unwrap_or((line, ""));
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         match commands.last_mut() {
-            // A quote or a pipe that is open goes on.
+            // An open quote or a pipe at the end continues on the next line.
             Some(last) if last.matches('\'').count() % 2 == 1 || last.ends_with('|') => {
                 last.push(' ');
                 last.push_str(&line);
@@ -239,7 +239,7 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
     commands
 }
 
-/// The shapes of all commands of the list, those that are not run included.
+/// The shapes of all commands in the list, including those that are not run.
 fn listed() -> &'static BTreeSet<String> {
     static LISTED: OnceLock<BTreeSet<String>> = OnceLock::new();
     LISTED.get_or_init(|| {
@@ -252,14 +252,14 @@ fn listed() -> &'static BTreeSet<String> {
     })
 }
 
-/// Whoever prints a command that no test has run must say so here.
+/// Asserts that the list has these commands: a command that no test has run needs a reason there.
 ///
 /// # Panics
 ///
-/// When the list lacks one of them.
+/// If the list lacks a command.
 pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, printed_by: &str) {
     let listed = listed();
-    // What would command a terminal is written in escapes, and is no command any more.
+    // Control characters for a terminal are printed as escapes, and such a text is no command.
     let commands = commands.into_iter().filter(|it| !it.contains("\\u{"));
     let shapes = commands.map(shape);
     let missing: BTreeSet<String> = shapes.filter(|it| !listed.contains(it)).collect();

@@ -1,6 +1,5 @@
-//! Requests that no API server should send: each gets an answer with the uid
-//! where one could be read, else a status and a sentence, and never takes the
-//! server down.
+//! Requests that no API server should send: each gets an answer with its uid if the uid can be
+//! read, and otherwise a status and a sentence. None ends the server.
 
 use serde_json::{Value, json};
 
@@ -47,7 +46,7 @@ async fn with_a_uid_the_answer_has_it_and_a_warning() {
         ("/request/object", json!([1, 2]), shape),
         (replicas, json!("many"), shape),
         ("/request/object/metadata/name", deep, shape),
-        // Numbers that Kubernetes itself would refuse, a little later, get an ordinary answer.
+        // Numbers that Kubernetes itself would refuse a little later get an ordinary answer.
         (surge, json!("many%"), None),
         (surge, json!("99999999999999999999%"), None),
         (surge, json!(-3), None),
@@ -89,7 +88,7 @@ async fn a_long_list_of_what_is_no_rule_gets_few_warnings() {
     assert!(last.starts_with("Other parts of the"), "{answer:#}");
 }
 
-/// Nesting in a field that decides nothing.
+/// Deep nesting in a field that decides nothing is accepted.
 #[tokio::test]
 async fn what_nobody_reads_may_be_as_deep_as_it_likes() {
     let server = serve(&[]).await;

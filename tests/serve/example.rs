@@ -1,4 +1,4 @@
-//! The reviews that the README shows, and what a policy makes of them.
+//! The reviews in the README, and the effect of a policy on them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -64,9 +64,9 @@ async fn what_was_asked_for_in_the_policys_place_leaves_a_trace() {
         ("ignore", RULE, "CREATE", true, Some("suppressed")),
         ("action", "ignore", "CREATE", true, Some("suppressed")),
         ("action", "warn", "CREATE", true, Some("lowered")),
-        // It would be a warning in any case.
+        // An update would only get a warning in any case.
         ("action", "warn", "UPDATE", true, None),
-        // What was not repaired is denied.
+        // The finding is not repaired here, so it is denied.
         ("action", "fix", "CREATE", false, None),
     ];
     let mut server = serve(&[]).await;

@@ -1,4 +1,4 @@
-//! The life of the process: readiness, a policy that changes, signals.
+//! The life of the process: readiness, changes of the policy, signals.
 
 use std::fs;
 use std::path::Path;
@@ -20,8 +20,8 @@ async fn readiness_names_what_it_depends_on() {
     assert_eq!(server.admin("/healthz").await.0, 200);
 }
 
-/// Without files and without a cluster the server says what it lacks, and
-/// answers that it does not know.
+/// Without files and without a cluster the server reports the missing view, and answers that it
+/// does not know.
 #[tokio::test]
 async fn without_a_cluster_it_is_not_ready_but_answers() {
     let server = serve_without_facts(&[]).await;
@@ -35,7 +35,8 @@ async fn without_a_cluster_it_is_not_ready_but_answers() {
     assert!(answer["warnings"].is_array(), "{answer:#}");
 }
 
-/// What is not known at all is no denial that could stand: the policy decides first.
+/// Without any facts there is no denial that `--stale=deny` could keep: the policy must deny
+/// unknown outcomes too.
 #[tokio::test]
 async fn what_nobody_can_be_asked_about_is_denied_where_policy_and_stale_both_say_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,13 +54,13 @@ async fn what_nobody_can_be_asked_about_is_denied_where_policy_and_stale_both_sa
     }
 }
 
-/// What the example gets: allowed or denied.
+/// Whether the example is allowed.
 async fn allowed(server: &Running) -> bool {
     let answer = server.review("/validate", &example()).await;
     answer["allowed"].as_bool().unwrap()
 }
 
-/// A time that has not come would otherwise be one in 1970.
+/// Without this, a time that is not known yet would be exported as 1970.
 #[tokio::test]
 async fn times_that_have_not_come_are_absent() {
     let has = |text: &str, name: &str| {
@@ -90,8 +91,8 @@ async fn a_policy_that_changes_is_seen_from_outside() {
         .until_admin("/metrics", &format!("{reloads}{{result=\"success\"}} 1"))
         .await;
 
-    // Whether the file or what is there in its place is at fault, readiness and the metrics of two
-    // alerts say so.
+    // Readiness and the metrics of two alerts report a faulty file, and also a directory in its
+    // place.
     let degraded = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
     type Fault = (&'static str, fn(&Path));
     let faults: [Fault; 2] = [
@@ -129,8 +130,7 @@ async fn a_policy_that_changes_is_seen_from_outside() {
     server.until_admin("/metrics", &healed).await;
 }
 
-/// A Pod that moves would otherwise be the moment at which a policy that has been wrong for
-/// a while takes the guard away.
+/// Otherwise a Pod that moves would take the guard away if the policy had been wrong for a while.
 #[tokio::test]
 async fn a_policy_that_is_wrong_at_the_start_leaves_warnings() {
     let wrong = "defaults: {outcomes: {deadlock: perhaps}}\n";
@@ -211,7 +211,7 @@ async fn reviews_are_answered_though_nobody_reads_the_log() {
     server.until_admin("/metrics", panics).await;
 }
 
-/// A denial, which is logged in a line of more than 1 KiB. A pipe takes 64 of these.
+/// A denial whose log line has more than 1 KiB. A pipe holds 64 of these.
 fn long_denial() -> Value {
     let mut review = example();
     review["request"]["userInfo"]["username"] = "a".repeat(1024).into();

@@ -1,5 +1,5 @@
-//! The real binary, seen from outside: what an API server, a kubelet and a
-//! person at a terminal get to see of `serve`.
+//! The real binary from outside: the behaviour of `serve` towards an API server, a kubelet and a
+//! user at a terminal.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What reviews take of memory, measured on the process.
+//! The memory that reviews use, measured on the process.
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -9,11 +9,11 @@ use crate::serving::DEADLINE;
 
 const MIB: usize = 1024 * 1024;
 
-/// What the manifests count for requests.
+/// The memory that the manifests reserve for requests.
 const LIMIT: usize = 363 * MIB;
 
-/// The example with `more` as the arguments of its container, as an update that
-/// starts a rollout. The policy repairs, so the object is also patched.
+/// The example with `more` as the arguments of its container, as an update that starts a rollout.
+/// The policy repairs, so the object is patched too.
 fn update(more: &str) -> String {
     let mut review = example();
     let mut old = review["request"]["object"].clone();
@@ -31,8 +31,8 @@ async fn repairing() -> Running {
     serve_with_policy("defaults: {outcomes: {deadlock: fix, delay: fix}}\n").await
 }
 
-/// The answer to a review, or `None` where it is shed: a program that is not optimized may be
-/// too slow within one caller's timeout, which does not change how much memory it takes.
+/// The answer to a review, or `None` if the server sheds it: a debug build may be too slow for one
+/// caller's timeout, which does not change the memory it uses.
 async fn answer(server: &Running, path: &str, review: &str) -> Option<Value> {
     let path = format!("{path}?timeout=30s");
     let answer = server.post(&path, review.to_owned()).await;
@@ -47,7 +47,7 @@ async fn answer(server: &Running, path: &str, review: &str) -> Option<Value> {
     }
 }
 
-/// Sends as many of the same review at once, and those that are shed again.
+/// Sends the same review so many times at once, and repeats those that are shed.
 async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Vec<Value> {
     let answers = (0..count).map(|_| async {
         loop {
@@ -82,12 +82,13 @@ fn stays_below(server: &Running, limit: usize) {
     assert!(peak < limit, "{} of {} MiB", peak / MIB, limit / MIB);
 }
 
-/// Lists of a million empty strings: as a tree of values thirty times the bytes.
+/// Two lists with a million empty strings in total: as trees of values they have thirty times the
+/// bytes.
 fn dense() -> String {
     update(&format!("[{}\"\"]", "\"\",".repeat(500_000)))
 }
 
-/// From 116 to 137 MiB, as they overlap; four trees of values would be 360.
+/// The four reviews take 116 to 137 MiB, depending on their overlap; trees of values would take 360.
 #[tokio::test]
 async fn four_dense_reviews_of_3_mb_take_less_than_160_mib() {
     let server = repairing().await;
@@ -104,7 +105,7 @@ async fn ordinary_reviews_are_answered_beside_32_dense_ones() {
     stays_below(&server, LIMIT);
 }
 
-/// What 1.4 MB of `<` become on their way from the API server.
+/// The JSON of 1.4 MB of `<` as the API server sends it.
 #[tokio::test]
 async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
     let server = repairing().await;
@@ -113,7 +114,8 @@ async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
     stays_below(&server, LIMIT);
 }
 
-/// What nobody stores: of each byte a reader without bounds makes up to a hundred.
+/// Reviews of objects that no API server would store: a reader without bounds needs up to a hundred
+/// bytes of memory for each of their bytes.
 #[tokio::test]
 async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
     const BYTES: usize = 1_500_000;
@@ -126,13 +128,13 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
     let claim = format!(r#"[{{"name":"data","persistentVolumeClaim":{{"claimName":{long}}}}}]"#);
     let rules = list("a").replace(['[', ']'], "\"");
     let cases = [
-        // What decides nothing takes nothing, however much there is of it.
+        // Entries that decide nothing take no memory, however many there are.
         (
             "/spec/template/spec/containers",
             list(r#"{"volumeMounts":[{"name":"data"}]}"#),
             "rolling-update-overlap: ",
         ),
-        // Tolerations that are equal count once.
+        // Equal tolerations count once.
         (
             "/spec/template/spec/tolerations",
             list("{}"),
@@ -175,7 +177,7 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
     }
 }
 
-/// As much as is kept of a review, and a hazard reported for each entry.
+/// A review with the most text that is kept, and a hazard for each of its entries.
 #[tokio::test]
 async fn the_answer_about_many_hazards_stays_small() {
     let server = serve(&[]).await;

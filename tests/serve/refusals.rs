@@ -1,5 +1,5 @@
-//! What keeps `serve` from starting: a sentence on standard error with the
-//! place at fault, and the exit code.
+//! Faults that keep `serve` from starting: a sentence on standard error with the place of the
+//! fault, and the exit code.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use crate::running::command;
 use crate::serving::in_time;
 
-/// What is at fault, the arguments, and what is said of it.
+/// The fault, the arguments, and a part of the message.
 const CASES: &str = "\
 facts that are not YAML | --self-signed --facts=TMP/yaml.yaml | TMP/yaml.yaml:3:11:\x20
 facts of another shape | --self-signed --facts=TMP/class.yaml | TMP/class.yaml:6:14: This StorageClass

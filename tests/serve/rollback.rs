@@ -1,5 +1,5 @@
-//! Rollbacks where files stand for the cluster. Which revision an update rests on is decided in
-//! `src/cli/serve/rollback.rs`.
+//! Rollbacks with files instead of a cluster. `src/cli/serve/rollback.rs` decides which revision an
+//! update returns to.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
     for (pods, policy, expected) in [
         (1, "allow", true),
         (0, "allow", false),
-        // Its user could have written the ReplicaSet as well.
+        // The user could have written the ReplicaSet too, so the policy forbids this.
         (1, "forbid", false),
         (1, "namespaces", false),
     ] {
@@ -68,7 +68,7 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
             json!("nginx:1.31");
         let answer = server.review("/validate", &other).await;
         assert_eq!(answer["allowed"], false, "{answer:#}");
-        // It starts a pod, so it is no mere rollback.
+        // The update also starts a pod, so it is more than a rollback.
         let mut more = undo();
         more["request"]["object"]["spec"]["replicas"] = json!(2);
         let answer = server.review("/validate", &more).await;

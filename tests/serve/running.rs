@@ -1,4 +1,4 @@
-//! Starting the binary, and talking to it.
+//! Starting the binary and talking to it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::serving::{in_time, trusting, until};
 
-/// The folder of the repository, from which examples are named.
+/// The folder of the repository; paths of examples are relative to it.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 const CA: &str = "ca.pem";
@@ -21,8 +21,8 @@ const POLICY: &str = "policy.yaml";
 
 type Log = Box<dyn AsyncRead + Send + Unpin>;
 
-/// A running `serve` on loopback ports of the system's choice, with a
-/// certificate of its own. Dropping it kills it.
+/// A running `serve` with its own certificate, on loopback ports that the system chooses. Dropping
+/// it kills it.
 pub(crate) struct Running {
     pub(crate) webhook: SocketAddr,
     pub(crate) admin: SocketAddr,
@@ -39,7 +39,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
         .args(arguments)
         .current_dir(ROOT)
         .env_remove("RUST_LOG")
-        // Where there is a cluster by accident, it is none of the test's.
+        // The test must not use a cluster that is configured on this machine.
         .env("KUBECONFIG", "/no/such/kubeconfig")
         .env_remove("KUBERNETES_SERVICE_HOST")
         .stdin(Stdio::null())
@@ -54,7 +54,7 @@ pub(crate) async fn serve(arguments: &[&str]) -> Running {
     serve_without_facts(&[facts.as_slice(), arguments].concat()).await
 }
 
-/// The same with a policy, in the file [`Running::policy`].
+/// Starts it with a policy in the file [`Running::policy`].
 pub(crate) async fn serve_with_policy(policy: &str) -> Running {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(POLICY);
@@ -91,7 +91,7 @@ async fn start(folder: TempDir, arguments: &[&str]) -> Running {
     }
 }
 
-/// The next line of the log whose message begins so.
+/// The next log line with a message that begins with this text.
 async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
     let mut seen = String::new();
     in_time(message, async {
@@ -141,7 +141,7 @@ impl Running {
         (response.status().as_u16(), response.text().await.unwrap())
     }
 
-    /// Waits until a line of an admin page begins so.
+    /// Waits until a line of an admin page begins with this text.
     pub(crate) async fn until_admin(&self, path: &str, line: &str) {
         until(line, async || {
             let (_, text) = self.admin(path).await;
@@ -150,13 +150,12 @@ impl Running {
         .await;
     }
 
-    /// Waits for the next line of the log whose message begins so.
+    /// Waits for the next log line with a message that begins with this text.
     pub(crate) async fn logged(&mut self, message: &str) -> Value {
         log_line(&mut self.log, message).await
     }
 
-    /// The most memory that the process ever used, in bytes (`VmHWM` of
-    /// `proc_pid_status(5)`).
+    /// The peak memory of the process, in bytes (`VmHWM` of `proc_pid_status(5)`).
     pub(crate) fn peak_memory(&self) -> usize {
         let process = self.process.id().unwrap();
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -165,13 +164,13 @@ impl Running {
         kib.parse::<usize>().unwrap() * 1024
     }
 
-    /// Lets nobody read the log any more, so that writing to it fails.
+    /// Closes the reading end of the log, so that writing to it fails.
     pub(crate) fn close_log(&mut self) {
         self.log = BufReader::new(Box::new(tokio::io::empty()) as Log).lines();
     }
 
-    /// Posts reviews without a pause, several at a time, until nobody listens;
-    /// says how many were answered. Whatever is not answered in full fails.
+    /// Posts reviews without a pause, several at a time, until nobody listens; returns the number
+    /// of answers. An incomplete answer fails the test.
     pub(crate) fn ask_until_gone(&self, review: &Value) -> JoinHandle<usize> {
         let (client, body) = (self.client.clone(), review.to_string());
         let url = format!("https://{}/validate", self.webhook);

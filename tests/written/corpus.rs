@@ -1,10 +1,10 @@
-//! What people and programs have written: the files of `tests/corpus`.
+//! Files by people and other programs: the files of `tests/corpus`.
 
 use std::fs;
 
 use serde_json::Value;
 
-/// The path and the text of every file.
+/// The path and the text of each file.
 pub(crate) fn files() -> Vec<(String, String)> {
     let folders = ["tests/corpus", "tests/corpus/at-fault"].map(|it| fs::read_dir(it).unwrap());
     let paths = folders.into_iter().flatten().map(|it| it.unwrap().path());
@@ -16,7 +16,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     files
 }
 
-/// The documents as another reader with the same rules sees them.
+/// The documents as another reader with the same rules reads them.
 pub(crate) fn values(text: &str) -> Vec<Value> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

@@ -1,14 +1,14 @@
-//! Deployments in many ways of writing, for tests of what edits them.
+//! Deployments in many styles of YAML, for tests of code that edits them.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A Deployment in some way of writing.
+/// A Deployment in one style.
 #[derive(Debug, Clone)]
 pub(crate) struct Written {
-    /// What the Deployment is called.
+    /// The name of the Deployment.
     pub(crate) name: String,
-    /// How many pods it has.
+    /// Its number of pods.
     pub(crate) replicas: usize,
     indent: usize,
     compact: bool,
@@ -102,7 +102,7 @@ impl Written {
     }
 }
 
-/// Any way of writing.
+/// Any style.
 pub(crate) fn written() -> impl Strategy<Value = Written> {
     let flags = any::<[bool; 4]>();
     let texts = (select(STRATEGIES), select(SCALARS), select(AFFINITIES));
