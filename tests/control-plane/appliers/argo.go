@@ -23,7 +23,7 @@ import (
 // argoManager is the field manager of Argo CD's application controller.
 const argoManager = "argocd-controller"
 
-// argo is what one sync needs.
+// argo holds the inputs of one sync.
 type argo struct {
 	config     *rest.Config
 	namespace  string
@@ -55,7 +55,7 @@ func argoCD(serverSide bool) applier {
 	}
 }
 
-// sync does what a click on Sync does.
+// sync does the same as a click on Sync.
 func (a argo) sync(ctx context.Context, objects []*unstructured.Unstructured) error {
 	live, err := a.live(ctx, objects)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a argo) sync(ctx context.Context, objects []*unstructured.Unstructured) er
 	}
 }
 
-// differs compares as the application's status does, with the defaults of Argo CD.
+// differs compares like the application's status, with the defaults of Argo CD.
 func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured) (bool, error) {
 	live, err := a.live(ctx, objects)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured)
 	return differences.Modified, nil
 }
 
-// live reads the objects as they are in the cluster; nil for one that is not there.
+// live reads the objects from the cluster; nil for an object that does not exist.
 func (a argo) live(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	client, err := dynamic.NewForConfig(a.config)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 const fluxGroup = "kustomize.toolkit.fluxcd.io"
 
-// fluxOptions are those of kustomize-controller 1.9 as far as they change objects: what
-// kubectl has set is taken over, and so removed unless the manifests say it too.
+// fluxOptions are those of kustomize-controller 1.9 that change objects: fields that kubectl has
+// set are taken over, and so removed unless the manifests have them too.
 func fluxOptions(owner ssa.Owner) ssa.ApplyOptions {
 	options := ssa.DefaultApplyOptions()
 	options.Cleanup = ssa.ApplyCleanupOptions{
@@ -30,7 +30,7 @@ func fluxOptions(owner ssa.Owner) ssa.ApplyOptions {
 	return options
 }
 
-// flux applies, and then looks for drift as the next interval does.
+// flux applies the objects, and then looks for drift as in the next interval.
 func flux(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
 	kube, err := client.New(config, client.Options{})
 	if err != nil {

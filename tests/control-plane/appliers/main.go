@@ -1,11 +1,11 @@
-// Command appliers applies the manifests on its standard input as Flux's
-// kustomize-controller or Argo CD does, by the code that these apply with.
+// Command appliers applies the manifests on its standard input like Flux's kustomize-controller or
+// Argo CD, with their own code.
 //
 //	appliers flux NAMESPACE
 //	appliers argo-cd [--server-side] NAMESPACE
 //
-// It prints `in sync` or `out of sync`, which is what the tool says of the objects once
-// they are applied, and ends with 1 and the reason when one is refused.
+// It prints `in sync` or `out of sync`, the tool's status of the objects after applying them, and
+// ends with 1 and the reason if an object is refused.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 type applier func(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error)
 
 func main() {
-	// What they log is not what they say to a user.
+	// Their logs are not messages to a user.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout); err != nil {

@@ -10,15 +10,15 @@ import (
 	apitest "k8s.io/cri-api/pkg/apis/testing"
 )
 
-// endsAfter is the annotation of a pod whose containers end by themselves: after so many
-// seconds of running.
+// endsAfter is the annotation of a pod whose containers end by themselves: the number of seconds
+// for which they run.
 const endsAfter = "fake-kubelet/ends-after-seconds"
 
-// containers is a runtime whose containers ignore SIGTERM, so they use their whole grace
-// period, and end by themselves only where their pod says so. The command `true` ends at once.
+// containers is a runtime whose containers ignore SIGTERM, so they use their whole grace period.
+// They end by themselves only if their pod has the annotation. The command `true` ends at once.
 type containers struct {
 	*apitest.FakeRuntimeService
-	// How long each of those that end by themselves runs, by its identifier.
+	// The time for which each container that ends by itself runs, by its identifier.
 	spans sync.Map
 }
 

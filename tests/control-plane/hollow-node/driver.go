@@ -20,17 +20,17 @@ import (
 // A driverSpec is a CSI driver of a node.
 type driverSpec struct {
 	Name string `json:"name"`
-	// Limit is how many volumes the node takes; 0 is no limit.
+	// Limit is the number of volumes that fit on the node; 0 is no limit.
 	Limit int64 `json:"limit"`
-	// Topology holds the labels of the node that say which volumes it can have.
+	// Topology holds the node's labels that decide which volumes it can have.
 	Topology map[string]string `json:"topology"`
 }
 
-// What a volume's attributes (spec.csi.volumeAttributes) can say of the driver's behaviour.
+// The attributes of a volume (spec.csi.volumeAttributes) that change the driver's behaviour.
 const (
 	// "refuse" a second mount on one node, as drivers of LVM and ZFS do.
 	secondMount = "second-mount"
-	// "refuse" a second node when the volume is mounted, as drivers that do not attach do.
+	// "refuse" a second node while the volume is mounted, as drivers that do not attach do.
 	secondNode = "second-node"
 	// "fail" to detach.
 	detach = "detach"
@@ -38,12 +38,12 @@ const (
 	answer = "answer"
 )
 
-// disks is a folder that the drivers of all nodes share: disks/VOLUME/NODE/MOUNT says where
-// a volume is mounted, disks/VOLUME/attached/NODE where it is attached, and disks/VOLUME/stuck
-// that it cannot be detached.
+// disks is a folder that the drivers of all nodes share: disks/VOLUME/NODE/MOUNT exists for each
+// mount of a volume, disks/VOLUME/attached/NODE for each node to which it is attached, and
+// disks/VOLUME/stuck if it cannot be detached.
 type disks string
 
-// locked runs what must see no other node's driver at work.
+// locked runs a function while no other driver works.
 func (d disks) locked(do func() error) error {
 	lock, err := os.OpenFile(filepath.Join(string(d), ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d disks) folder(volume, node string) string {
 	return filepath.Join(string(d), escape(volume), node)
 }
 
-// holders are the nodes below a folder of a volume that hold something there.
+// holders are the nodes with an entry below a folder of a volume.
 func holders(folder string) []string {
 	entries, _ := os.ReadDir(folder)
 	var nodes []string
@@ -90,7 +90,7 @@ type nodeServer struct {
 	disks  disks
 }
 
-// serveNode starts the driver and its registration with the kubelet of that root folder.
+// serveNode starts the driver and registers it with the kubelet that has this root folder.
 func serveNode(spec driverSpec, node, root, shared string) error {
 	server := &nodeServer{
 		spec:   spec,
@@ -187,7 +187,7 @@ func (s *nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnp
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// controllerServer is the half of a driver that attaches and makes volumes.
+// controllerServer is the half of a driver that attaches and provisions volumes.
 type controllerServer struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -195,7 +195,7 @@ type controllerServer struct {
 	disks disks
 }
 
-// serveController serves until it cannot any more.
+// serveController serves for ever, unless the start fails.
 func serveController(name, socket, shared string) error {
 	server := &controllerServer{name: name, disks: disks(shared)}
 	if err := serve(socket, func(s *grpc.Server) {
@@ -260,7 +260,7 @@ func (s *controllerServer) ControllerPublishVolume(_ context.Context, request *c
 		}
 		there, _ := os.ReadDir(volume)
 		for _, other := range there {
-			// A disk is on one node, whatever the modes of its PersistentVolume.
+			// A disk is attached to one node, whatever the modes of its PersistentVolume.
 			if other.Name() != request.GetNodeId() && behaviour[secondNode] != "allow" {
 				return status.Errorf(codes.FailedPrecondition, "the disk is attached to %s", other.Name())
 			}

@@ -1,9 +1,8 @@
-// Command hollow-node is one node of a cluster without containers or disks: the kubelet of
-// the minor that it is compiled with, as kubemark assembles it, and CSI drivers that
-// register with it.
+// Command hollow-node is one node of a cluster without containers or disks: the kubelet of the
+// minor with which it is compiled, assembled as in kubemark, and CSI drivers that register with it.
 //
-// With -controller it is the other half of such a driver instead, for the external-attacher
-// and the external-provisioner.
+// With -controller it is the other half of such a driver instead, for the external-attacher and the
+// external-provisioner.
 package main
 
 import (
@@ -33,7 +32,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
-// A node is what the command line says of it, as JSON.
+// A node is the JSON description of a node on the command line.
 type node struct {
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels"`
@@ -67,8 +66,8 @@ func run(n node, kubeconfig, root, disks string) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(n.Gates); err != nil {
 		return err
 	}
-	// A kubelet looks its node's name up every second, and a server that is slow to say that it
-	// does not know the name keeps the node from registering.
+	// A kubelet looks up its node's name every second, and the node cannot register while a DNS server
+	// is slow to say that it does not know the name.
 	net.DefaultResolver = &net.Resolver{
 		PreferGo: true,
 		Dial:     func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no DNS") },
@@ -88,15 +87,15 @@ func run(n node, kubeconfig, root, disks string) error {
 		NodeLabels:         n.Labels,
 		RegisterWithTaints: n.Taints,
 	})
-	// kubemark's own folder is in /tmp, and stays there.
+	// kubemark's own folder is in /tmp and would stay there.
 	if err := os.RemoveAll(flags.RootDirectory); err != nil {
 		return err
 	}
 	flags.RootDirectory = root
 	configuration.PodLogsDir = filepath.Join(root, "pod-logs")
-	// Nobody puts pods there, and watching it takes one of the few inotify instances of a user.
+	// No pods are put there, and watching it takes one of a user's few inotify instances.
 	configuration.StaticPodPath = ""
-	// What kubemark leaves out, and what makes a test wait.
+	// Settings that kubemark leaves out, and settings that would make a test wait.
 	configuration.EnableControllerAttachDetach = true
 	configuration.EnableServer = false
 	configuration.NodeLeaseDurationSeconds = 12
@@ -122,8 +121,8 @@ func run(n node, kubeconfig, root, disks string) error {
 		newContainers(),
 		cm.NewStubContainerManagerWithDevicePluginResource(resources),
 	)
-	// kubemark's prober calls every container ready, started or not, and its recorder
-	// drops the kubelet's Events.
+	// kubemark's prober reports every container as ready, started or not, and its recorder drops the
+	// kubelet's Events.
 	kubelet.KubeletDeps.ProbeManager = nil
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
