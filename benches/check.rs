@@ -1,6 +1,6 @@
-//! What `check` costs beside reading and parsing the same files with the same
-//! parser: 10,000 files, each a Deployment and its claim, 4.2 KB. Prints ratios
-//! of processor time and the most memory held; the goals stand beside them.
+//! The cost of `check`, compared with only reading and parsing the same files with the same parser:
+//! 10,000 files, each a Deployment and its claim, 4.2 KB. Prints ratios of processor time and the
+//! peak memory, next to the goals.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,15 +23,14 @@ use manifest::find::{Exclude, find};
 use manifest::read::read;
 use processors::children;
 
-/// Files, each a Deployment and a claim.
+/// The number of files, each with a Deployment and a claim.
 const FILES: usize = 10_000;
 
-/// Runs of each program; the best one counts, as everything else on the machine
-/// can only make it slower.
+/// The number of runs of each program. The best one counts, because other work on the machine can
+/// only make it slower.
 const RUNS: usize = 5;
 
-/// Set when this program is started by itself, to read and parse a directory and
-/// no more.
+/// Set when this program starts itself in order to read and parse a directory, and nothing else.
 const PARSE: &str = "MULTI_ATTACH_GUARD_BENCH_PARSE";
 
 const CLASS: &str = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: gp3}\nprovisioner: ebs.csi.aws.com\n";
@@ -77,7 +76,7 @@ fn main() {
     crowds();
 }
 
-/// Workloads on one claim, in one file and in a file each.
+/// Many workloads on one claim, in one file or in one file each.
 fn crowds() {
     for files in [1, FILES] {
         println!("{FILES} workloads on one claim, in {files} files (goal: 2 s at most):");
@@ -108,7 +107,7 @@ fn megabytes(bytes: usize) -> f64 {
     bytes as f64 / 1_000_000.0
 }
 
-/// Reads and parses everything under `directory`, and keeps nothing.
+/// Reads and parses everything under `directory`, and discards the result.
 fn parse(directory: &Path) {
     let found = find(
         &[directory.to_owned()],
@@ -121,8 +120,7 @@ fn parse(directory: &Path) {
     assert!(reading.errors.is_empty());
 }
 
-/// Writes the files; `every` so many have a strategy that is at fault. Returns
-/// how many bytes there are.
+/// Writes the files; one in `every` has a strategy that is at fault. Returns the number of bytes.
 fn generate(directory: &Path, every: Option<usize>) -> usize {
     fs::write(directory.join("class.yaml"), CLASS).unwrap();
     let mut bytes = CLASS.len();
@@ -233,12 +231,12 @@ spec:
     )
 }
 
-/// What one run of a program took.
+/// The cost of one run of a program.
 struct Cost {
     wall: Duration,
-    /// Time on all processors together.
+    /// The time on all processors together.
     processors: Duration,
-    /// The most memory held at once, in bytes.
+    /// The peak memory, in bytes.
     memory: usize,
 }
 
@@ -254,7 +252,7 @@ impl Cost {
     }
 }
 
-/// The run that took the least time on the processors.
+/// The run with the least processor time.
 fn best(command: impl Fn() -> Command) -> Cost {
     (0..RUNS)
         .map(|_| cost(command()))
@@ -267,8 +265,7 @@ fn cost(mut command: Command) -> Cost {
     let start = Instant::now();
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let mut memory = 0;
-    // The kernel forgets the peak when the process is gone, so it is read
-    // over and over.
+    // The kernel forgets the peak when the process ends, so it is read repeatedly.
     loop {
         memory = memory.max(peak(child.id()).unwrap_or_default());
         if child.try_wait().unwrap().is_some() {

@@ -1,6 +1,5 @@
-//! What a decision costs by itself: reading a review, judging it and writing
-//! the answer, beside only looking for its uid. Prints ratios; the goals stand
-//! beside them.
+//! The cost of a decision alone: reading a review, judging it and writing the answer, compared with
+//! only looking for its uid. Prints ratios, next to the goals.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,8 +38,8 @@ fn answer(sample: &Sample, cluster: &Snapshot, effective: &EffectivePolicy) -> D
     answer.decision
 }
 
-/// The fastest of several runs each, which is the one that was disturbed
-/// least; the works take turns, so that all meet the same disturbances.
+/// The fastest of several runs of each, which was disturbed least. The runs alternate, so that all
+/// meet the same disturbances.
 fn fastest<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
     const CALLS: u32 = 500;
     let mut fastest = [Duration::MAX; N];

@@ -1,5 +1,5 @@
-//! The most that one object can make the engine do: judgements in clusters made to be
-//! hard, drawn by lot. Prints the slowest; the goal stands beside it.
+//! The maximum work that one object can cause: judgements in random clusters that are made to be
+//! hard. Prints the slowest, next to the goal.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use source::policy_file;
 
 const WORLDS: usize = 300;
 
-/// Nothing but the object's facts.
+/// A document without any content; the engine uses only the object's facts.
 struct NoDocument;
 
 impl Document for NoDocument {
@@ -59,8 +59,8 @@ fn judge(knot: &Knot, cluster: &Snapshot, effective: &EffectivePolicy) -> Verdic
     evaluate(&review, cluster.view(), effective)
 }
 
-/// How long this thread has been on a processor (`proc_pid_schedstat`), whatever else
-/// the machine was busy with.
+/// The time that this thread has run on a processor (`proc_pid_schedstat`), independent of other
+/// work on the machine.
 fn on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanoseconds = text.split(' ').next().unwrap();
@@ -82,7 +82,7 @@ fn main() {
             for object in knot.objects.drain(..) {
                 cluster.apply(object);
             }
-            // The faster of two is the one that was disturbed less.
+            // The faster of two runs is the one that was disturbed less.
             let took = (0..2).map(|_| {
                 let start = on_processor();
                 let verdict = judge(&knot, &cluster, &effective);

@@ -1,12 +1,11 @@
-//! What webhooks add to a write: a real API server without webhooks and with them, in turn,
-//! under the same load. Prints percentiles as the client sees them and as the API server's
-//! own histogram `apiserver_admission_webhook_admission_duration_seconds` has them.
+//! The time that webhooks add to a write: a real API server with and without webhooks, in turn,
+//! under the same load. Prints percentiles as measured by the client and by the API server's
+//! histogram `apiserver_admission_webhook_admission_duration_seconds`.
 //!
-//! `CLAIMS`, `RATE` (writes a second), `SECONDS` (of a round) and `ROUNDS` change the load;
-//! `ROUNDS=0` measures nothing but the guard's start. With `WORKLOADS` there are so many
-//! Deployments with a claim and a ReplicaSet each.
-//! `WEBHOOKS` names a file with webhook configurations to measure in place of the guard's,
-//! so that any other webhook can be measured by the same load.
+//! `CLAIMS`, `RATE` (writes per second), `SECONDS` (per round) and `ROUNDS` change the load;
+//! `ROUNDS=0` measures only the guard's start. `WORKLOADS` is the number of Deployments with a
+//! claim and a ReplicaSet each. `WEBHOOKS` names a file with webhook configurations to measure
+//! instead of the guard's, so that any other webhook can be measured with the same load.
 
 #![allow(
     dead_code,
@@ -37,11 +36,11 @@ use tokio::time::{MissedTickBehavior, interval};
 const HISTOGRAM: &str = "apiserver_admission_webhook_admission_duration_seconds_bucket";
 const DRIVER: &str = "disk.csi.example.com";
 
-/// Deployments that are changed in turn.
+/// The number of Deployments that are changed in turn.
 const DEPLOYMENTS: usize = 100;
 
-/// One write in so many is a Deployment that the guard refuses, after it has confirmed the
-/// facts with the API server. It is a dry run, so that it leaves nothing without the guard.
+/// One in this many writes is a Deployment that the guard refuses, after it has confirmed the facts
+/// with the API server. It is a dry run, so that it stores nothing without the guard.
 const REFUSED: usize = 20;
 
 fn setting<T: FromStr>(name: &str, built_in: T) -> T {
@@ -119,7 +118,7 @@ fn main() {
     println!("  of that one webhook, by the API server's histogram: p50 {p50:.2}, p99 {p99:.2}");
 }
 
-/// The memory that the process has in use (`VmRSS` of `proc_pid_status(5)`).
+/// The resident memory of the process (`VmRSS` of `proc_pid_status(5)`).
 fn resident_mib(guard: &Guard) -> f64 {
     let listen = guard.url.replace("https://", "--listen=");
     let is_it = |folder: &Path| {
@@ -135,7 +134,7 @@ fn resident_mib(guard: &Guard) -> f64 {
     kib.unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
-/// Registered webhooks: the guard's, or those of a file.
+/// Registered webhooks: those of the guard or of a file.
 enum Webhooks<'a> {
     Guard(#[allow(dead_code, reason = "dropping it unregisters them")] Registration<'a>),
     File(std::path::PathBuf, &'a ControlPlane),
@@ -170,10 +169,10 @@ fn kubectl(plane: &ControlPlane, arguments: &[&str]) {
     assert!(status.success(), "kubectl {arguments:?}: {status}");
 }
 
-/// What was measured in the rounds of one kind.
+/// The measurements of all rounds of one kind.
 #[derive(Default)]
 struct Round {
-    /// Milliseconds of each write: of all, of those that pass, and of those that the guard
+    /// Milliseconds of each write: of all writes, of those that pass, and of those that the guard
     /// refuses.
     client: [Vec<f64>; 3],
     /// Webhook calls by the upper bound of their bucket, in microseconds.
@@ -188,7 +187,8 @@ impl Round {
         self
     }
 
-    /// Interpolated within its bucket, as `histogram_quantile` does.
+    /// A percentile of the server's histogram, interpolated within its bucket as
+    /// `histogram_quantile` does.
     fn server_at(&self, part: f64) -> f64 {
         let all = self.server.values().max().copied().unwrap_or_default() as f64;
         let (mut lower, mut below) = (0.0, 0.0);
@@ -207,7 +207,7 @@ fn at(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
 
-/// The API server's histogram over all webhooks: how many calls took at most so many
+/// The API server's histogram over all webhooks: the number of calls that took at most this many
 /// microseconds.
 fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
     let text = plane.exposition();
@@ -239,14 +239,14 @@ fn api(
     }
 }
 
-/// Makes it; returns its uid.
+/// Creates the object and returns its uid.
 async fn create(api: &Api<DynamicObject>, object: Value) -> String {
     let object = serde_json::from_value(object).unwrap();
     let made = api.create(&PostParams::default(), &object).await.unwrap();
     made.metadata.uid.unwrap()
 }
 
-/// Two nodes, a class, claims, of which those of the Deployments are bound.
+/// Two nodes, a class and claims. The claims of the Deployments are bound.
 async fn populate(plane: &ControlPlane, namespace: &str, claims: usize, workloads: usize) {
     let nodes = api(plane, None, "", "Node");
     for name in ["node-a", "node-b"] {
@@ -342,7 +342,7 @@ fn deployment(number: usize, strategy: &str) -> Value {
     })
 }
 
-/// As the Deployment's controller would make it.
+/// A ReplicaSet as the Deployment controller would create it.
 fn replica_set(number: usize, uid: &str) -> Value {
     let owner = deployment(number, "Recreate");
     let labels = json!({ "app": format!("app-{number}"), "pod-template-hash": "6d4cf56db6" });
@@ -363,7 +363,7 @@ fn replica_set(number: usize, uid: &str) -> Value {
     })
 }
 
-/// Sends writes at a steady rate, whether or not earlier ones were answered; the milliseconds
+/// Sends writes at a constant rate, without waiting for earlier answers. Returns the milliseconds
 /// of each.
 async fn load(
     plane: &ControlPlane,
@@ -399,7 +399,7 @@ async fn write(deployments: &Api<DynamicObject>, number: usize) {
             dry_run: true,
             ..PostParams::default()
         };
-        // With webhooks it is denied, which is what is measured.
+        // With webhooks the request is denied, and that is measured.
         let _ = deployments.create(&dry_run, &refused).await;
         return;
     }

@@ -1,7 +1,8 @@
-// What the page in the browser takes for a text of 1,000 lines, in time of the thread that judges,
-// which a busy machine does not lengthen: node benches/page.mjs target/page
+// The time that the page in the browser needs for a text of 1,000 lines. Only time in which the
+// thread runs is counted, so that a busy machine does not matter:
+// node benches/page.mjs target/page
 //
-// The goal is 50 ms for a verdict, and at most three times as much with every object at fault.
+// The goal is 50 ms for a verdict, and at most three times as much if every object is at fault.
 
 import { readFileSync } from "node:fs";
 import vm from "node:vm";

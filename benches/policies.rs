@@ -1,5 +1,5 @@
-//! What the policies in the API server cost it, what the guard writes for them, and what the
-//! largest objects cost with policies and webhooks. Prints what is asked for:
+//! The cost of the policies for the API server, the guard's writes for them, and the cost of the
+//! largest objects with policies and webhooks. Prints the requested parts:
 //!
 //! ```text
 //! cargo bench --bench policies -- latency writes padding
@@ -36,14 +36,14 @@ fn main() {
             "latency" => latency(),
             "writes" => writes(),
             "padding" => padding(),
-            // What cargo adds by itself.
+            // cargo itself adds this argument.
             "--bench" => {}
             other => panic!("{other:?} is none of latency, writes and padding"),
         }
     }
 }
 
-/// A control plane with two nodes and a class whose volumes attach to one.
+/// A control plane with two nodes and a class whose volumes attach to one node.
 fn start() -> Option<ControlPlane> {
     let plane = harness::start_control_plane(Needs::ApiServer)?;
     let node = |name: &str| json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}});
@@ -59,7 +59,7 @@ fn start() -> Option<ControlPlane> {
     Some(plane)
 }
 
-/// The policies of the component; `plain`, besides, is a namespace that they leave alone.
+/// Applies the policies of the component, and excludes the namespace `plain` from them.
 fn apply_policies(plane: &ControlPlane) {
     let component =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components/admission-policies");
@@ -94,7 +94,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times[(times.len() - 1) * percent / 100]
 }
 
-/// The value of a series of the API server's.
+/// The value of one of the API server's series.
 fn counted(plane: &ControlPlane, series: &str) -> f64 {
     let exposition = plane.exposition();
     let mut lines = exposition.lines();
@@ -105,10 +105,10 @@ fn counted(plane: &ControlPlane, series: &str) -> f64 {
 const NAMESPACES: usize = 500;
 const CLAIMS: usize = 100;
 const REQUESTS: usize = 10_000;
-/// The claims of the largest namespace whose facts are written.
+/// The number of claims in the largest namespace whose facts are written.
 const LARGE: usize = 17_000;
 
-/// What the policies add to a create.
+/// The time that the policies add to a create.
 fn latency() {
     let Some(plane) = start() else { return };
     apply_policies(&plane);
@@ -139,7 +139,7 @@ fn latency() {
     }
 }
 
-/// The facts of a namespace with so many claims.
+/// The facts of a namespace with this number of claims.
 fn facts(claims: usize) -> Value {
     let claim = |at| (format!("data-{at}"), json!("OneNode-1f2e3d4c"));
     let claims: Map<String, Value> = (0..claims).map(claim).collect();
@@ -158,9 +158,9 @@ fn facts(claims: usize) -> Value {
     })
 }
 
-/// Creates the object in these namespaces in turn, and prints the times of the client and of
-/// the API server's validating step, which has all validating plugins: the difference between two
-/// rows is what the policies take. The API server is started again to count nothing else.
+/// Creates the object in these namespaces in turn, and prints the times of the client and of the
+/// API server's validating step, which includes all validating plugins. The difference between two
+/// rows is the time of the policies. The API server is restarted so that it counts nothing else.
 fn create(plane: &ControlPlane, what: &str, object: &Value, namespaces: &[String]) {
     plane.api_server().signal("KILL");
     plane.api_server().wait(SOON).unwrap();
@@ -195,7 +195,7 @@ fn create(plane: &ControlPlane, what: &str, object: &Value, namespaces: &[String
     );
 }
 
-/// What the guard writes under 200 new claims a second.
+/// The guard's writes at 200 new claims per second.
 fn writes() {
     const SECONDS: u64 = 20;
     let Some(plane) = start() else { return };
@@ -240,12 +240,12 @@ fn writes() {
     );
 }
 
-/// Turns of creates without the guard and with it. Each lasts so long that the API server's clock,
-/// which counts hundredths of a second, tells them apart.
+/// The number of turns of creates without and with the guard. Each is long enough to be measured
+/// with the API server's CPU clock, which counts hundredths of a second.
 const TURNS: usize = 3;
 const OF_A_TURN: Duration = Duration::from_millis(1500);
 
-/// The largest objects, in a namespace that is looked at and in one that is left out.
+/// The largest objects, in a reviewed namespace and in an excluded one.
 fn padding() {
     let Some(plane) = start() else { return };
     let [left_out, looked_at] = ["multi-attach-guard", "padded"];
@@ -271,8 +271,8 @@ fn padding() {
     print_times(&plane, [left_out, looked_at], "webhooks and policies");
 }
 
-/// The medians of a create, and the API server's CPU time for one, which other programs on the
-/// machine change least.
+/// The median time of a create, and the API server's CPU time for one, which other programs on the
+/// machine affect least.
 fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
     for (list, strategy) in lists()
         .iter()

@@ -1,6 +1,6 @@
-//! What `check` costs beside `helm template` for the same releases: 10,000 files, among them
-//! 200 HelmReleases of one chart of the repository. Prints the ratio of processor time; the goal
-//! stands beside it. Needs helm on the PATH.
+//! The cost of `check`, compared with `helm template` for the same releases: 10,000 files,
+//! including 200 HelmReleases of one chart in the repository. Prints the ratio of processor time,
+//! next to the goal. Needs helm on the PATH.
 
 #![allow(
     clippy::unwrap_used,

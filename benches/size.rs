@@ -1,12 +1,12 @@
-//! How large the workloads are that people write: the entries of the lists that decide where
-//! their pods can be. The engine takes what is several times as large as all of these for
-//! padded (`HONEST_SIZE`).
+//! The size of real workloads: the number of entries in the lists that decide where their pods can
+//! run. The engine treats objects that are several times larger than all of these as padded
+//! (`HONEST_SIZE`).
 //!
 //! ```text
 //! cargo bench --bench size -- DIRECTORY
 //! ```
 //!
-//! reads rendered manifests, for example what `helm template` prints of many charts.
+//! reads rendered manifests, for example the output of `helm template` for many charts.
 
 #![allow(
     clippy::unwrap_used,

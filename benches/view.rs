@@ -1,7 +1,6 @@
-//! What the cluster in memory costs: memory per object, look-ups in a large one
-//! beside the same look-ups in a small one, and look-ups while others write.
-//! Prints ratios; the goals stand
-//! beside them.
+//! The cost of the cluster in memory: memory per object, look-ups in a large cluster compared with
+//! the same look-ups in a small one, and look-ups while others write. Prints ratios, next to the
+//! goals.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +24,7 @@ use shared::cluster::{
     LARGE, Manifest, claim, claim_name, claim_of, namespace, node, volume, workload,
 };
 
-/// Bytes of memory in use by this process (`proc_pid_statm(5)`, 4 KiB pages).
+/// The resident memory of this process in bytes (`proc_pid_statm(5)`, 4 KiB pages).
 fn resident() -> usize {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
@@ -66,7 +65,7 @@ fn decision(view: View<'_>, number: usize) {
     black_box(workloads.count());
 }
 
-/// The fastest of several runs, which is the one that was disturbed least.
+/// The fastest of several runs, which was disturbed least.
 fn time_of(view: View<'_>, objects: usize) -> Duration {
     const ROUNDS: usize = 20_000;
     (0..15)
@@ -81,8 +80,8 @@ fn time_of(view: View<'_>, objects: usize) -> Duration {
         .unwrap()
 }
 
-/// The median and the 99th percentile of one decision, each with the lock held
-/// once, while another thread makes a change every `pause`.
+/// The median and the 99th percentile of one decision. Each decision takes the lock once, while
+/// another thread makes a change every `pause`.
 fn beside_a_writer(cluster: &RwLock<Snapshot>, pause: Option<Duration>) -> [Duration; 2] {
     const DECISIONS: usize = 100_000;
     let done = AtomicBool::new(false);
@@ -128,7 +127,7 @@ fn main() {
         small.apply(workload(number).read());
         small.apply(node(number).read());
     }
-    // Ten objects in both, so that the processor's cache holds them either way.
+    // The same ten objects in both, so that the processor's cache holds them in either case.
     let (few, same) = (time_of(small.view(), 10), time_of(large.view(), 10));
     let spread = time_of(large.view(), LARGE.workloads);
     let ratio = |time: Duration| time.as_secs_f64() / few.as_secs_f64();

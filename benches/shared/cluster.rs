@@ -4,7 +4,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::WorkloadKind;
 use serde::de::DeserializeSeed;
 
-/// Over how many namespaces claims and workloads spread.
+/// The number of namespaces that contain the claims and workloads.
 pub(crate) const NAMESPACES: usize = 500;
 
 /// The manifest of one object.
@@ -125,7 +125,7 @@ pub(crate) fn node(number: usize) -> Manifest {
     )
 }
 
-/// How many objects a cluster has.
+/// The number of objects in a cluster.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) nodes: usize,
@@ -133,14 +133,14 @@ pub(crate) struct Size {
     pub(crate) workloads: usize,
 }
 
-/// Six nodes and nothing on them.
+/// Six nodes without workloads.
 pub(crate) const SMALL: Size = Size {
     nodes: 6,
     claims: 0,
     workloads: 0,
 };
 
-/// The cluster that the goals speak of.
+/// The cluster for which the goals are set.
 pub(crate) const LARGE: Size = Size {
     nodes: 5_000,
     claims: 100_000,
@@ -148,7 +148,7 @@ pub(crate) const LARGE: Size = Size {
 };
 
 impl Size {
-    /// The cluster's objects, with the claims that `benches/data` speaks of.
+    /// The cluster's objects, including the claims that the files in `benches/data` name.
     pub(crate) fn manifests(self) -> impl Iterator<Item = Manifest> {
         let class = Manifest::new(
             ObjectKind::StorageClass,

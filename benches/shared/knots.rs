@@ -1,5 +1,5 @@
-//! Clusters made to be hard to judge, drawn by lot: many workloads share claims, and
-//! their affinity ties each to all others in a way of its own.
+//! Random clusters that are made to be hard to judge: many workloads share claims, and the affinity
+//! of each refers to all others by a different selector.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeSeed;
 
 use super::cluster::{claim_of, node};
 
-/// Numbers that only look random (xorshift64).
+/// Pseudorandom numbers (xorshift64).
 pub(crate) struct Lot(u64);
 
 impl Lot {
@@ -25,31 +25,31 @@ impl Lot {
     }
 }
 
-/// Who a workload's affinity names, all of them with selectors that differ from one
-/// workload to the next, so that no two can be taken for the same.
+/// The workloads that a workload's affinity names. The selectors differ from one workload to the
+/// next, so that no two can be treated as equal.
 #[derive(Clone, Copy, Debug)]
 enum Names {
-    /// Everybody, itself too.
+    /// All workloads, including itself.
     Everybody,
-    /// Everybody but itself.
+    /// All workloads except itself.
     TheOthers,
-    /// Everybody, by a list of values as long as the knot is large.
+    /// All workloads, by a list of values that is as long as the knot is large.
     EverybodyByList,
-    /// Those with an even number.
+    /// The workloads with an even number.
     Half,
-    /// Everybody in any namespace.
+    /// All workloads in any namespace.
     Anywhere,
 }
 
 /// A cluster, and the workload to judge in it.
 pub(crate) struct Knot {
-    /// What was drawn.
+    /// A description of the random choices.
     pub(crate) drawn: String,
     pub(crate) objects: Vec<Object>,
     pub(crate) judged: Object,
 }
 
-/// The workloads that share claims in the knot of which the goal speaks.
+/// The number of workloads that share claims in the knot for which the goal is set.
 pub(crate) const GOAL: usize = 80;
 
 impl Knot {
@@ -101,7 +101,7 @@ fn workload(
     claims: usize,
     selector: &str,
 ) -> Object {
-    // The value of nobody makes each selector another one.
+    // A value that matches no pod makes each selector different.
     let expression = match names {
         Names::Everybody | Names::Anywhere => {
             format!(r#"{{"key":"knot","operator":"NotIn","values":["none-{number}"]}}"#)
@@ -112,7 +112,7 @@ fn workload(
         Names::EverybodyByList => {
             let mut values = format!("\"none-{number}\"");
             for other in 0..size {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(values, ",\"{other}\"");
             }
             format!(r#"{{"key":"number","operator":"In","values":[{values}]}}"#)

@@ -1,4 +1,4 @@
-//! What the benches share.
+//! The code that the benches share.
 
 #![allow(dead_code, reason = "each bench uses only a part of what is shared")]
 #![allow(

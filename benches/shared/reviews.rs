@@ -1,5 +1,4 @@
-//! The reviews that are measured, and what it takes to answer them knowing
-//! nothing.
+//! The measured reviews, and the minimum work to answer them without any facts.
 
 use std::borrow::Cow;
 
@@ -18,7 +17,7 @@ pub(crate) struct Sample {
     pub(crate) allowed: bool,
 }
 
-/// The first one is the one that goals speak of.
+/// The first sample is the one for which the goals are set.
 pub(crate) fn samples() -> [Sample; 4] {
     let rolling = r#""strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}"#;
     let recreate = r#""strategy":{"type":"Recreate"}"#;
@@ -51,7 +50,7 @@ struct Request<'a> {
     uid: Cow<'a, str>,
 }
 
-/// The least that answers a review: finds the uid and lets the object pass.
+/// The minimum work for an answer: finds the uid and lets the object pass.
 pub(crate) fn skim(body: &[u8]) -> Vec<u8> {
     let review: Review<'_> = serde_json::from_slice(body).unwrap();
     format!(

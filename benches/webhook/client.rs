@@ -1,4 +1,4 @@
-//! The load: one client with several reviews under way at a time.
+//! The load: one client with several concurrent reviews.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::process::ServerProcess;
 use crate::shared::reviews::Sample;
 
-/// Reviews under way at once.
+/// The number of concurrent reviews.
 const AT_ONCE: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends `count` reviews as fast as they are answered; says how long it took.
+    /// Sends `count` reviews as fast as they are answered, and returns the total time.
     pub(crate) async fn saturate(
         &self,
         sample: &Sample,
@@ -84,8 +84,8 @@ impl Client {
         Ok(started.elapsed())
     }
 
-    /// Sends a review every `pause`, whether or not those before are answered;
-    /// says how long each took from the moment when it was due.
+    /// Sends a review every `pause`, without waiting for earlier answers. Returns the time of each
+    /// from the moment when it was due.
     pub(crate) async fn at_pace(
         &self,
         sample: &Sample,
@@ -98,7 +98,7 @@ impl Client {
         let mut under_way = Vec::with_capacity(count);
         for _ in 0..count {
             due += pause;
-            // A timer's grain is a millisecond, coarser than the pauses.
+            // A timer's resolution is a millisecond, which is coarser than the pauses.
             while Instant::now() < due {
                 yield_now().await;
             }

@@ -1,8 +1,7 @@
-//! What a review costs over HTTPS: the real program compared with the same server
-//! with a reviewer that only looks for the uid, and one that does not even
-//! read. All run at the same time, each as a process of its own on one core,
-//! and take turns under the same load. Prints the servers' CPU time per review
-//! and ratios, with the goals.
+//! The cost of a review over HTTPS: the real program, compared with the same server with a reviewer
+//! that only looks for the uid, and with one that does not even read. All run at the same time,
+//! each as its own process on one core, and alternate under the same load. Prints the servers' CPU
+//! time per review and ratios, with the goals.
 
 mod client;
 mod process;
@@ -20,13 +19,13 @@ use shared::cluster::{LARGE, SMALL};
 use shared::reviews::{Sample, samples};
 use stand_in::StandIn;
 
-/// What the guard may cost, as a multiple of the server that only looks for the uid.
+/// The guard's maximum cost, as a multiple of that of the server that only looks for the uid.
 const GOAL: &str = "2.0 at most, 1.35 when built by make dist";
 
-/// Reviews in one turn of one server.
+/// The number of reviews in one turn of one server.
 const TURN: usize = 2_000;
 
-/// Turns of each server.
+/// The number of turns of each server.
 const ROUNDS: usize = 15;
 
 fn main() -> ExitCode {
@@ -59,7 +58,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // As for other benches, a word on the command line chooses by name.
+    // As in other benches, a word on the command line chooses samples by name.
     let wanted = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
     let chosen: Vec<Sample> = samples()
         .into_iter()
@@ -96,7 +95,7 @@ async fn measure(servers: &[ServerProcess], samples: &[Sample]) -> Result<(), Bo
     Ok(())
 }
 
-/// One line: the median over the rounds of each server's CPU time per review.
+/// Prints one line: the median over the rounds of each server's CPU time per review.
 async fn costs(
     servers: &[ServerProcess],
     protocol: Protocol,
@@ -124,10 +123,10 @@ async fn costs(
     Ok(())
 }
 
-/// One line: CPU time per review and percentiles of each server's latency, at
-/// half of the rate at which the uid-only server and this client together are
-/// saturated. Here every server is asked as often in the same time, so that
-/// none gains by batches that only a flood makes.
+/// Prints one line: CPU time per review and percentiles of each server's latency, at half of the
+/// rate at which the uid-only server and this client together are saturated. Every server gets the
+/// same number of reviews in the same time, so that none benefits from batches, which only occur
+/// under full load.
 async fn half_load(
     servers: &[ServerProcess],
     protocol: Protocol,

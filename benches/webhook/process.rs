@@ -1,4 +1,4 @@
-//! Servers as processes of their own, and the CPU time they take.
+//! Servers as separate processes, and their CPU time.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::shared::cluster::Size;
 use crate::stand_in::StandIn;
 
-/// Servers get this core for themselves, the client the other one.
+/// The servers have this core for themselves; the client uses the other one.
 const SERVER_CORE: &str = "0";
 const CLIENT_CORE: &str = "1";
 
@@ -22,7 +22,7 @@ pub(crate) struct ServerProcess {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
     pub(crate) ca: PathBuf,
-    /// From the start of the process to its first line that it listens.
+    /// The time from the start of the process to its log line that it listens.
     pub(crate) started_in: Duration,
     process: Child,
 }
@@ -34,7 +34,7 @@ impl ServerProcess {
         Self::start(stand_in.name(), &program, &stand_in.arguments(&ca), ca)
     }
 
-    /// The real program, with the facts of a cluster of this size.
+    /// The real program with the facts of a cluster of this size.
     pub(crate) fn guard(
         name: &'static str,
         size: Size,
@@ -84,7 +84,7 @@ impl ServerProcess {
                 break event["webhook"].as_str().unwrap_or_default().parse()?;
             }
         };
-        // A pipe that nobody reads would stop the server once it is full.
+        // If nobody read the pipe, the server would block when it is full.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Ok(Self {
             name,
@@ -95,8 +95,8 @@ impl ServerProcess {
         })
     }
 
-    /// The CPU time of all its threads so far: `schedstat` counts nanoseconds
-    /// (kernel documentation, "sched-stats").
+    /// The CPU time of all threads so far: `schedstat` counts nanoseconds (kernel documentation,
+    /// "sched-stats").
     pub(crate) fn cpu_time(&self) -> Result<Duration, Box<dyn Error>> {
         let mut sum = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
@@ -107,7 +107,7 @@ impl ServerProcess {
         Ok(Duration::from_nanos(sum))
     }
 
-    /// Memory in use (`VmRSS` of `proc_pid_status(5)`).
+    /// The resident memory (`VmRSS` of `proc_pid_status(5)`).
     pub(crate) fn resident_mib(&self) -> Result<f64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let kib = status
@@ -118,7 +118,7 @@ impl ServerProcess {
     }
 }
 
-/// Writes a cluster's objects as several files, as one is read up to 64 MiB.
+/// Writes a cluster's objects as several files, because a file may have at most 64 MiB.
 fn write_facts(size: Size, folder: &Path) -> Result<(), Box<dyn Error>> {
     const PER_FILE: usize = 20_000;
     fs::create_dir(folder)?;

@@ -1,4 +1,4 @@
-//! The server of the project with reviewers that know nothing.
+//! The project's server with reviewers that have no facts.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +13,12 @@ use webhook_certs::{Certificates, SelfSigned};
 
 use crate::shared::reviews::skim;
 
-/// What stands in for the decision.
+/// The replacement for the decision.
 #[derive(Clone, Copy)]
 pub(crate) enum StandIn {
-    /// The same answer to everything, the body unread.
+    /// Gives the same answer to every review, without reading the body.
     Constant,
-    /// An answer with the uid, all else unread.
+    /// Gives an answer with the uid, and reads nothing else.
     Skim,
 }
 

@@ -5,7 +5,7 @@ use multi_attach_guard_fuzz::{mutate, targets};
 
 fuzz_target!(|bytes: &[u8]| targets::review_reader::run(bytes));
 
-// To parse an input costs more than to run it, so few are changed by their shape.
+// Parsing an input costs more than running it, so only few inputs are mutated as JSON.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed % 16 == 0 {
         mutate::json(data, size, max_size, seed)

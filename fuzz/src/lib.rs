@@ -1,4 +1,4 @@
-//! What the fuzzer's binaries share.
+//! The code that the fuzzer's binaries share.
 
 pub mod mutate;
 #[path = "../targets/mod.rs"]

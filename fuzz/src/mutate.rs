@@ -1,17 +1,17 @@
-//! Mutations that keep the shape of a text, so that the fuzzer gets past its parser. Half
-//! of the time the fuzzer's own take their place, which know no shape.
+//! Mutations that keep a text's syntax, so that inputs get past the parser. Some of the inputs get
+//! the fuzzer's own mutations instead, which know no syntax.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value, json};
 
-/// Names of fields that are read, one a line.
+/// Names of fields that the program reads, one per line.
 const FIELDS: &str = include_str!("fields.txt");
-/// Values that decide something, one a line, each of them JSON.
+/// Values that affect decisions, one JSON value per line.
 const VALUES: &str = include_str!("values.txt");
 /// Lines of manifests and policies.
 const LINES: &str = include_str!("lines.txt");
 
-/// Splitmix64: a seed's worth of choices.
+/// A generator of pseudorandom choices from a seed (splitmix64).
 struct Lot(u64);
 
 impl Lot {
@@ -116,8 +116,8 @@ fn change(node: &mut Value, other: Value, lot: &mut Lot) {
     }
 }
 
-/// Changes a few lines of a text: which there are, how far they are indented, what
-/// stands behind the colon.
+/// Changes a few lines of a text: adds or removes lines, changes their indentation, or the value
+/// after the colon.
 pub fn lines(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut lot = Lot(u64::from(seed));
     let (Ok(text), 1..) = (str::from_utf8(&data[..size]), lot.draw(3)) else {
@@ -150,7 +150,7 @@ fn line(lines: &mut Vec<String>, lot: &mut Lot) {
         }
         3 => lines[at].insert_str(0, &"  "[..1 + lot.draw(2)]),
         4 if indent > 0 => drop(lines[at].remove(0)),
-        // A block goes elsewhere, or comes twice.
+        // Copies a block of lines to another place.
         5 => {
             let end = (at + 1 + lot.draw(8)).min(lines.len());
             let block: Vec<String> = lines[at..end].to_vec();
@@ -169,7 +169,7 @@ fn line(lines: &mut Vec<String>, lot: &mut Lot) {
             let new = format!("{:indent$}{}\n", "", lot.one_of(LINES).replace("\\n", "\n"));
             lines.insert(at, new);
         }
-        // Another value, or something in front of the one there.
+        // Replaces the value.
         12 | 13 => {
             if let Some(colon) = lines[at].find(": ") {
                 let value = lot.one_of(VALUES);
@@ -196,7 +196,7 @@ fn line(lines: &mut Vec<String>, lot: &mut Lot) {
     }
 }
 
-/// Puts the text into the fuzzer's buffer, if it fits.
+/// Writes the text into the fuzzer's buffer if it fits.
 fn stored(data: &mut [u8], size: usize, max_size: usize, text: &str) -> usize {
     if text.len() > max_size {
         return fuzzer_mutate(data, size, max_size);

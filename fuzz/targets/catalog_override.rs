@@ -1,4 +1,4 @@
-//! A policy's own provisioners, as they correct the catalog.
+//! A policy's own provisioners, which correct the catalog.
 
 use engine::model::access_mode::VolumeMode;
 use engine::model::storage_class::StorageClass;
@@ -7,7 +7,7 @@ use engine::storage::{
     Attach, AttachSource, Catalog, ClassModes, ClassSummary, ProvisionerOverride,
 };
 
-/// Whatever is taken holds: a name that was stated is found, and says what was stated.
+/// Accepted overrides take effect: each name is found, with the stated values.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;
@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     let catalog = embedded.with_overrides(overrides.clone());
-    // Broader patterns are overruled by what is more precise, so only names are looked up.
+    // More specific entries overrule broader patterns, so only names are looked up.
     for stated in overrides.iter().filter(|stated| !stated.name.contains('*')) {
         let entry = catalog.get(&stated.name).expect("who was stated is known");
         let attach = catalog.attach(&stated.name, |_| Lookup::Absent);

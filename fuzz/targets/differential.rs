@@ -1,5 +1,5 @@
-//! A review as the webhook reads and judges it, beside the same review read by plain
-//! serde_json into a tree and then judged. In a tree the last of two equal keys counts.
+//! Compares two ways to read a review and to judge it: as the webhook does, and as a tree by plain
+//! serde_json. In a tree, the last of two equal keys counts.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use webhook::admission::{Decision, Endpoint, Received};
 
 use super::review::{cluster, policies};
 
-/// Whatever the bytes are, both ways say the same.
+/// For any bytes, both ways give the same result.
 pub fn run(bytes: &[u8]) {
     let [built_in, repairing] = policies();
     let sum = bytes
@@ -31,8 +31,8 @@ pub fn run(bytes: &[u8]) {
         (it.answer(endpoint, &verdict), verdict)
     });
     let ours = ours.filter(|(answer, _)| answer.decision != Decision::Unreadable);
-    // A tree refuses halves of surrogates, numbers without measure and nesting without end
-    // where nobody reads them.
+    // A tree refuses single surrogates, huge numbers and deep nesting even in fields that nobody
+    // reads.
     if serde_json::from_slice::<Value>(bytes).is_err() {
         let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
         assert!(ours.is_none() || is_json, "read, and no JSON");
@@ -46,7 +46,7 @@ pub fn run(bytes: &[u8]) {
     };
     let theirs = theirs.expect("read, and of another shape");
     let verdict = format!("{verdict:?}");
-    // A tree has no bounds.
+    // A tree has no size limits.
     if !verdict.contains("longer than the guard reads") {
         assert_eq!(verdict, theirs.judge(endpoint, policy));
     }
@@ -75,7 +75,7 @@ struct Tree {
     objects: [Option<Object>; 2],
 }
 
-/// The fields of the envelope in their order: their names count in any case.
+/// The fields of the envelope in their order. Their names are case-insensitive.
 struct Pairs<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Pairs<'a> {
@@ -124,7 +124,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// As much of a name as is kept.
+/// The part of a name that the webhook keeps.
 fn name(text: &str) -> Text {
     let mut end = text.len().min(254);
     while !text.is_char_boundary(end) {
@@ -134,10 +134,10 @@ fn name(text: &str) -> Text {
 }
 
 impl Tree {
-    /// The review; `None` where it has not the shape of one.
+    /// The review, or `None` if it does not have the structure of one.
     fn read(bytes: &[u8]) -> Option<Self> {
         let review = Pairs::of(str::from_utf8(bytes).ok()?)?;
-        // As in Go, each of two requests needs the shape of one, and the last counts.
+        // As in Go, each of two requests must have the right structure, and the last one counts.
         let requests: Option<Vec<Pairs<'_>>> = review.all("request").map(Pairs::of).collect();
         let request = requests?.pop()?;
         let uid = request.text("uid")?;
@@ -205,8 +205,9 @@ impl Tree {
         })
     }
 
-    /// What serde reads as an object too, and neither the webhook nor Go does. Then the
-    /// webhook does not read it in its plainest form either.
+    /// Whether a list is written in place of an object. serde reads it as an object, but neither
+    /// the webhook nor Go does. In this case the webhook cannot read the simplest form of the
+    /// review either.
     fn has_list_for_object(&self) -> bool {
         let [object, old_object] = &self.documents;
         let kind = self.kind.map_or("", ObjectKind::name);

@@ -1,4 +1,4 @@
-//! A kubeconfig, from its text to a client that could ask.
+//! A kubeconfig, from its text to a client.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use source::connect::client;
 use tokio::runtime::{Builder, Runtime};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    // Whoever calls first decides, and so does `main`.
+    // The first call in a process decides; `main` makes the same call.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Builder::new_current_thread()
         .enable_all()
@@ -16,8 +16,8 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime can be made")
 });
 
-/// A kubeconfig makes a client, or an error that says something. Nothing in it is run, and
-/// no file that it names is read: what a program or a file says is not a reader's matter.
+/// A kubeconfig results in a client or in an error with a message. Nothing in it is executed, and
+/// no file that it names is read, because their contents are not the reader's concern.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;

@@ -1,4 +1,4 @@
-//! A manifest's bytes, as `check --fix` takes them: read, judged, edited, read again.
+//! The bytes of a manifest, processed as by `check --fix`: read, judged, edited, read again.
 
 use engine::model::object::Object;
 use engine::model::workload::WorkloadKind;
@@ -23,7 +23,7 @@ static POLICY: LazyLock<EffectivePolicy> = LazyLock::new(|| {
     EffectivePolicy::new(Policy::default(), catalog)
 });
 
-/// Patches that fit any Deployment, so that edits are tried where nothing is at fault.
+/// Patches that fit any Deployment, so that edits are also tried on objects without faults.
 static PATCHES: LazyLock<Vec<Patch>> = LazyLock::new(|| {
     let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}]}});
@@ -53,9 +53,8 @@ impl Document for ManifestDocument {
     }
 }
 
-/// What is read is found again where it is said to stand; an edit changes what it was
-/// asked to and nothing else, says another reader too; and what was repaired needs no
-/// repair.
+/// Each object is found again at its recorded place. An edit changes only the requested fields,
+/// also according to another YAML reader. A repaired object needs no further repair.
 pub fn run(bytes: &[u8]) {
     let found = find(&["-".into()], &Exclude::nothing(), &mut &*bytes);
     for error in &found.errors {
@@ -84,7 +83,7 @@ pub fn run(bytes: &[u8]) {
     }
     let cluster = cluster_of(&objects);
     let parts = parts(&text);
-    // Each object is edited in the whole document, so of a long list the first ones do.
+    // Each edit processes the whole document, so only the first objects of a long list are edited.
     for item in objects.items.iter().take(4) {
         let part = &parts[item.place.part];
         for note in &item.notes {
@@ -121,7 +120,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A cluster of what was read, as `audit` would see it.
+/// A cluster of the objects that were read, as `audit` would see it.
 fn cluster_of(objects: &Objects) -> Snapshot {
     let mut cluster = Snapshot::complete();
     for item in &objects.items {
@@ -146,7 +145,7 @@ fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
     evaluate(&review, cluster.view(), &POLICY)
 }
 
-/// A finding stands somewhere in the file.
+/// Checks that a finding has a place in the file.
 fn placed(text: &str, item: &Item, finding: &Finding) {
     assert!(
         !finding.warning().contains(char::is_control),
@@ -162,7 +161,7 @@ fn placed(text: &str, item: &Item, finding: &Finding) {
     );
 }
 
-/// Edits the document, if that can be done, and checks the edit. Returns the new text.
+/// Edits the document, if possible, and checks the edit. Returns the new text.
 fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
     let (edited, came_of) = apply_each(part.text, &[(items, patch)]);
     if let [Err(refusal)] = &*came_of {
@@ -184,8 +183,8 @@ fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
     json_patch::patch(object, patch).expect("the patch fits");
     assert_eq!(after, wanted, "{edited}");
 
-    // Where the other reader understands the document as we do, it has to understand the
-    // edit as we do.
+    // If the other reader understands the document as we do, it must also understand the edit as we
+    // do.
     if theirs(part.text).is_some_and(|theirs| theirs == plain(&before)) {
         assert_eq!(
             theirs(&edited),
@@ -200,7 +199,7 @@ fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
     Some(edited)
 }
 
-/// What was repaired is read again as the same object, and there is nothing to repair.
+/// Checks that the repaired text is read as the same object and needs no further repair.
 fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, mode: Mode) {
     let Some(edited) = edited(part, &item.place.items, patch) else {
         return;
@@ -224,14 +223,15 @@ fn ours(text: &str) -> Option<Value> {
     Some(tree.value(tree.root()))
 }
 
-/// The document as libyaml reads it, on which Kubernetes' reader is modelled too.
+/// The document as libyaml reads it. The reader of Kubernetes is modelled on libyaml too.
 fn theirs(text: &str) -> Option<Value> {
     let mut value: serde_norway::Value = serde_norway::from_str(text).ok()?;
     value.apply_merge().ok()?;
     serde_json::to_value(value).ok().map(|value| plain(&value))
 }
 
-/// Numbers as floating-point numbers, as the readers differ in which they keep whole.
+/// The value with all numbers as floating-point numbers, because the readers differ in which
+/// numbers they keep as integers.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),

@@ -1,5 +1,5 @@
-//! What is done with hostile bytes, one file a reader: each takes any bytes, and panics
-//! where the reader does or where what came of it is wrong.
+//! The targets for hostile bytes, one file for each reader. Each accepts any bytes. It panics if
+//! the reader panics or if the result is wrong.
 //!
 //! The fuzzer's binaries (`fuzz/fuzz_targets`) and the replay of the corpus on stable
 //! (`tests/plain/fuzz.rs`) run the same functions.

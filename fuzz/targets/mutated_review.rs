@@ -1,10 +1,11 @@
-//! Reviews that mean the same to few readers: fields twice, escaped, in another case, deeper.
+//! Reviews that different readers may understand differently: duplicate fields, escapes, other
+//! letter case, deeper nesting.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// Splitmix64: a seed's worth of choices.
+/// A generator of pseudorandom choices from a seed (splitmix64).
 pub struct Lot(pub u64);
 
 impl Lot {
@@ -21,7 +22,7 @@ impl Lot {
     }
 }
 
-/// A review and where the fields of its objects stand.
+/// A review with the places of its objects' fields.
 pub struct Seed {
     text: String,
     fields: Vec<Member>,
@@ -80,7 +81,7 @@ const KEYS: [&str; 16] = [
 ];
 
 impl Seed {
-    /// `None` where the bytes are not JSON.
+    /// Reads a seed; `None` if the bytes are not JSON or have no fields.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice::<Value>(bytes).ok()?;
         let text = String::from_utf8(bytes.to_vec()).ok()?;
@@ -88,7 +89,8 @@ impl Seed {
         (!fields.is_empty()).then_some(Self { text, fields })
     }
 
-    /// The same with a few fields twice, escaped, in another case, of another value or deeper.
+    /// The review with a few fields duplicated, escaped, in another letter case, with another value
+    /// or nested deeper.
     pub fn mutated(&self, lot: &mut Lot) -> Vec<u8> {
         let mut edits: Vec<(Range<usize>, String)> =
             (0..=lot.draw(4)).map(|_| self.edit(lot)).collect();
@@ -159,7 +161,7 @@ impl Seed {
     }
 }
 
-/// The quoted text with one letter in the other case, or one that folds into it.
+/// The quoted text with one letter in the other case, or with another letter that folds to it.
 fn in_another_case(quoted: &str, lot: &mut Lot) -> String {
     let at = lot.draw(quoted.len());
     let other = |letter: char| match (letter, lot.draw(4)) {
@@ -175,7 +177,7 @@ fn in_another_case(quoted: &str, lot: &mut Lot) -> String {
 fn escaped(quoted: &str, lot: &mut Lot) -> String {
     let at = 1 + lot.draw(quoted.len().saturating_sub(2));
     match quoted.as_bytes().get(at) {
-        // Not in the middle of an escape, nor the end of the text.
+        // Not within an escape, and not the closing quote.
         Some(byte) if byte.is_ascii_alphabetic() && !quoted.contains('\\') => {
             let escape = format!("\\u{byte:04x}");
             format!("{}{escape}{}", &quoted[..at], &quoted[at + 1..])
@@ -191,7 +193,7 @@ fn replaced(text: &str, at: usize, mut other: impl FnMut(char) -> char) -> Strin
         .collect()
 }
 
-/// Where the fields of all objects in the JSON stand.
+/// The places of the fields of all objects in the JSON.
 fn fields(json: &[u8]) -> Vec<Member> {
     let mut fields = Vec::new();
     let mut at = 0;
@@ -221,7 +223,7 @@ fn fields(json: &[u8]) -> Vec<Member> {
     fields
 }
 
-/// Where the value that begins there ends.
+/// The end of the value that begins at `start`.
 fn end_of(json: &[u8], start: usize) -> usize {
     let (mut depth, mut at) = (0, start);
     loop {

@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use webhook_certs::{ClientAuthorities, ServingPair};
 
-/// A good certificate and its key, in PEM, of this run alone: no key is worth keeping.
+/// A valid certificate and its key in PEM, generated for each run, so that no key is stored.
 static PAIR: LazyLock<[String; 2]> = LazyLock::new(|| {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate can be made");
     [cert.pem(), signing_key.serialize_pem()]
 });
 
-/// What holds no certificate or no key is refused with a sentence that names the file. In
-/// the bytes, `%CERTIFICATE%` and `%KEY%` stand for a good pair.
+/// A file without a certificate or without a key is refused with a sentence that names it. In the
+/// bytes, `%CERTIFICATE%` and `%KEY%` stand for a valid pair.
 pub fn run(bytes: &[u8]) {
     let [good_certificate, good_key] = &*PAIR;
     let filled = match str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! A policy file's bytes, and what is judged by the policy in them.
+//! The bytes of a policy file, and a judgement by that policy.
 
 use engine::policy::Policy;
 use engine::storage::Catalog;
@@ -7,7 +7,7 @@ use webhook::admission::Endpoint;
 
 use super::review;
 
-/// A policy is refused with a place in the file, or a review is answered by it.
+/// A policy is refused with its place in the file, or it answers a review.
 pub fn run(bytes: &[u8]) {
     let policy = match Policy::parse_bytes(bytes, "policy.yaml") {
         Ok(policy) => policy,

@@ -1,4 +1,4 @@
-//! A review's bytes, as `serve` answers them.
+//! The bytes of a review, answered as by `serve`.
 
 use std::sync::LazyLock;
 
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use source::facts;
 use webhook::admission::{Answer, Decision, Endpoint, Received};
 
-/// The same facts that `make run` serves, and what they lack for every rule to fire.
+/// The facts that `make run` serves, and further facts, so that every rule can fire.
 const FACTS: &str = concat!(
     include_str!("../../examples/facts/cluster.yaml"),
     "---\n",
     include_str!("facts.yaml"),
 );
 
-/// Repairs whatever can be repaired.
+/// A policy that repairs whatever can be repaired.
 const REPAIRING: &str = "defaults:\n  outcomes: {deadlock: fix, stuck: fix, refused: fix, delay: fix}\n  certainty: {assumed: fix}\n";
 
 static CLUSTER: LazyLock<Snapshot> = LazyLock::new(|| {
@@ -36,7 +36,7 @@ static POLICIES: LazyLock<[EffectivePolicy; 2]> = LazyLock::new(|| {
     })
 });
 
-/// The cluster that reviews are judged in.
+/// The cluster in which reviews are judged.
 pub fn cluster() -> &'static Snapshot {
     &CLUSTER
 }
@@ -46,13 +46,13 @@ pub(super) fn policies() -> &'static [EffectivePolicy; 2] {
     &POLICIES
 }
 
-/// Whatever the bytes are, the answer is a review with a response, or a sentence; it does
-/// not depend on where the object stands; and a repair repairs.
+/// For any bytes, the answer is a review with a response, or a sentence. It does not depend on the
+/// object's place in the JSON, and a repair helps.
 pub fn run(bytes: &[u8]) {
     let [built_in, repairing] = &*POLICIES;
     answered(bytes, Endpoint::Validate, built_in);
     if let Some(ways) = both_ways(bytes) {
-        // What cannot be read is reported with its place.
+        // Unreadable reviews are reported with the place, which differs between the two.
         let readable = |it: &Answer| it.decision != Decision::Unreadable;
         let [one, other] =
             ways.map(|bytes| answered(&bytes, Endpoint::Validate, built_in).filter(readable));
@@ -66,8 +66,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The review as serde_json writes it, and the same with the objects before their kind, so
-/// that the whole of it is read by serde_json; `None` where there is no object to move.
+/// The review as serde_json writes it, and again with the objects before their kind, so that
+/// serde_json reads all of it. `None` if there is no object to move.
 pub(super) fn both_ways(bytes: &[u8]) -> Option<[Vec<u8>; 2]> {
     let mut review: Value = serde_json::from_slice(bytes).ok()?;
     let first = review.to_string().into_bytes();
@@ -82,7 +82,7 @@ pub(super) fn both_ways(bytes: &[u8]) -> Option<[Vec<u8>; 2]> {
     Some([first, review.to_string().into_bytes()])
 }
 
-/// The answer to a review, which is well formed; `None` where there can be none.
+/// The answer to a review, after checking its form. `None` if there can be no answer.
 pub fn answered(bytes: &[u8], endpoint: Endpoint, policy: &EffectivePolicy) -> Option<Answer> {
     let received = match Received::read(bytes, Timestamp::UNIX_EPOCH) {
         Ok(received) => received,
@@ -99,7 +99,7 @@ pub fn answered(bytes: &[u8], endpoint: Endpoint, policy: &EffectivePolicy) -> O
     Some(answer)
 }
 
-/// The answer is one that the API server takes whole, to the review in `bytes`.
+/// Checks that the answer matches the review in `bytes`, and that the API server accepts all of it.
 fn well_formed(answer: &Answer, bytes: &[u8]) {
     let body: Value = serde_json::from_slice(&answer.body).expect("the answer is JSON");
     assert_eq!(body["apiVersion"], "admission.k8s.io/v1", "{body}");
@@ -119,8 +119,8 @@ fn well_formed(answer: &Answer, bytes: &[u8]) {
     }
     for warning in response["warnings"].as_array().into_iter().flatten() {
         let warning = warning.as_str().expect("a warning is text");
-        // The API server drops a warning with a control character in it, and cuts a
-        // long one.
+        // The API server drops a warning that contains a control character, and truncates a long
+        // one.
         assert!(!warning.contains(char::is_control), "{warning:?}");
         assert!(warning.chars().count() <= WARNING_LENGTH, "{warning:?}");
         assert!(!warning.is_empty(), "{body}");
@@ -130,8 +130,8 @@ fn well_formed(answer: &Answer, bytes: &[u8]) {
     assert_eq!(has_patch, response.get("patchType").is_some(), "{body}");
 }
 
-/// The patch of `first` fits the object, changes nothing but the remedy, and leaves
-/// nothing to repair and nothing new to say.
+/// Checks that the patch of `first` fits the object, changes nothing but the remedy, leaves nothing
+/// to repair and causes no new message.
 fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     let body: Value = serde_json::from_slice(&first.body).expect("the answer is JSON");
     let patch = body["response"]["patch"]
@@ -175,7 +175,7 @@ fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     }
 }
 
-/// A review of a Deployment at fault, for whoever wants something to judge.
+/// A review of a Deployment at fault, for tests that need an object to judge.
 pub fn at_fault() -> Value {
     let mut review: Value =
         serde_json::from_str(include_str!("../../examples/review.json")).expect("it is JSON");

@@ -1,13 +1,13 @@
-//! A review's bytes, only read: some forty times as many in the same time as
-//! [`super::review`], which judges and answers them as well.
+//! The bytes of a review, only read. This runs some forty times as many inputs in the same time as
+//! [`super::review`], which also judges and answers them.
 
 use jiff::Timestamp;
 use webhook::admission::{Received, Submitted};
 
 use super::review::both_ways;
 
-/// Whatever the bytes are, there is a sentence, or they are a review whose brackets match;
-/// and what is read does not depend on the reader.
+/// For any bytes, the result is a sentence, or they are a review whose brackets match. The result
+/// does not depend on the reader.
 pub fn run(bytes: &[u8]) {
     match Received::read(bytes, Timestamp::UNIX_EPOCH) {
         Ok(received) => {
@@ -16,8 +16,8 @@ pub fn run(bytes: &[u8]) {
                 return;
             };
             assert!(!submitted.name.is_empty());
-            // To write and read it twice more takes several times as long, so it is done for
-            // one in eight; `review` does it for all.
+            // Writing and reading the review twice more takes several times as long, so only one in
+            // eight is checked in this way; `review` checks all.
             if is_chosen(bytes)
                 && let Some(ways) = both_ways(bytes)
             {
@@ -45,8 +45,9 @@ fn submitted(bytes: &[u8]) -> Option<Submitted> {
     received.submitted()
 }
 
-/// Whether as many brackets are closed as are opened, outside of texts, and all texts end. A
-/// backslash outside of them is no JSON; there too, a quotation mark behind one does not count.
+/// Whether as many brackets are closed as are opened, outside of strings, and all strings end. A
+/// backslash outside of a string is not JSON; a quotation mark after it does not count there
+/// either.
 fn brackets_match(json: &[u8]) -> bool {
     let (mut depth, mut in_text, mut is_escaped) = (0_i64, false, false);
     for byte in json {
