@@ -4,20 +4,20 @@ CARGO ?= cargo
 PORT ?= 8443
 ADMIN_PORT ?= 8080
 
-# What `make image` builds, for which machines and with what. podman and buildah take
-# the same options; only docker builds for several machines at once.
+# The image that `make image` builds, its platforms and the program that builds it. podman and
+# buildah have the same options; only docker builds for several platforms at once.
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= multi-attach-guard:$(VERSION)
 PLATFORMS ?= linux/$(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
 DOCKER ?= docker
 comma := ,
 
-# What `make dist` builds. Only a macOS SDK lets a program for macOS be linked.
+# The platforms of `make dist`. A program for macOS can be linked only with a macOS SDK.
 DIST_PLATFORMS ?= linux/amd64 linux/arm64 windows/amd64 $(if $(SDKROOT),darwin/amd64 darwin/arm64)
-# What must compile besides the machine's own platform.
+# The targets that must compile besides the machine's own platform.
 OTHER_TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
 
-# What `make run` writes.
+# The output of `make run`.
 RUN := target/run
 .PHONY: help
 help: ## List the commands
@@ -32,20 +32,20 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 		--listen 127.0.0.1:$(PORT) --admin 127.0.0.1:$(ADMIN_PORT) \
 		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
 
-# Two commands run the tests. `make test` is for a change: it needs cargo, Go and a C compiler,
-# and proves on one Kubernetes, the newest, that a rule, a message or a reader does what it
-# should. `make test-all` is for the pipeline, and begins with the first.
+# Two commands run the tests. `make test` is for a change: it needs cargo, Go and a C compiler, and
+# checks rules, messages and readers with one Kubernetes version, the newest. `make test-all` is for
+# the pipeline, and runs `make test` first.
 #
-# A suite is a program of tests: the unit tests, the documentation's examples, and each of
-# tests/. Each writes a log and its seconds to target/tests/. How many API servers run at once
-# follows the machine (tests/harness/places.rs), so those suites that have one begin.
+# A suite is a test program: the unit tests, the documentation's examples, and each of tests/. Each
+# writes a log and its duration to target/tests/. The number of API servers that run at once depends
+# on the machine (tests/harness/places.rs), so suites with an API server start first.
 FIRST := e2e scenarios unit check explorer serve informer https verdicts reader plain doc
 ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
-# Those of which the first command plays a part come whole, or the other part; and the
-# documentation last: cargo lets no other begin while it is written.
+# Suites that the first command runs only in part are run here in full or for the rest. The
+# documentation comes last, because cargo blocks all others while it is written.
 WHOLE := e2e scenarios check explorer
-# There are places for as many suites with an API server as cores, and one suite more may run: those
-# without one come beside the first two, so that none waits where another could run.
+# As many suites with an API server can run as there are cores, and one suite more may run. Suites
+# without one start together with the first two, so that none waits while another could run.
 LONG := scenarios e2e check explorer kubernetes_sources playground diagnose oldest applying manifests faults admission_policies
 REST := fmt clippy deny prose $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
@@ -72,13 +72,13 @@ rest:
 times: ## Print the seconds of each suite that ran last, and how long it waited for its turn
 	@tests/times $(TESTS)/first $(TESTS)/rest
 
-# The Kubernetes minors that can be tested, as 1.37. All suites run on the first, which is the
-# newest; a third of the scenarios is played on the oldest too.
+# The Kubernetes minors that can be tested, for example 1.37. All suites run on the first, which is
+# the newest; a third of the scenarios also runs on the oldest.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 OLDEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | head -n 1)
 ROWS := test --workspace --no-fail-fast --test scenarios -- --skip "world " --skip fifty
 
-# Everything is compiled at once, so that no suite waits for another's compiler.
+# Everything is compiled at once, so that no suite waits for another one's compilation.
 PROGRAMS := $(filter-out unit doc,$(FIRST))
 .PHONY: first-compiled rest-compiled first-plane
 first-compiled:
@@ -91,7 +91,7 @@ first-plane:
 first-% rest-%: command = $(CARGO) --locked test --workspace --no-fail-fast --test $*
 first-unit: command = $(CARGO) --locked test --workspace --no-fail-fast --lib --bins
 first-doc: command = $(CARGO) --locked test --workspace --no-fail-fast --doc
-# Every case a second time, with the policies in the API server, takes longer than the first.
+# All cases again, with the policies in the API server, take longer than the first time.
 AGAIN := "every case |"
 first-e2e: command = $(CARGO) --locked test --workspace --test e2e -- --skip $(AGAIN)
 rest-e2e: command = $(CARGO) --locked test --workspace --test e2e -- $(AGAIN)
@@ -103,7 +103,7 @@ rest-clippy: command = $(CARGO) --locked clippy --workspace --all-targets -- -D 
 rest-deny rest-prose: command = $(MAKE) --no-print-directory $*
 rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
 
-# What needs neither a control plane nor helm, and what is compiled for each.
+# The suites that need neither a control plane nor helm, and the prerequisites of each suite.
 ALONE := unit doc explorer serve https verdicts plain
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
@@ -161,8 +161,8 @@ targets: ## Compile for Windows and macOS, as far as this works without their SD
 reproducible: ## Compile a release twice, in two folders, and compare the programs
 	@.ci/reproducible
 
-# Exit code 3 means that there is no Go to build with. The tests that need the
-# control plane then say that they are skipped, and fail with CI set.
+# Exit code 3 means that Go is missing. Tests that need the control plane are then reported as
+# skipped, and fail with CI set.
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build $(firstword $(MINORS)) kubelets renderers >/dev/null || [ $$? -eq 3 ]
@@ -194,8 +194,9 @@ explore: control-plane ## Play 500 random worlds on a real control plane (WORLDS
 e2e: control-plane ## Test every kind, operation and verdict with a real API server and kubectl
 	$(CARGO) --locked test --workspace --test e2e
 
-# New inputs that reach more of the program go to fuzz/target/found, those at fault to
-# fuzz/artifacts. No sanitizer: there is no unsafe code to watch, and without it is faster.
+# New inputs that reach more code are written to fuzz/target/found, and inputs that fail to
+# fuzz/artifacts. There is no unsafe code that a sanitizer could check, and fuzzing is faster
+# without it.
 FUZZ := $(CARGO) +nightly fuzz
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz
@@ -210,7 +211,7 @@ fuzz: ## Fuzz every reader for a minute (FUZZ_SECONDS=); needs nightly and cargo
 			-max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 || exit 1; \
 	done
 
-# Not how often a branch is taken: that would keep twice as many inputs.
+# The number of times that a branch is taken is ignored, because it would keep twice as many inputs.
 .PHONY: fuzz-corpus
 fuzz-corpus: ## Add the inputs of `make fuzz` that reach further to the corpus
 	@for target in $$($(FUZZ) list); do \

@@ -1,5 +1,5 @@
-// Opens every page of the site in a browser, and fails on a broken link, anchor or picture, on a
-// page that is wider than a telephone, and on text with too little contrast:
+// Opens every page of the site in a browser, and fails if a link, anchor or picture is broken, if a
+// page is wider than a telephone, or if text has too little contrast:
 // node check.mjs DIRECTORY
 
 import { readdir, readFile } from "node:fs/promises";

@@ -11,7 +11,7 @@ for (const colorScheme of ["light", "dark"]) {
   for (const width of widths.length ? widths : [900]) {
     const page = await browser.newPage({ colorScheme, viewport: { width, height: 600 } });
     await page.goto(pathToFileURL(name).href);
-    // The page that judges says so when it is done.
+    // The playground fills this element when it is done.
     await page.waitForFunction(() => document.querySelector("#status")?.textContent !== "");
     const file = [basename(name, ".html"), ...(widths.length ? [width] : []), colorScheme].join("-");
     await page.screenshot({ path: `${folder}/${file}.png`, fullPage: true });

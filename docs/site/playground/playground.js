@@ -1,10 +1,10 @@
-// The page: what is pasted goes into the program, and what it answers onto the page.
-// PROGRAM (base64 of gzip) and bindgen() are in playground-program.js.
+// The page: passes the pasted text to the program, and shows the answers. PROGRAM (base64 of gzip)
+// and bindgen() are in playground-program.js.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const COMMAND = "The command line does the same: multi-attach-guard check FILE.";
-/** The most letters of a text. More would keep the page from answering at once. */
+/** The maximum length of a text. With more, the page would not respond at once. */
 const MOST = 300_000;
 const EXAMPLE = $("text").value;
 const OWN = "own";
@@ -13,7 +13,7 @@ let compiled;
 let program;
 let clusters = [];
 let runbook = {};
-/** What the program knows of the text. */
+/** The program's check of the text. */
 let checked;
 let repaired = "";
 
@@ -24,7 +24,7 @@ function make(name, properties, ...children) {
   return element;
 }
 
-/** Text in which what stands between backticks is code. */
+/** Text with code between backticks. */
 function prose(text) {
   return make("p", {}, ...text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part)));
 }
@@ -33,7 +33,7 @@ function say(sentence) {
   $("status").textContent = sentence;
 }
 
-/** Asks the program. One that failed is in no state to be asked again: a new one takes its place. */
+/** Asks the program. A failed one cannot be asked again and is replaced by a new one. */
 function ask(question) {
   try {
     if (!program) {
@@ -42,7 +42,7 @@ function ask(question) {
     }
     return question(program);
   } catch (error) {
-    // A sentence says what is wrong with the text.
+    // A sentence describes a fault of the text.
     if (typeof error !== "string") program = checked = undefined;
     throw error;
   }
@@ -53,7 +53,7 @@ async function unpack(base64) {
   return through(bytes, new DecompressionStream("gzip"));
 }
 
-/** The bytes that come out of a stream, or an error if they are more than `most`. */
+/** The bytes of a stream, or an error if there are more than `most`. */
 async function through(bytes, stream, most = Infinity) {
   const parts = [];
   let length = 0;
@@ -73,7 +73,7 @@ function tooLong(letters) {
   return `This text has ${letters.toLocaleString("en")} letters, and the page takes ${MOST.toLocaleString("en")}. ${COMMAND}`;
 }
 
-/** Keeps out what is too long: a browser that shows megabytes in a box answers no more. */
+/** Refuses a text that is too long: a browser that shows megabytes in a box stops responding. */
 function guard(event) {
   const letters = event.data?.length ?? 0;
   if (letters <= MOST) return;
@@ -81,14 +81,14 @@ function guard(event) {
   say(tooLong(letters));
 }
 
-/** Numbers beside the lines, those of findings marked. */
+/** Writes the line numbers, and marks those of findings. */
 function number(findings) {
   const count = $("text").value.length > MOST ? 0 : $("text").value.split("\n").length;
   const numbers = $("lines").children;
   while (numbers.length > count) $("lines").lastChild.remove();
   $("lines").append(...Array.from({ length: count - numbers.length }, (_, at) => make("b", {}, `${numbers.length + at + 1}`)));
   for (const marked of $("lines").querySelectorAll("[class]")) marked.removeAttribute("class");
-  // The gravest come first.
+  // The gravest findings come first.
   for (const { line, severity } of findings.toReversed()) {
     if (numbers[line - 1]) numbers[line - 1].className = severity;
   }
@@ -104,7 +104,7 @@ function jump(line) {
   $("text").scrollTop = Math.max(0, ($("text").scrollHeight * (line - 6)) / $("text").value.split("\n").length);
 }
 
-/** All that is found for an object. */
+/** All findings for an object. */
 function card({ severity, object, findings }) {
   return make("article", { className: severity },
     make("h3", {}, make("span", { className: "severity" }, severity), ` ${object}`),
@@ -121,7 +121,7 @@ function card({ severity, object, findings }) {
   );
 }
 
-/** The pictures and the long text of a finding, drawn when somebody opens them. */
+/** The pictures and the long text of a finding, drawn when the user opens them. */
 function details(number) {
   const made = make("details", { open: number === 0 }, make("summary", {}, "What happens, and the repair"));
   made.addEventListener("toggle", () => attempt(() => {
@@ -130,7 +130,7 @@ function details(number) {
   return made;
 }
 
-/** The repaired text, after the verdict is on the page. */
+/** Gets the repaired text, after the verdict is on the page. */
 function repair() {
   const answer = JSON.parse(ask(() => checked.repair()));
   repaired = answer.repaired;
@@ -139,7 +139,7 @@ function repair() {
   $("repair").hidden = repaired === $("text").value;
 }
 
-/** Does it, and says so where the program fails. */
+/** Calls `act`, and reports a failure of the program. */
 function attempt(act) {
   try {
     act();
@@ -150,7 +150,7 @@ function attempt(act) {
 }
 
 let repairing;
-/** The check that typing has asked for, if it is still to come. */
+/** The pending check after typing, if there is one. */
 let waiting;
 
 function later() {
@@ -214,7 +214,7 @@ function explain() {
   );
 }
 
-/** The rows of the storage table that have all the words. */
+/** Shows the rows of the storage table that contain all the words. */
 function filter() {
   const words = $("product").value.toLowerCase().split(/\s+/);
   let count = 0;
@@ -238,14 +238,14 @@ function tabulate({ columns, storage }) {
   filter();
 }
 
-/** Puts the facts of the chosen cluster into their box; own ones are left as they are. */
+/** Shows the facts of the chosen cluster; the user's own facts are left unchanged. */
 function choose() {
   const chosen = clusters.find(({ name }) => name === $("cluster").value);
   if (chosen) $("facts").value = chosen.facts;
   $("facts-box").open = !chosen;
 }
 
-/** The text, and the facts if they are own ones, as a link holds them. */
+/** The text, and the facts if they are the user's own, in the form of a link. */
 async function fragment() {
   const cluster = $("cluster").value;
   const held = JSON.stringify({ text: $("text").value, facts: cluster === OWN ? $("facts").value : "" });
@@ -254,7 +254,7 @@ async function fragment() {
   return `#${cluster}.${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
 }
 
-/** Opens what the address holds after its #. */
+/** Opens the text that the address contains after its #. */
 async function open() {
   const [, cluster, base64] = location.hash.match(/^#([^.]*)\.(.*)$/) ?? [];
   if (base64 === undefined) return check();
@@ -287,7 +287,7 @@ async function copy(text, done) {
 }
 
 async function share() {
-  // Its verdict would take the place of what is said here.
+  // A pending check would overwrite the message below.
   if (waiting) check();
   const hash = await fragment();
   history.replaceState(null, "", hash);

@@ -1,4 +1,4 @@
-//! `bindgen FILE.wasm DIRECTORY`: the WebAssembly as browsers and node load it.
+//! `bindgen FILE.wasm DIRECTORY` writes the WebAssembly in the form that browsers and node load.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     bindgen
         .remove_name_section(true)
         .remove_producers_section(true);
-    // A script, as browsers load no module from a file on disk.
+    // A script, because browsers cannot load a module from a file on disk.
     let written = bindgen
         .no_modules(true)
         .and_then(|bindgen| bindgen.generate(folder));
