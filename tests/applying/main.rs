@@ -33,7 +33,7 @@ const AT_ONCE: usize = 8;
 ///
 /// # Panics
 ///
-/// If a cell cannot be played, with all such cells.
+/// If some cells cannot be played, with all of these.
 fn play<C: Debug + Sync, R: Send>(
     cells: &[C],
     one: impl Fn(&C) -> Result<R, String> + Sync,

@@ -112,7 +112,7 @@ impl<'w> Stage<'w> {
         self.world.plane.list(&self.namespace, kind)
     }
 
-    /// Waits until so many pods with the claim exist that have not succeeded, so many of them are
+    /// Waits until `all` pods with the claim exist that have not succeeded, `ready` of them are
     /// ready, and none is terminating.
     fn until_pods(&self, all: usize, ready: usize) -> Result<(), String> {
         let what = format!("{all} pods, {ready} of them ready");

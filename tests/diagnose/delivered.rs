@@ -21,7 +21,7 @@ const KINDS: [(&str, &str, &str); 5] = [
 /// Serializes the definition of kinds, because several states define the same ones.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Makes an object of such a kind, called `web`; returns an owner reference to it.
+/// Makes an object of one of these kinds, called `web`; returns an owner reference to it.
 fn make(stage: &Stage, kind: &str) -> Value {
     let (group, version, _) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

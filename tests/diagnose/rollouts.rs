@@ -86,7 +86,7 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
     );
 }
 
-/// The scheduler assigns no node to a second pod of such a volume.
+/// The scheduler assigns no node to a second pod of a ReadWriteOncePod volume.
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     stage.starts(&deployment("web", &json!({})));
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);

@@ -91,7 +91,7 @@ fn pod_of(stage: &Stage, job: &str) -> String {
     pod
 }
 
-/// Makes a pod end after so many seconds.
+/// Makes a pod end after this number of seconds.
 fn end(stage: &Stage, pod: &str, seconds: u32) {
     let ends = format!("{ENDS_AFTER}={seconds}");
     stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);

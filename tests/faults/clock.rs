@@ -54,7 +54,7 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
     Ok(Played::answered(load.end(), "10 hours forward, 20 back"))
 }
 
-/// Waits until the guard's clock is about so many hours off, by its log, which has every denial.
+/// Waits until the guard's clock is off by about `hours`, by its log, which has every denial.
 fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
     const ABOUT: SignedDuration = SignedDuration::from_hours(1);
     wait_until("the guard's clock to be set", DEADLINE, || {

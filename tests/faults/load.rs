@@ -107,7 +107,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many more requests have ended, with any result.
+    /// Waits until `more` further requests have ended, with any result.
     pub(crate) fn until_more(&self, more: usize) -> Result<(), String> {
         let mut answered = self.answered.clone();
         let wanted = *answered.borrow() + more;

@@ -20,7 +20,7 @@ pub(crate) fn sure() -> GuardOptions {
     GuardOptions::default().with(&["--stale=deny"])
 }
 
-/// The timeout of such a review, both in the request and for the client.
+/// The timeout of a review, both in the request and for the client.
 const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The environment that all rows share.
@@ -135,7 +135,8 @@ impl World {
         })
     }
 
-    /// Sends such a review. Every second one must be denied, and every denial can be confirmed.
+    /// Sends a review of a Deployment. Every second one must be denied, and every denial can be
+    /// confirmed.
     pub(crate) async fn ask_the_guard(
         &self,
         client: &reqwest::Client,

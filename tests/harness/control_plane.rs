@@ -295,7 +295,7 @@ impl ControlPlane {
         self.labelled_namespace(prefix, &json!({}))
     }
 
-    /// Makes such a namespace with these labels.
+    /// Makes a namespace like [`Self::namespace`], with these labels.
     pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &Value) -> String {
         let name = format!(
             "{prefix}-{}",

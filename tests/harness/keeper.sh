@@ -1,13 +1,12 @@
 #!/bin/sh
 # keeper.sh FOLDER PROGRAM ARGUMENT…
 #
-# Runs one program for a test process and makes sure that it ends with it. A test
-# binary can end without running any destructor, or be killed; what it cannot do is
-# keep its end of a pipe open. So standard input is that pipe: each line on it names
-# a signal to pass on, and its end kills the program and removes FOLDER, the
-# program's scratch space, and the folder around it once that is empty, unless
-# KEEP_LOGS is set. A program that ends by itself leaves its folder, because the
-# test will want to read the log.
+# Runs one program for a test process and makes sure that the program ends with it. A test binary
+# can be killed, or end without running any destructor; in both cases its end of a pipe closes.
+# Standard input is that pipe: each line on it names a signal to pass on. When the pipe closes, the
+# program is killed, and FOLDER, its scratch space, is removed, and also the parent folder once that
+# is empty, unless KEEP_LOGS is set. A program that ends without this leaves its folder, because the
+# test needs its log.
 folder=$1
 shift
 exec 3<&0

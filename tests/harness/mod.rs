@@ -104,7 +104,7 @@ pub(crate) fn start_control_plane(needs: Needs) -> Option<ControlPlane> {
     start_control_plane_with(needs, &Options::of(needs))
 }
 
-/// Starts such a control plane with the caller's options.
+/// Starts a control plane for the caller alone, with these options.
 #[track_caller]
 pub(crate) fn start_control_plane_with(needs: Needs, options: &Options) -> Option<ControlPlane> {
     let programs = require_programs(needs)?;
@@ -129,8 +129,8 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
     }
 }
 
-/// The folder of a Go module from which the control plane of a minor is compiled, for the input of
-/// its own tests. Without Go the calling test is skipped.
+/// The folder of a Go module from which the control plane of a minor is compiled; tests read its
+/// sources. Without Go the calling test is skipped.
 #[track_caller]
 pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
     programs::module(minor, name).map_or_else(|reason| skip(&reason), Some)

@@ -20,7 +20,7 @@ pub(crate) fn lists() -> Vec<List> {
     serde_saphyr::from_str(include_str!("padding.yaml")).unwrap()
 }
 
-/// A Deployment that uses claim `one` and has a list of about so many bytes; `spec` is merged into
+/// A Deployment that uses claim `one` and has a list of about `bytes` bytes; `spec` is merged into
 /// its own.
 pub(crate) fn padded(name: &str, list: &List, bytes: usize, spec: &Value) -> Value {
     let mut object = object(json!({

@@ -17,7 +17,7 @@ pub(crate) struct Claim {
     pub(crate) class: Option<String>,
     /// Merged into the claim's manifest.
     pub(crate) with: Value,
-    /// Whether the claim is made later than its volume, by a step of the test.
+    /// Whether a later step of the test makes the claim; its volume exists from the start.
     pub(crate) later: bool,
 }
 

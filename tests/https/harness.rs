@@ -147,7 +147,7 @@ impl Running {
         self.builder().build().unwrap()
     }
 
-    /// Such a client without HTTP/2.
+    /// A client that trusts the server and uses HTTP/1.1.
     pub(crate) fn http1_client(&self) -> reqwest::Client {
         self.builder().http1_only().build().unwrap()
     }
@@ -189,13 +189,13 @@ impl Running {
         self.try_http2_from(None).await.unwrap()
     }
 
-    /// Such a connection from an address of this machine.
+    /// An HTTP/2 connection from an address of this machine.
     pub(crate) async fn try_http2_from(&self, from: Option<IpAddr>) -> std::io::Result<Http2> {
         self.http2_with(from, &http2::Builder::new(TokioExecutor::new()))
             .await
     }
 
-    /// Such a connection from a stranger that takes at most so many bytes of each answer.
+    /// An HTTP/2 connection from a stranger that takes at most this number of bytes of each answer.
     pub(crate) async fn http2_that_takes(&self, bytes: u32) -> Http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.initial_stream_window_size(bytes);

@@ -169,7 +169,7 @@ impl Cluster<'_> {
         of_each.into_iter().flatten().collect()
     }
 
-    /// Waits until so many replicas report a failure, each with these parts.
+    /// Waits until `count` replicas report a failure, each with these parts.
     fn until_failures(&self, count: usize, parts: &[&str]) {
         let what = format!("{count} failures with {parts:?}");
         until(&what, DEADLINE, || {

@@ -46,8 +46,8 @@ impl Cluster {
             }
         }
         let guard = guard(&plane);
-        // With every component enabled, so that requests that are not sent would not be sent in any
-        // setup.
+        // With the fencing webhook too: a request that is not sent now is not sent without it
+        // either.
         register(&plane, &guard, "fencing");
         Some(Self {
             plane,

@@ -47,7 +47,7 @@ async fn answer(server: &Running, path: &str, review: &str) -> Option<Value> {
     }
 }
 
-/// Sends the same review so many times at once, and repeats those that are shed.
+/// Sends the same review `count` times at once, and repeats those that are shed.
 async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Vec<Value> {
     let answers = (0..count).map(|_| async {
         loop {
