@@ -66,15 +66,15 @@ pub(crate) use webhooks::WebhookOptions;
 pub(crate) enum Needs {
     /// etcd, kube-apiserver and kubectl.
     ApiServer,
-    /// Those programs, kube-controller-manager and kube-scheduler.
+    /// Those programs with kube-controller-manager and kube-scheduler.
     Controllers,
 }
 
 /// The control plane that the tests of this binary share; the first test that asks starts it.
 ///
-/// If it cannot be started on this machine, stderr names the calling test as skipped, with the
-/// reason, and the test gets `None`. With `CI` set the test fails instead, because a skipped proof
-/// must not look like a proof there.
+/// If this machine has neither the programs nor the means to compile them, stderr names the calling
+/// test as skipped, with the reason, and the test gets `None`. With `CI` set the test fails instead,
+/// because a skipped proof must not look like a proof there.
 ///
 /// # Panics
 ///

@@ -412,9 +412,9 @@ fn key(step: &Action) -> Action {
     step
 }
 
-/// Whether a step must be taken again. Reports are. A step that failed is due again at the next
-/// change or heartbeat, also if another change came first; an object that is gone needs no further
-/// step.
+/// Whether a step must be taken again. A report always must. A step that failed is due again at the
+/// next change or heartbeat, also if another change came first; an object that is gone needs no
+/// further step.
 fn is_due_again(step: &Action, outcome: &kube::Result<()>) -> bool {
     match (step, outcome) {
         (Action::Report { .. }, _) => true,
