@@ -2,14 +2,14 @@
 //!
 //! ```yaml
 //! - name: a claim beside, and another in a folder inside
-//!   files:                          # several lists of files are put over each other
+//!   files:                          # later entries of the list replace earlier ones
 //!   - in/web.yaml: {kind: Deployment, uses: [data]}     # in shorthand
 //!     in/all.yaml: [*class, *claim]                     # several documents
-//!     in/nfs.yaml: {like: *claim, with: {spec: {}}}     # another one, and what is merged in
-//!     in/kustomization.yaml: {resources: [web.yaml]}    # everything else as it stands
+//!     in/nfs.yaml: {like: *claim, with: {spec: {}}}     # another document with a merge patch
+//!     in/kustomization.yaml: {resources: [web.yaml]}    # everything else is used unchanged
 //!     in/more.yaml: "a: 1\n"
 //!     in/less.yaml: {text: *more, with: [a, b]}         # a text with a replacement
-//!     in/last.yaml: {link: less.yaml}                   # what is no text: see `Special`
+//!     in/last.yaml: {link: less.yaml}                   # a file without text: see `Special`
 //!   run: in --facts facts.yaml      # after `check --format json`; `.` if left out
 //!   finds: [deny rolling-update-overlap -/web in/web.yaml]
 //!   then: [{run: in, finds: []}]    # afterwards, in the same folder

@@ -1,11 +1,11 @@
 //! Cases as data.
 //!
 //! ```yaml
-//! - kind: Deployment               # with `operation` and the verdict, its name
+//! - kind: Deployment               # the case's name is kind, operation and verdict
 //!   operation: kubectl scale up
-//!   policy: deny                   # which policy; `deny`, the built-in one, if left out
-//!   claims: {data: rwo}            # claims that exist, bound unless they say otherwise
-//!   given: [{kind: Deployment}]    # workloads that exist, made without the guard
+//!   policy: deny                   # the policy; by default `deny`, the built-in one
+//!   claims: {data: rwo}            # existing claims, bound by default
+//!   given: [{kind: Deployment}]    # existing workloads, created without the guard
 //!   do: {kubectl: scale deployment web --replicas=2}
 //!   expect: deny autoscaler-exceeds-volume
 //!   then:                          # further steps

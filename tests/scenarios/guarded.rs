@@ -114,7 +114,7 @@ pub(crate) fn play_guarded(
         .iter()
         .take_while(|action| !matches!(action, Action::Die));
     let actions: Vec<&Action> = fateless.collect();
-    // The namespace is still empty.
+    // No workload exists yet.
     let mut before = BTreeSet::new();
     for (place, action) in actions.iter().enumerate() {
         if let Some(output) = stage.act(action)? {
