@@ -73,8 +73,8 @@ pub(crate) enum Needs {
 /// The control plane that the tests of this binary share; the first test that asks starts it.
 ///
 /// If this machine has neither the programs nor the means to compile them, stderr names the calling
-/// test as skipped, with the reason, and the test gets `None`. With `CI` set the test fails instead,
-/// because a skipped proof must not look like a proof there.
+/// test as skipped, with the reason, and the test gets `None`. With `CI` set the test fails
+/// instead, because a skipped proof must not look like a proof there.
 ///
 /// # Panics
 ///
