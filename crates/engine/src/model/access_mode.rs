@@ -2,46 +2,31 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
 use super::Text;
+use super::de::for_each;
+use super::words::words;
 
-/// One access mode of a volume, with its bit in a set.
-///
-/// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
-/// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AccessMode {
-    /// Read and write, by one node at a time.
-    ReadWriteOnce = 1,
-    /// Read only, by many nodes.
-    ReadOnlyMany = 2,
-    /// Read and write, by many nodes.
-    ReadWriteMany = 4,
-    /// Read and write, by one pod in the whole cluster; the scheduler enforces it.
-    ReadWriteOncePod = 8,
+words! {
+    /// One access mode of a volume, in the order Kubernetes documents them.
+    ///
+    /// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
+    /// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
+    AccessMode {
+        /// Read and write, by one node at a time.
+        ReadWriteOnce = "ReadWriteOnce",
+        /// Read only, by many nodes.
+        ReadOnlyMany = "ReadOnlyMany",
+        /// Read and write, by many nodes.
+        ReadWriteMany = "ReadWriteMany",
+        /// Read and write, by one pod in the whole cluster; the scheduler enforces it.
+        ReadWriteOncePod = "ReadWriteOncePod",
+    }
 }
 
 impl AccessMode {
-    /// Every mode, in the order Kubernetes documents them.
-    pub const ALL: [Self; 4] = [
-        Self::ReadWriteOnce,
-        Self::ReadOnlyMany,
-        Self::ReadWriteMany,
-        Self::ReadWriteOncePod,
-    ];
-
-    /// The name used in manifests, `ReadWriteOnce` for example.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReadWriteOnce => "ReadWriteOnce",
-            Self::ReadOnlyMany => "ReadOnlyMany",
-            Self::ReadWriteMany => "ReadWriteMany",
-            Self::ReadWriteOncePod => "ReadWriteOncePod",
-        }
-    }
-
     /// The short name `kubectl get` prints, `RWO` for example.
     pub(crate) const fn short(self) -> &'static str {
         match self {
@@ -53,16 +38,15 @@ impl AccessMode {
     }
 
     /// Reads either the long or the short name; `None` for anything else.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|mode| mode.name() == name || mode.short() == name)
     }
-}
 
-impl fmt::Display for AccessMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    /// Its bit in a set.
+    const fn bit(self) -> u8 {
+        1 << (self as u8)
     }
 }
 
@@ -82,7 +66,7 @@ impl AccessModes {
         let mut bits = 0;
         let mut at = 0;
         while at < modes.len() {
-            bits |= modes[at] as u8;
+            bits |= modes[at].bit();
             at += 1;
         }
         Self(bits)
@@ -100,7 +84,7 @@ impl AccessModes {
 
     /// Whether `mode` is in the set.
     pub const fn contains(self, mode: AccessMode) -> bool {
-        self.0 & (mode as u8) != 0
+        self.0 & mode.bit() != 0
     }
 
     /// Whether one of the modes is for several nodes.
@@ -110,7 +94,7 @@ impl AccessModes {
 
     /// Adds `mode`.
     pub fn insert(&mut self, mode: AccessMode) {
-        self.0 |= mode as u8;
+        self.0 |= mode.bit();
     }
 
     /// The modes in either set.
@@ -164,31 +148,14 @@ impl fmt::Display for AccessModes {
 
 impl<'de> Deserialize<'de> for AccessModes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
-
-        impl<'de> Visitor<'de> for Names {
-            type Value = AccessModes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of access modes")
+        let mut set = Self::EMPTY;
+        let what = "a list of access modes";
+        for_each(deserializer, what, |name: Option<Text>| {
+            if let Some(mode) = name.and_then(|name| AccessMode::parse(&name)) {
+                set.insert(mode);
             }
-
-            fn visit_unit<E>(self) -> Result<AccessModes, E> {
-                Ok(AccessModes::EMPTY)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AccessModes, A::Error> {
-                let mut set = AccessModes::EMPTY;
-                while let Some(name) = seq.next_element::<Option<Text>>()? {
-                    if let Some(mode) = name.and_then(|name| AccessMode::from_name(&name)) {
-                        set.insert(mode);
-                    }
-                }
-                Ok(set)
-            }
-        }
-
-        deserializer.deserialize_any(Names)
+        })?;
+        Ok(set)
     }
 }
 

@@ -42,7 +42,7 @@ struct Ports {
 impl<'de> Deserialize<'de> for Ports {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut ports = Self::default();
-        for_each(deserializer, |port: Port| {
+        for_each(deserializer, "a list", |port: Port| {
             let Port {
                 protocol, host_ip, ..
             } = port;
@@ -152,7 +152,9 @@ pub(super) struct ContainerList {
 impl<'de> Deserialize<'de> for ContainerList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut list = Self::default();
-        for_each(deserializer, |container: Container| list.add(container))?;
+        for_each(deserializer, "a list", |container: Container| {
+            list.add(container)
+        })?;
         Ok(list)
     }
 }

@@ -27,20 +27,24 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
-/// Calls `each` with every entry of a list and keeps none; `null` has no entries.
-pub(super) fn for_each<'de, D, T>(deserializer: D, each: impl FnMut(T)) -> Result<(), D::Error>
+/// Calls `each` with every entry of a list and keeps none; `null` has no entries. `what` describes
+/// the list.
+pub(super) fn for_each<'de, D, T>(
+    deserializer: D,
+    what: &'static str,
+    each: impl FnMut(T),
+) -> Result<(), D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    struct Each<F, T>(F, PhantomData<T>);
-    struct Entry<'f, F, T>(&'f mut F, PhantomData<T>);
+    struct Each<F, T>(&'static str, F, PhantomData<T>);
 
     impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<F, T> {
         type Value = ();
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
+            f.write_str(self.0)
         }
 
         fn visit_none<E>(self) -> Result<(), E> {
@@ -56,21 +60,21 @@ where
         }
 
         fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-            while let Some(()) = seq.next_element_seed(Entry(&mut self.0, PhantomData))? {}
+            while let Some(()) = seq.next_element_seed(&mut self)? {}
             Ok(())
         }
     }
 
-    impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Entry<'_, F, T> {
+    impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for &mut Each<F, T> {
         type Value = ();
 
         fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-            self.0(T::deserialize(deserializer)?);
+            (self.1)(T::deserialize(deserializer)?);
             Ok(())
         }
     }
 
-    deserializer.deserialize_option(Each(each, PhantomData))
+    deserializer.deserialize_option(Each(what, each, PhantomData))
 }
 
 /// Reads the name of an object; empty for `null`. A text that is too long is cut to an invalid

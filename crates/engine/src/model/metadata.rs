@@ -186,7 +186,7 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
 
 fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let mut drains = false;
-    for_each(deserializer, |Borrowed(finalizer)| {
+    for_each(deserializer, "a list", |Borrowed(finalizer)| {
         drains |= DRAINING.contains(&&*finalizer);
     })?;
     Ok(drains)
@@ -223,7 +223,7 @@ fn controlling<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Box<Controller>>, D::Error> {
     let mut controller = None;
-    for_each(deserializer, |owner: Controller| {
+    for_each(deserializer, "a list", |owner: Controller| {
         if controller.is_none() && owner.controller {
             controller = Some(Box::new(owner));
         }

@@ -292,7 +292,7 @@ const MAX_TOLERATIONS: usize = 1024;
 fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
     let mut known = HashSet::new();
     let mut distinct = Vec::new();
-    for_each(deserializer, |toleration: Toleration| {
+    for_each(deserializer, "a list", |toleration: Toleration| {
         if known.len() <= MAX_TOLERATIONS && known.insert(toleration.clone()) {
             distinct.push(toleration);
         }
@@ -362,7 +362,7 @@ impl<'de> Deserialize<'de> for Volumes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut volumes = Self::default();
         let mut index = 0;
-        for_each(deserializer, |entry: VolumeEntry| {
+        for_each(deserializer, "a list", |entry: VolumeEntry| {
             volumes.push(index, entry);
             index += 1;
         })?;

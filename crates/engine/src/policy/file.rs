@@ -96,12 +96,15 @@ struct Selector {
 #[serde(deny_unknown_fields)]
 struct Expression {
     key: Text,
-    operator: Comparison,
+    #[serde(with = "Comparison")]
+    operator: Operator,
     #[serde(default)]
     values: Vec<Text>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+/// The operators of a label selector.
+#[derive(Deserialize)]
+#[serde(remote = "Operator")]
 enum Comparison {
     In,
     NotIn,
@@ -250,10 +253,10 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
         values,
     } = read.value;
     let problem = match (operator, values.is_empty()) {
-        (Comparison::In | Comparison::NotIn, true) => {
+        (Operator::In | Operator::NotIn, true) => {
             Some("In and NotIn compare with \"values\"; give at least one")
         }
-        (Comparison::Exists | Comparison::DoesNotExist, false) => {
+        (Operator::Exists | Operator::DoesNotExist, false) => {
             Some("Exists and DoesNotExist take no \"values\"; remove them")
         }
         _ => None,
@@ -263,12 +266,7 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
     }
     Ok(Requirement {
         key,
-        operator: match operator {
-            Comparison::In => Operator::In,
-            Comparison::NotIn => Operator::NotIn,
-            Comparison::Exists => Operator::Exists,
-            Comparison::DoesNotExist => Operator::DoesNotExist,
-        },
+        operator,
         values: values.into_boxed_slice(),
     })
 }
