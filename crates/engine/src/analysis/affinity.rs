@@ -451,13 +451,10 @@ fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
     term.label_selector
         .as_ref()
         .is_some_and(|selector| selector.matches(labels))
-        && term
-            .match_label_keys
-            .iter()
-            .all(|key| match owner.template.labels.get(key) {
-                Some(value) => labels.get(key) == Some(value),
-                None => true,
-            })
+        && term.match_label_keys.iter().all(|key| {
+            let own = owner.template.labels.get(key);
+            own.is_none() || labels.get(key) == own
+        })
 }
 
 /// Whether the term of a pod in `own` looks into `namespace`. If the labels of `namespace` are

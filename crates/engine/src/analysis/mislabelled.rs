@@ -8,7 +8,6 @@ use super::volumes::attach;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 use crate::model::in_tree::csi_driver_of;
-use crate::model::labels::Labels;
 use crate::model::storage_class::StorageClass;
 use crate::model::volume::{Volume, VolumeSource};
 use crate::storage::{Attach, ClassModes, Support};
@@ -65,10 +64,9 @@ fn support(
     modes: AccessModes,
     facts: Facts<'_>,
 ) -> Support {
-    let none = Labels::default();
-    let parameters = class.map_or(&none, |it| &it.parameters);
-    let annotations = class.map_or(&none, |it| &it.metadata.annotations);
-    let stated = ClassModes::from_annotations(annotations).unwrap_or_default();
-    let capability = facts.catalog.capability(driver, parameters, mode);
+    let unknown = StorageClass::default();
+    let class = class.unwrap_or(&unknown);
+    let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
+    let capability = facts.catalog.capability(driver, &class.parameters, mode);
     capability.with_stated(stated).judge(modes)
 }

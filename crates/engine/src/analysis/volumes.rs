@@ -10,7 +10,6 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
-use crate::model::labels::Labels;
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
@@ -522,7 +521,7 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
 
 /// Whether such volumes live on one node, given the parameters of their class if it is known.
 fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
-    let none = Labels::default();
-    let parameters = class.map_or(&none, |it| &it.parameters);
+    let unknown = StorageClass::default();
+    let parameters = &class.unwrap_or(&unknown).parameters;
     facts.catalog.node_local(driver, parameters)
 }

@@ -134,9 +134,7 @@ impl Metadata {
     /// The name for messages: the real one, or the prefix with `*` for a generated one.
     pub fn shown_name(&self) -> Text {
         if self.name.is_empty() && !self.generate_name.is_empty() {
-            let mut shown = self.generate_name.clone();
-            shown.push('*');
-            shown
+            compact_str::format_compact!("{}*", self.generate_name)
         } else {
             self.name.clone()
         }

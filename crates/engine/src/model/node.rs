@@ -246,18 +246,12 @@ impl Toleration {
     /// Source: `Toleration.ToleratesTaint` in the Kubernetes API helpers,
     /// including the integer operators of the feature `TaintTolerationComparisonOperators`.
     pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
-        if !self.effect.is_empty() && self.effect != taint.effect {
+        let differs = |own: &Text, theirs: &Text| !own.is_empty() && own != theirs;
+        if differs(&self.effect, &taint.effect) || differs(&self.key, &taint.key) {
             return false;
         }
-        if !self.key.is_empty() && self.key != taint.key {
-            return false;
-        }
-        let numbers = || {
-            Some((
-                taint.value.parse::<i64>().ok()?,
-                self.value.parse::<i64>().ok()?,
-            ))
-        };
+        let number = |text: &Text| text.parse::<i64>().ok();
+        let numbers = || Some((number(&taint.value)?, number(&self.value)?));
         match self.operator.as_str() {
             "" | "Equal" => !self.key.is_empty() && self.value == taint.value,
             "Exists" => true,
@@ -387,15 +381,12 @@ impl NodeSelectorTerm {
 
     /// Whether the term matches `node`.
     pub fn matches(&self, node: &Node) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        self.match_expressions
-            .iter()
-            .all(|requirement| requirement.accepts(node.metadata.labels.get(&requirement.key)))
-            && self.match_fields.iter().all(|requirement| {
-                requirement.key == "metadata.name" && requirement.accepts(Some(&node.metadata.name))
-            })
+        let Metadata { name, labels, .. } = &node.metadata;
+        let mut on_fields = self.match_fields.iter();
+        let mut on_labels = self.match_expressions.iter();
+        !self.is_empty()
+            && on_labels.all(|it| it.accepts(labels.get(&it.key)))
+            && on_fields.all(|it| it.key == "metadata.name" && it.accepts(Some(name)))
     }
 }
 

@@ -344,12 +344,12 @@ struct Affinity {
 
 #[derive(Default, Deserialize)]
 #[serde(default, bound = "T: Default + Deserialize<'de>")]
-struct Required<T> {
+pub(super) struct Required<T> {
     #[serde(
         rename = "requiredDuringSchedulingIgnoredDuringExecution",
         deserialize_with = "nullable"
     )]
-    required: T,
+    pub(super) required: T,
 }
 
 #[derive(Default)]

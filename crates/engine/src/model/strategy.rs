@@ -69,13 +69,10 @@ impl Strategy {
         let unavailable = max_unavailable.as_ref().unwrap_or(&default);
         let surge = surge.resolve(replicas, Rounding::Up)?;
         let unavailable = unavailable.resolve(replicas, Rounding::Down)?;
+        let least = i64::from(surge == 0);
         Some(Room {
             surge,
-            unavailable: if surge == 0 && unavailable == 0 {
-                1
-            } else {
-                unavailable
-            },
+            unavailable: unavailable.max(least),
         })
     }
 }

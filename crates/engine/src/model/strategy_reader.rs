@@ -1,10 +1,12 @@
 //! The update strategy of workloads, in the notation of each kind's API.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::Text;
 use super::amount::Amount;
 use super::de::{nullable, present};
+use super::pod::Required;
 use super::strategy::{SideBySide, Strategy};
 use super::workload::WorkloadKind;
 
@@ -58,18 +60,6 @@ struct RollingUpdate {
     partition: Option<i64>,
 }
 
-/// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those of
-/// the next one (`GenerateReplicaSetAffinity` in its `utils/replicaset`).
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AntiAffinity {
-    #[serde(
-        rename = "requiredDuringSchedulingIgnoredDuringExecution",
-        deserialize_with = "present"
-    )]
-    is_required: bool,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct OfRollout {
@@ -77,8 +67,10 @@ struct OfRollout {
     max_unavailable: Option<Amount>,
     #[serde(deserialize_with = "present")]
     traffic_routing: bool,
+    /// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those
+    /// of the next one (`GenerateReplicaSetAffinity` in its `utils/replicaset`).
     #[serde(deserialize_with = "nullable")]
-    anti_affinity: AntiAffinity,
+    anti_affinity: Required<Option<IgnoredAny>>,
 }
 
 /// The parameters of a DeploymentConfig's strategy, with the hooks that run beside pods. The `mid`
@@ -169,7 +161,7 @@ impl WrittenStrategy {
     fn of_rollout(self) -> Rollouts {
         let canary = self.canary.as_ref().map(|it| &it.anti_affinity);
         let blue_green = self.blue_green.as_ref().map(|it| &it.anti_affinity);
-        let keeps_revisions_apart = blue_green.or(canary).is_some_and(|it| it.is_required);
+        let keeps_revisions_apart = (blue_green.or(canary)).is_some_and(|it| it.required.is_some());
         let strategy = match self.canary {
             _ if self.blue_green.is_some() => Strategy::SideBySide(SideBySide::BlueGreen),
             // The stable pods stay (`CalculateReplicaCountsForTrafficRoutedCanary`).

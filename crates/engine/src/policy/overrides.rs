@@ -43,18 +43,12 @@ pub struct PassedOver<'a> {
     pub ends_override: bool,
 }
 
-impl fmt::Display for OverrideSource<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Object => Ok(()),
-            Self::Namespace(name) => write!(f, "Namespace {name}: "),
-        }
-    }
-}
-
 impl fmt::Display for PassedOver<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.source, self.why)
+        if let OverrideSource::Namespace(name) = self.source {
+            write!(f, "Namespace {name}: ")?;
+        }
+        f.write_str(&self.why)
     }
 }
 

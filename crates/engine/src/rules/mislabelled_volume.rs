@@ -60,26 +60,22 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     for (volume, driver) in by_driver(analysis) {
-        match driver {
-            ByDriver::NeverAttached => found.push(Hazard {
-                outcome: Outcome::Stuck,
-                field_path: analysis.volume_path(volume),
-                volumes: vec![volume.shown_name().clone()],
-                ..never(&messages::quoted(volume))
-            }),
-            ByDriver::RefusesModes(modes) => found.push(Hazard {
-                field_path: analysis.volume_path(volume),
-                volumes: vec![volume.shown_name().clone()],
-                ..refused(&messages::quoted(volume), &volume.driver, modes)
-            }),
+        let name = messages::quoted(volume);
+        let hazard = match driver {
+            ByDriver::NeverAttached => never(&name),
+            ByDriver::RefusesModes(modes) => refused(&name, &volume.driver, modes),
             ByDriver::CannotShare(modes) => {
-                found.extend(
-                    clashes(analysis, volume, driver)
-                        .map(|clash| cannot_share(analysis, volume, modes, &clash)),
-                );
+                let clashes = clashes(analysis, volume, driver);
+                found.extend(clashes.map(|it| cannot_share(analysis, volume, modes, &it)));
+                continue;
             }
-            _ => {}
-        }
+            _ => continue,
+        };
+        found.push(Hazard {
+            field_path: analysis.volume_path(volume),
+            volumes: vec![volume.shown_name().clone()],
+            ..hazard
+        });
     }
 }
 
@@ -111,14 +107,13 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         }
         _ => None,
     };
+    let name = volume.map_or("", |volume| volume.metadata.name.as_str());
     let hazard = match by_driver {
         Some(ByDriver::NeverAttached) => never("it"),
         Some(ByDriver::RefusesModes(modes)) => {
-            let name = volume.map_or("", |volume| volume.metadata.name.as_str());
             refused(&format!("its volume \"{name}\""), "its driver", modes)
         }
         Some(ByDriver::CannotShare(modes)) if !claim.spec.access_modes.common(modes).is_empty() => {
-            let name = volume.map_or("", |volume| volume.metadata.name.as_str());
             Hazard {
                 what: format!(
                     "its volume \"{name}\" is labelled {modes}, which its driver cannot give, so a pod on a second node stays in ContainerCreating."

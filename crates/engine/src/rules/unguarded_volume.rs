@@ -78,14 +78,13 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         if let Some(words) = Words::of(driver)
             && let Some(clash) = replicas(analysis, driver)
         {
-            let hazard = words.hazard(analysis, volume, &clash);
+            let field = match scaling.autoscaler {
+                Some(_) => "spec.maxReplicas",
+                None => "spec.replicas",
+            };
             found.push(Hazard {
-                field_path: match scaling.autoscaler {
-                    Some(_) => "spec.maxReplicas",
-                    None => "spec.replicas",
-                }
-                .to_owned(),
-                ..hazard
+                field_path: field.to_owned(),
+                ..words.hazard(analysis, volume, &clash)
             });
         }
     }

@@ -54,9 +54,10 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let (field, known) = match workload.kind {
         WorkloadKind::Deployment => ("spec.strategy", ["Recreate", "RollingUpdate"]),
-        WorkloadKind::DaemonSet => ("spec.updateStrategy", ["RollingUpdate", "OnDelete"]),
         WorkloadKind::StatefulSet if word == "Recreate" => return,
-        WorkloadKind::StatefulSet => ("spec.updateStrategy", ["RollingUpdate", "OnDelete"]),
+        WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+            ("spec.updateStrategy", ["RollingUpdate", "OnDelete"])
+        }
         _ => return,
     };
     if known.contains(&word) {

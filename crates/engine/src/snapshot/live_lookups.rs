@@ -97,7 +97,8 @@ impl LiveLookups {
     pub fn found(&mut self, request: LookupRequest, object: Lookup<StoredObject>) {
         let response = match object {
             Lookup::Found(object) => {
-                self.received.insert(&object);
+                // It was requested by its name, so it is added regardless of its owner.
+                self.received.objects.put(&object);
                 Response::Received
             }
             Lookup::Absent => Response::Received,

@@ -57,11 +57,6 @@ impl Snapshot {
         changed
     }
 
-    /// Adds an object regardless of its owner, because it was requested by its name.
-    pub(super) fn insert(&mut self, object: &StoredObject) {
-        self.objects.put(object);
-    }
-
     /// Whether [`Self::put`] would change nothing.
     pub fn contains(&self, object: &StoredObject) -> bool {
         if object.is_kept() {
