@@ -128,20 +128,16 @@ impl<'a> Analysis<'a> {
         if !self.volumes.iter().any(is_unknown) {
             return None;
         }
-        let volumes = self.volumes.iter().cloned().map(|volume| UsedVolume {
-            attach_constraint: match volume.attach_constraint {
-                AttachConstraint::Unknown(_) => AttachConstraint::Exclusive {
+        let mut assumed = self.clone();
+        for volume in &mut assumed.volumes {
+            if is_unknown(volume) {
+                volume.attach_constraint = AttachConstraint::Exclusive {
                     basis: Basis::Forecast,
                     grounds: Grounds::Known,
-                },
-                known => known,
-            },
-            ..volume
-        });
-        Some(Self {
-            volumes: volumes.collect(),
-            ..self.clone()
-        })
+                };
+            }
+        }
+        Some(assumed)
     }
 
     /// Whether pods of one revision that exist together can use an exclusive volume: they can be

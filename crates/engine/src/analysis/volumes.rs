@@ -118,20 +118,13 @@ pub(crate) fn of_template(
     namespace: &str,
     facts: Facts<'_>,
 ) -> UsedVolume {
-    let found = UsedVolume {
-        name: template.metadata.name.clone(),
-        ..of_claim(name, namespace, facts)
-    };
-    match found.attach_constraint {
-        AttachConstraint::Unknown(Missing::Claim(_)) => {
-            let named = UsedVolume {
-                attach_constraint: AttachConstraint::Free,
-                ..found
-            };
-            claimed(template, named, facts)
-        }
-        _ => found,
+    let mut found = of_claim(name, namespace, facts);
+    found.name.clone_from(&template.metadata.name);
+    if let AttachConstraint::Unknown(Missing::Claim(_)) = found.attach_constraint {
+        found.attach_constraint = AttachConstraint::Free;
+        return claimed(template, found, facts);
     }
+    found
 }
 
 fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {

@@ -81,25 +81,18 @@ impl StorageClass {
 
     /// The nodes that the volumes are limited to; `None` for all.
     pub(crate) fn allowed_nodes(&self) -> Option<NodeSelector> {
-        let terms: Box<[NodeSelectorTerm]> = self
-            .allowed_topologies
-            .iter()
-            .filter(|term| !term.match_label_expressions.is_empty())
-            .map(|term| NodeSelectorTerm {
-                match_expressions: term
-                    .match_label_expressions
-                    .iter()
-                    .map(|expression| Requirement {
-                        key: expression.key.clone(),
-                        operator: Operator::In,
-                        values: expression.values.clone(),
-                    })
-                    .collect(),
-                match_fields: Box::default(),
-            })
-            .collect();
-        (!terms.is_empty()).then_some(NodeSelector {
-            node_selector_terms: terms,
+        let requirement = |expression: &TopologyExpression| Requirement {
+            key: expression.key.clone(),
+            operator: Operator::In,
+            values: expression.values.clone(),
+        };
+        let terms = self.allowed_topologies.iter().map(|term| NodeSelectorTerm {
+            match_expressions: (term.match_label_expressions.iter().map(requirement)).collect(),
+            match_fields: Box::default(),
+        });
+        let node_selector_terms: Box<[_]> = terms.filter(|term| !term.is_empty()).collect();
+        (!node_selector_terms.is_empty()).then_some(NodeSelector {
+            node_selector_terms,
         })
     }
 }

@@ -38,48 +38,37 @@ pub(super) struct WrittenStrategy {
     #[serde(deserialize_with = "nullable")]
     r#type: Text,
     /// The amounts of the built-in kinds.
-    rolling_update: Option<RollingUpdate>,
+    rolling_update: Option<Settings>,
     /// The settings of a Rollout.
-    blue_green: Option<OfRollout>,
-    canary: Option<OfRollout>,
+    blue_green: Option<Settings>,
+    canary: Option<Settings>,
     /// The settings of a DeploymentConfig.
     #[serde(deserialize_with = "nullable")]
-    rolling_params: Params,
+    rolling_params: Settings,
     #[serde(deserialize_with = "nullable")]
-    recreate_params: Params,
+    recreate_params: Settings,
     /// The amounts of a CloneSet.
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
 }
 
+/// The settings of one strategy, with the fields of every kind.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct RollingUpdate {
+struct Settings {
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
+    /// That of a StatefulSet.
     partition: Option<i64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct OfRollout {
-    max_surge: Option<Amount>,
-    max_unavailable: Option<Amount>,
+    /// Whether a Rollout splits the traffic.
     #[serde(deserialize_with = "present")]
     traffic_routing: bool,
     /// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those
     /// of the next one (`GenerateReplicaSetAffinity` in its `utils/replicaset`).
     #[serde(deserialize_with = "nullable")]
     anti_affinity: Required<Option<IgnoredAny>>,
-}
-
-/// The parameters of a DeploymentConfig's strategy, with the hooks that run beside pods. The `mid`
-/// hook does not: no pods run at that time.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Params {
-    max_surge: Option<Amount>,
-    max_unavailable: Option<Amount>,
+    /// The hooks of a DeploymentConfig that run beside pods. The `mid` hook does not: no pods run
+    /// at that time.
     #[serde(deserialize_with = "nullable")]
     pre: Hook,
     #[serde(deserialize_with = "nullable")]
@@ -189,7 +178,7 @@ impl WrittenStrategy {
                 (strategy, params.pre, params.post)
             }
             "Recreate" => {
-                let Params { pre, post, .. } = self.recreate_params;
+                let Settings { pre, post, .. } = self.recreate_params;
                 (Strategy::Recreate { leftover: false }, pre, post)
             }
             _ => return Strategy::Other(self.r#type).into(),

@@ -275,12 +275,10 @@ impl<'a> Resolved<'a> {
 
     /// The treatment of an update that starts a rollout and did not cause the fault.
     pub fn existing(&self) -> Strictness {
-        let existing_in = |section: Option<&Section>| {
-            self.policy
-                .setting(section, |it| it.existing)
-                .unwrap_or(Strictness::Deny)
-        };
-        self.strictest(existing_in)
+        self.strictest(|section| {
+            let existing = self.policy.setting(section, |it| it.existing);
+            existing.unwrap_or_default()
+        })
     }
 
     /// The strictest, which is the least, of the values in the sections that may apply.

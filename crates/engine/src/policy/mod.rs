@@ -190,16 +190,12 @@ impl Section {
         self.outcomes.extend(narrower.outcomes);
         self.rules.extend(narrower.rules);
         self.certainty.extend(narrower.certainty);
-        Self {
-            outcomes: self.outcomes,
-            rules: self.rules,
-            remedy: narrower.remedy.or(self.remedy),
-            overrides: narrower.overrides.or(self.overrides),
-            controlled: narrower.controlled.or(self.controlled),
-            existing: narrower.existing.or(self.existing),
-            too_complex: narrower.too_complex.or(self.too_complex),
-            certainty: self.certainty,
-        }
+        self.remedy = narrower.remedy.or(self.remedy);
+        self.overrides = narrower.overrides.or(self.overrides);
+        self.controlled = narrower.controlled.or(self.controlled);
+        self.existing = narrower.existing.or(self.existing);
+        self.too_complex = narrower.too_complex.or(self.too_complex);
+        self
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Remedy {
     /// The kinds of workload it can be applied to.
     kinds: &'static [WorkloadKind],
     /// Whether the remedy achieves its purpose in the patched workload.
-    works: fn(&Analysis<'_>) -> bool,
+    pub(crate) works: fn(&Analysis<'_>) -> bool,
     /// The patch for an object; `None` if the object lacks what the remedy needs.
     patch: fn(&Subject<'_>) -> Option<Patch>,
 }
@@ -59,11 +59,6 @@ impl Remedy {
     /// Whether the remedy may cure a hazard of `rule` on that kind of workload.
     pub fn suits(&self, rule: &str, kind: WorkloadKind) -> bool {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
-    }
-
-    /// Whether the remedy achieves its purpose; `analysis` is that of the patched workload.
-    pub(crate) fn works(&self, analysis: &Analysis<'_>) -> bool {
-        (self.works)(analysis)
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` if the object lacks what the
@@ -111,17 +106,12 @@ pub(crate) fn automatic(
     pods: i64,
     applied: Applied,
 ) -> Option<&'static Remedy> {
-    let name = match rule {
-        codes::LEFTOVER_ROLLING_UPDATE => drop_leftover::REMEDY.name,
-        _ if pods <= 1 && kind == WorkloadKind::Deployment => {
-            if applied.may_refuse_recreate() {
-                zero_surge::REMEDY.name
-            } else {
-                recreate::REMEDY.name
-            }
-        }
-        _ if pods <= 1 && kind == WorkloadKind::DeploymentConfig => recreate::REMEDY.name,
-        _ if pods <= 1 && kind == WorkloadKind::Rollout => zero_surge::REMEDY.name,
+    let name = match (rule, kind) {
+        (codes::LEFTOVER_ROLLING_UPDATE, _) => drop_leftover::REMEDY.name,
+        _ if pods > 1 => colocate::REMEDY.name,
+        (_, WorkloadKind::Deployment) if applied.may_refuse_recreate() => zero_surge::REMEDY.name,
+        (_, WorkloadKind::Deployment | WorkloadKind::DeploymentConfig) => recreate::REMEDY.name,
+        (_, WorkloadKind::Rollout) => zero_surge::REMEDY.name,
         _ => colocate::REMEDY.name,
     };
     named(name).filter(|remedy| remedy.suits(rule, kind))

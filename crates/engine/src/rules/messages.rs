@@ -309,20 +309,16 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
 /// A sentence that names a class of the cluster with ReadWriteMany volumes, or an empty text if
 /// there is none.
 pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
-    match class_that_shares(analysis.facts, VolumeMode::Filesystem) {
-        Some(class) => {
-            format!(" Or move the data to a ReadWriteMany claim; {class} can give one.")
-        }
-        None => String::new(),
-    }
+    let class = class_that_shares(analysis.facts, VolumeMode::Filesystem);
+    class.map_or_else(String::new, |class| {
+        format!(" Or move the data to a ReadWriteMany claim; {class} can give one.")
+    })
 }
 
 /// As `shared_class`, in one clause, for volumes of that mode.
 pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
-    match class_that_shares(facts, mode) {
-        Some(class) => format!(" {class} can give ReadWriteMany."),
-        None => String::new(),
-    }
+    let class = class_that_shares(facts, mode);
+    class.map_or_else(String::new, |it| format!(" {it} can give ReadWriteMany."))
 }
 
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for

@@ -152,10 +152,7 @@ impl LiveLookups {
         // No object can have an invalid name, and a request could reach something else:
         // `../secrets`.
         if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
-            return match cached {
-                Lookup::Found(_) => cached,
-                Lookup::Absent | Lookup::NotSynced => Lookup::Absent,
-            };
+            return cached.found().map_or(Lookup::Absent, Lookup::Found);
         }
         match self.response(key) {
             Some(Response::Received) => {

@@ -455,10 +455,8 @@ impl<'a> View<'a> {
         let owner = workload.judged_owner().map(|(kind, controller)| {
             self.workload(kind, &workload.metadata.namespace, &controller.name)
         });
-        let Some(owner) = owner.and_then(Lookup::found) else {
-            return true;
-        };
-        let Some(owner) = self.with_template(owner) else {
+        let owner = owner.and_then(Lookup::found);
+        let Some(owner) = owner.and_then(|owner| self.with_template(owner)) else {
             return true;
         };
         let has = |source: &PodVolumeSource| {

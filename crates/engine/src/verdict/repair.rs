@@ -87,7 +87,7 @@ impl<'a> Judged<'a> {
         let (document, workload) = self.patched(&patch)?;
         let workload = capped(Cow::Owned(workload), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
-        if !remedy.works(&analysis) {
+        if !(remedy.works)(&analysis) {
             return None;
         }
         let hazards = judge_workload(&analysis);

@@ -42,14 +42,11 @@ impl Evaluation<'_> {
         let target = &autoscaler.spec.scale_target_ref;
         let kind = WorkloadKind::find(&target.kind, target.group())?;
         let workload = &*self.scalable(kind, &metadata.namespace, &target.name)?;
-        let hazards = self.scaled(
-            workload,
-            autoscaler.most(workload.replicas),
-            Some(autoscaler),
-        );
+        let scaled = |by: &Autoscaler| self.scaled(workload, by.most(workload.replicas), Some(by));
+        let hazards = scaled(autoscaler);
         let before = match self.review.old {
             Some(Object::Autoscaler(old)) if old.spec.scale_target_ref.name == target.name => {
-                self.scaled(workload, old.most(workload.replicas), Some(old))
+                scaled(old)
             }
             _ => Vec::new(),
         };
