@@ -224,12 +224,9 @@ fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
         };
     }
     let class = class_of(claim, facts);
-    let class_name = match (&class, claim.class()) {
-        (Ok(class), _) => class.metadata.name.as_str(),
-        (Err(_), Some(name)) => name,
-        (Err(_), None) => "",
-    };
     let known = class.as_ref().ok().copied();
+    let named_class = claim.class().unwrap_or_default();
+    let class_name = known.map_or(named_class, |class| class.metadata.name.as_str());
     if let Some(volume) = fitting(claim, known, class_name, facts) {
         return persistent(volume, claim, Basis::Fitting, named, facts);
     }

@@ -128,10 +128,8 @@ impl Autoscaler {
     fn paused_at(&self, replicas: i64) -> Option<i64> {
         let annotations = &self.metadata.annotations;
         let at = annotations.get(KEDA_PAUSED_REPLICAS);
-        match at.and_then(|at| at.parse().ok()) {
-            Some(at) => Some(at),
-            None => self.metadata.is_set(KEDA_PAUSED).then_some(replicas),
-        }
+        at.and_then(|at| at.parse().ok())
+            .or_else(|| self.metadata.is_set(KEDA_PAUSED).then_some(replicas))
     }
 
     /// Reads KEDA's ScaledObject. KEDA makes a HorizontalPodAutoscaler of it, and scales the

@@ -127,11 +127,9 @@ pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// At most `bytes` of the text, without cutting a character.
 fn first(text: &str, bytes: usize) -> Text {
-    let ends = text.char_indices().map(|(at, char)| at + char.len_utf8());
-    let end = if text.len() <= bytes {
-        text.len()
-    } else {
-        ends.take_while(|end| *end <= bytes).last().unwrap_or(0)
-    };
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     text[..end].into()
 }

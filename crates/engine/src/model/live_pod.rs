@@ -84,10 +84,8 @@ impl Pod {
 
     /// The time at which it started to wait, if it is known.
     pub fn waits_since(&self) -> Option<Timestamp> {
-        match self.node {
-            Some(_) => self.scheduled_at.or_else(|| self.meta.created()),
-            None => self.meta.created(),
-        }
+        let scheduled = self.scheduled_at.filter(|_| self.node.is_some());
+        scheduled.or_else(|| self.meta.created())
     }
 }
 

@@ -207,10 +207,7 @@ impl<'a> Resolved<'a> {
         let lowered = asked
             .filter(|_| suppressed.is_none() && action > decide(None).0)
             .map(|(_, by)| by);
-        let action = match suppressed {
-            Some(_) => Action::Ignore,
-            None => action,
-        };
+        let action = suppressed.map_or(action, |_| Action::Ignore);
         Directive {
             action,
             without_remedy: action.without_remedy(outcome).max(at_most),

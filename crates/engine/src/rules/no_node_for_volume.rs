@@ -217,10 +217,8 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let mut volumes = analysis.volumes.iter();
     let stays = volumes.any(|it| it.claim.as_ref() == Some(claim) && it.keeps_its_node());
     let place = place(reach, analysis);
-    let machine = match host {
-        Some(host) => Some(host.to_owned()),
-        None => stays.then(|| format!("where {}", place.replacen(' ', " is ", 1))),
-    };
+    let by_place = || format!("where {}", place.replacen(' ', " is ", 1));
+    let machine = host.map(str::to_owned).or_else(|| stays.then(by_place));
     // If the pods' node selector rules the volume's nodes out, a new node cannot have both.
     let certainty = if host.is_some() || reach.excludes(&workload.template.node_selector) {
         Certainty::Verified
@@ -371,10 +369,8 @@ fn find_place<'p>(
         if !seen.insert(place) {
             return false;
         }
-        let is_free = match taken.get(place).copied() {
-            None => true,
-            Some(other) => find_place(other, pods, taken, seen),
-        };
+        let holder = taken.get(place).copied();
+        let is_free = holder.is_none_or(|other| find_place(other, pods, taken, seen));
         if is_free {
             taken.insert(place, at);
         }
