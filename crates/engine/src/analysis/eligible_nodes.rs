@@ -34,13 +34,9 @@ pub(super) struct EligibleNodes<'a> {
 }
 
 impl<'a> EligibleNodes<'a> {
-    /// The eligible nodes of the workload's pods, its leaders taken into account.
-    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
-        Self::of_running(workload, workload.ready, volumes, facts)
-    }
-
-    /// As `of`; `ready` says whether pods of this template are known to be ready.
-    pub(super) fn of_running(
+    /// The eligible nodes of the workload's pods, its leaders taken into account. `ready` says
+    /// whether pods of this template are known to be ready.
+    pub(super) fn of(
         workload: &'a Workload,
         ready: bool,
         volumes: &'a [UsedVolume],
@@ -123,7 +119,7 @@ impl<'a> EligibleNodes<'a> {
 /// The one node on which the workload's pods are, if there is one.
 pub(crate) fn one_node_of(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     let volumes = volumes::of(workload, facts);
-    EligibleNodes::of(workload, &volumes, facts).one_node
+    EligibleNodes::of(workload, workload.ready, &volumes, facts).one_node
 }
 
 /// The node to which required affinity leads, if all the workloads to which it leads are bound to

@@ -64,7 +64,7 @@ impl Placement {
     ) -> Self {
         let runs_like_it = |old: &Workload| old.ready && is_placed_alike(old, workload);
         let ready = previous.map_or(workload.ready, runs_like_it);
-        let range = EligibleNodes::of_running(workload, ready, volumes, facts);
+        let range = EligibleNodes::of(workload, ready, volumes, facts);
         let affinity = affinity::self_affinity(workload, previous, facts);
         Self {
             affinity,

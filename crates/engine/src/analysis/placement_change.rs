@@ -117,7 +117,7 @@ impl PlacementChange {
             return None;
         }
         let theirs = volumes::of(old, facts);
-        let from = EligibleNodes::of(old, &theirs, facts);
+        let from = EligibleNodes::of(old, old.ready, &theirs, facts);
         if to.one_node.is_none() && from.one_node.is_none() && are_apart(old, facts) {
             return Some(Self {
                 from: Places::Apart,

@@ -165,32 +165,16 @@ impl Serialize for AccessModes {
     }
 }
 
-/// The form in which a pod gets a volume.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(from = "Option<Text>")]
-pub enum VolumeMode {
-    /// A mounted file system; the default in Kubernetes.
-    #[default]
-    Filesystem,
-    /// A raw block device.
-    Block,
-}
-
-impl VolumeMode {
-    /// The name used in manifests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Filesystem => "Filesystem",
-            Self::Block => "Block",
-        }
-    }
-}
-
-impl fmt::Display for VolumeMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+words! {
+    /// The form in which a pod gets a volume.
+    #[derive(Default)]
+    #[serde(from = "Option<Text>")]
+    VolumeMode {
+        /// A mounted file system; the default in Kubernetes.
+        #[default]
+        Filesystem = "Filesystem",
+        /// A raw block device.
+        Block = "Block",
     }
 }
 

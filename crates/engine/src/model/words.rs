@@ -8,9 +8,9 @@ macro_rules! words {
         $(#[$attribute:meta])*
         $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+ }
     ) => {
-        $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize)]
+        $(#[$attribute])*
         pub enum $name {
             $($(#[$of_variant])* #[serde(rename = $word)] $variant,)+
         }

@@ -9,6 +9,15 @@ use crate::rules::codes;
 
 const KINDS: &[WorkloadKind] = &[WorkloadKind::Deployment, WorkloadKind::DeploymentConfig];
 
+/// The rules about rollouts, whose hazards end if the old pod stops first.
+pub(super) const OF_ROLLOUTS: &[&str] = &[
+    codes::ROLLING_UPDATE_OVERLAP,
+    codes::UNGUARDED_VOLUME,
+    codes::MISLABELLED_VOLUME,
+    codes::SINGLE_POD_VOLUME,
+    codes::CO_LOCATION_IMPOSSIBLE,
+];
+
 /// Whether the kind has the strategy.
 pub(super) fn suits(kind: WorkloadKind) -> bool {
     KINDS.contains(&kind)
@@ -19,13 +28,7 @@ pub(super) const REMEDY: Remedy = Remedy {
     cost: "Each rollout has a short downtime, and a new pod on another node waits a moment until the volume is detached from the old one.",
     change: "set spec.strategy to {type: Recreate}",
     effect: "spec.strategy was set to Recreate",
-    cures: &[
-        codes::ROLLING_UPDATE_OVERLAP,
-        codes::UNGUARDED_VOLUME,
-        codes::MISLABELLED_VOLUME,
-        codes::SINGLE_POD_VOLUME,
-        codes::CO_LOCATION_IMPOSSIBLE,
-    ],
+    cures: OF_ROLLOUTS,
     kinds: KINDS,
     works: |_| true,
     patch,

@@ -3,22 +3,15 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, Subject, edit};
+use super::{Remedy, Subject, edit, recreate};
 use crate::model::workload::WorkloadKind;
-use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "zero-surge",
     cost: "Each rollout has a short downtime, and a new pod on another node waits until the old one is gone. The strategy's type stays as it is, so server-side apply has nothing to undo.",
     change: "set maxSurge to 0 and maxUnavailable to 1",
     effect: "the rolling update was set to maxSurge 0 and maxUnavailable 1",
-    cures: &[
-        codes::ROLLING_UPDATE_OVERLAP,
-        codes::UNGUARDED_VOLUME,
-        codes::MISLABELLED_VOLUME,
-        codes::SINGLE_POD_VOLUME,
-        codes::CO_LOCATION_IMPOSSIBLE,
-    ],
+    cures: recreate::OF_ROLLOUTS,
     kinds: &[WorkloadKind::Deployment, WorkloadKind::Rollout],
     works: |_| true,
     patch,
