@@ -128,11 +128,8 @@ pub struct Verdict {
 impl Verdict {
     /// The gravest action of all findings; [`Action::Ignore`] if there are none.
     pub fn action(&self) -> Action {
-        self.findings
-            .iter()
-            .map(|finding| finding.action)
-            .min()
-            .unwrap_or(Action::Ignore)
+        let actions = self.findings.iter().map(|finding| finding.action);
+        actions.min().unwrap_or(Action::Ignore)
     }
 
     /// The verdict with warnings in place of denials, and a sentence that says why.

@@ -182,10 +182,8 @@ pub(crate) fn matches_other_revision(
         return !kind.has_revision_label(&term.match_label_keys)
             && matches_own(term, workload, labels, facts);
     }
-    let others = term
-        .mismatch_label_keys
-        .iter()
-        .filter(|key| kind.revision_label() != Some(key.as_str()));
+    let others = term.mismatch_label_keys.iter();
+    let others = others.filter(|key| kind.revision_label() != Some(key.as_str()));
     let term = PodAffinityTerm {
         mismatch_label_keys: others.cloned().collect(),
         ..term.clone()
@@ -201,12 +199,10 @@ fn matches_own(
     facts: Facts<'_>,
 ) -> bool {
     let namespace = &workload.metadata.namespace;
+    let mut differing = term.mismatch_label_keys.iter();
     selects(term, workload, labels)
         && covers(term, namespace, namespace, facts)
-        && !term
-            .mismatch_label_keys
-            .iter()
-            .any(|key| has_label(workload, key))
+        && !differing.any(|key| has_label(workload, key))
         && !tells_pods_apart(term, workload)
 }
 
@@ -448,9 +444,8 @@ fn weight(term: &PodAffinityTerm) -> usize {
 /// `matchLabelKeys` take their values from the owner's own labels; revision labels are in no
 /// template and are skipped.
 fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
-    term.label_selector
-        .as_ref()
-        .is_some_and(|selector| selector.matches(labels))
+    let selector = term.label_selector.as_ref();
+    selector.is_some_and(|selector| selector.matches(labels))
         && term.match_label_keys.iter().all(|key| {
             let own = owner.template.labels.get(key);
             own.is_none() || labels.get(key) == own
@@ -498,15 +493,10 @@ pub(super) fn leaders<'a>(
     facts: Facts<'a>,
 ) -> impl Iterator<Item = &'a Workload> {
     let terms = &workload.template.affinity;
-    let labels: Labels = terms
-        .iter()
-        .filter_map(|term| term.label_selector.as_ref())
-        .flat_map(|selector| selector.match_labels.iter())
-        .collect();
-    let namespace = terms
-        .iter()
-        .any(PodAffinityTerm::own_namespace_only)
-        .then_some(workload.metadata.namespace.as_str());
+    let selectors = terms.iter().filter_map(|term| term.label_selector.as_ref());
+    let labels: Labels = selectors.flat_map(|it| it.match_labels.iter()).collect();
+    let is_own = terms.iter().any(PodAffinityTerm::own_namespace_only);
+    let namespace = is_own.then_some(workload.metadata.namespace.as_str());
     let workloads = facts.view.workloads_with(namespace, labels);
     workloads.filter(move |other| {
         other.has_pods() && !same(other, workload) && has_leader(workload, other, facts)

@@ -12,18 +12,14 @@ use crate::model::volume::Volume;
 /// # Errors
 /// The missing fact, if there is no such class.
 pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass, Missing> {
+    let view = facts.view;
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
-        Some(name) => facts
-            .view
-            .storage_class(name)
-            .known()
-            .map_err(|absence| Missing::Class(name.into(), absence)),
-        None => facts
-            .view
-            .default_storage_class()
-            .known()
-            .map_err(Missing::DefaultClass),
+        Some(name) => {
+            let class = view.storage_class(name).known();
+            class.map_err(|absence| Missing::Class(name.into(), absence))
+        }
+        None => (view.default_storage_class().known()).map_err(Missing::DefaultClass),
     }
 }
 
@@ -46,22 +42,17 @@ pub(crate) fn fitting<'a>(
     };
     let gives_modes =
         |volume: &&Volume| claim.spec.access_modes.is_subset(volume.spec.access_modes);
-    let own = facts
-        .view
-        .volume_of(&claim.metadata)
-        .filter(|volume| is_enough(volume) && (binds_late || gives_modes(volume)));
+    let own = facts.view.volume_of(&claim.metadata);
+    let own = own.filter(|volume| is_enough(volume) && (binds_late || gives_modes(volume)));
     if own.is_some() && binds_late {
         return own;
     }
+    let selector = claim.spec.selector.as_ref();
     let fits = |volume: &&Volume| {
         !volume.is_spent()
             && is_enough(volume)
             && gives_modes(volume)
-            && claim
-                .spec
-                .selector
-                .as_ref()
-                .is_none_or(|selector| selector.matches(&volume.metadata.labels))
+            && selector.is_none_or(|selector| selector.matches(&volume.metadata.labels))
     };
     let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
     let free = facts.view.free_volumes(class_name).into_iter().filter(fits);

@@ -188,10 +188,8 @@ fn counts_own_pods(
 ) -> bool {
     let workload = situation.workload;
     let per_revision = workload.kind.has_revision_label(&spread.match_label_keys);
-    spread
-        .label_selector
-        .as_ref()
-        .is_some_and(|selector| selector.matches(&workload.template.labels))
+    let selector = spread.label_selector.as_ref();
+    selector.is_some_and(|selector| selector.matches(&workload.template.labels))
         && !(per_revision && revisions == Revisions::Two)
 }
 

@@ -109,13 +109,10 @@ impl<'a> Eligibility<'a> {
     /// Whether the pod's own selector and affinity choose `node`, whatever its taints and the
     /// volumes.
     pub(crate) fn selects(&self, node: &Node) -> bool {
-        let template = self.template;
-        template.node_selector.is_subset(&node.metadata.labels)
+        let affinity = self.template.node_affinity.as_ref();
+        (self.template.node_selector).is_subset(&node.metadata.labels)
             && self.additions.select(node)
-            && template
-                .node_affinity
-                .as_ref()
-                .is_none_or(|selector| selector.matches(node))
+            && affinity.is_none_or(|selector| selector.matches(node))
     }
 
     /// Whether `node` has the topology labels of the pods' required affinity and hard spreads. No
@@ -135,10 +132,8 @@ impl<'a> Eligibility<'a> {
     /// temporary.
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
-        template
-            .node_name
-            .as_ref()
-            .is_none_or(|name| *name == node.metadata.name)
+        let node_name = template.node_name.as_ref();
+        node_name.is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
             && self.has_places(node)

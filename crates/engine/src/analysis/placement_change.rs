@@ -168,14 +168,11 @@ pub(super) fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
 
 /// Whether the old pods hold one of the volumes that matter to the new ones.
 fn hold_one_volume(old: &Workload, new: &Workload, volumes: &[UsedVolume]) -> bool {
-    new.template.volumes.iter().any(|volume| {
-        volumes
-            .iter()
-            .any(|used| used.index == volume.index && used.may_hold_a_node())
-            && old
-                .template
-                .volumes
-                .iter()
-                .any(|other| other.source == volume.source)
-    })
+    let theirs = &old.template.volumes;
+    let matters = |index: usize| {
+        let mut all = volumes.iter();
+        all.any(|used| used.index == index && used.may_hold_a_node())
+    };
+    let mut ours = new.template.volumes.iter();
+    ours.any(|it| matters(it.index) && theirs.iter().any(|other| other.source == it.source))
 }

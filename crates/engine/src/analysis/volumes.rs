@@ -194,14 +194,11 @@ fn unknown(missing: Missing, named: UsedVolume) -> UsedVolume {
 
 fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
-    if claim
-        .spec
-        .access_modes
-        .contains(AccessMode::ReadWriteOncePod)
-    {
+    let modes = claim.spec.access_modes;
+    if modes.contains(AccessMode::ReadWriteOncePod) {
         return UsedVolume {
             attach_constraint: AttachConstraint::SinglePod,
-            modes: claim.spec.access_modes,
+            modes,
             driver: class_of(claim, facts)
                 .map_or_else(|_| Text::default(), |class| class.driver().into()),
             ..named
@@ -235,7 +232,7 @@ fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     if claim.spec.selector.is_some() {
         return unknown(Missing::FittingVolume, named);
     }
-    if claim.spec.access_modes.is_shared() {
+    if modes.is_shared() {
         return named;
     }
     match class {

@@ -112,10 +112,8 @@ impl Claim {
     /// The requested class, from the older annotation or the field. An empty name requests no
     /// class, `None` the default one.
     pub fn class(&self) -> Option<&str> {
-        self.metadata
-            .annotations
-            .get(CLASS_BETA)
-            .or(self.spec.storage_class_name.as_deref())
+        let annotated = self.metadata.annotations.get(CLASS_BETA);
+        annotated.or(self.spec.storage_class_name.as_deref())
     }
 
     /// Whether the volume is a copy of another one or of a snapshot.

@@ -231,10 +231,8 @@ pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &
         return;
     }
     let by_label = pod.se_linux_change_policy != "Recursive";
-    let of_pod = pod
-        .se_linux_options
-        .as_ref()
-        .and_then(SeLinuxOptions::label);
+    let of_pod = pod.se_linux_options.as_ref();
+    let of_pod = of_pod.and_then(SeLinuxOptions::label);
     let mut labels: HashMap<&Text, Option<&str>> = HashMap::new();
     for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
         let label = match label {

@@ -14,11 +14,8 @@ pub struct Labels(Box<[(Text, Text)]>);
 impl Labels {
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let at = self
-            .0
-            .binary_search_by(|(it, _)| it.as_str().cmp(key))
-            .ok()?;
-        Some(&self.0[at].1)
+        let at = self.0.binary_search_by(|(it, _)| it.as_str().cmp(key));
+        Some(&self.0[at.ok()?].1)
     }
 
     /// Every key with its value, sorted by key.

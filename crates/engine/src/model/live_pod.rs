@@ -102,10 +102,8 @@ impl<'de> Deserialize<'de> for Pod {
         let pod = &wire.metadata.name;
         let ephemeral = template.ephemeral.iter();
         let created = ephemeral.map(|it| format!("{pod}-{}", it.claim.metadata.name).into());
-        let containers = status
-            .init_container_statuses
-            .iter()
-            .chain(&status.container_statuses);
+        let init = status.init_container_statuses.iter();
+        let containers = init.chain(&status.container_statuses);
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
         let out_of_service = Taint {

@@ -96,11 +96,8 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Whether `labels` satisfy the selector.
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.match_labels.is_subset(labels)
-            && self
-                .match_expressions
-                .iter()
-                .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
+        let mut expressions = self.match_expressions.iter();
+        self.match_labels.is_subset(labels) && expressions.all(|it| it.accepts(labels.get(&it.key)))
     }
 
     /// Whether it matches only objects that have this value of the label.

@@ -218,12 +218,8 @@ impl<'a> Resolved<'a> {
     }
 
     fn suppression(&self, rule: &str) -> Option<Suppression<'a>> {
-        let exemption = self
-            .policy
-            .exemptions
-            .iter()
-            .find(|exemption| exemption.covers(&self.target, rule));
-        if let Some(exemption) = exemption {
+        let mut exemptions = self.policy.exemptions.iter();
+        if let Some(exemption) = exemptions.find(|it| it.covers(&self.target, rule)) {
             return Some(Suppression {
                 by: SuppressedBy::Exemption {
                     line: exemption.line,

@@ -113,10 +113,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             defaults: Section {
-                outcomes: Outcome::ALL
-                    .into_iter()
-                    .map(|outcome| (outcome, built_in(outcome)))
-                    .collect(),
+                outcomes: BTreeMap::from(Outcome::ALL.map(|it| (it, built_in(it)))),
                 rules: BTreeMap::from([
                     (codes::LEFTOVER_ROLLING_UPDATE, Action::Fix),
                     (codes::UNSUPPORTED_STRATEGY, Action::Warn),
@@ -126,10 +123,7 @@ impl Default for Policy {
                 controlled: Some(Controlled::Warn),
                 existing: Some(Strictness::Deny),
                 too_complex: Some(Strictness::Deny),
-                certainty: Certainty::ALL
-                    .into_iter()
-                    .map(|certainty| (certainty, at_most(certainty)))
-                    .collect(),
+                certainty: BTreeMap::from(Certainty::ALL.map(|it| (it, at_most(it)))),
             },
             nodes: Nodes::Auto,
             namespaces: Vec::new(),

@@ -98,11 +98,9 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             let given = facts
                 .catalog
                 .capability_of_claim(class.driver(), &class.parameters, claim);
-            let is_given = claim
-                .spec
-                .access_modes
-                .is_subset(given.granted.unwrap_or_default());
-            (is_given && is_never_attached(claim.spec.access_modes, class.driver(), facts))
+            let asked = claim.spec.access_modes;
+            let is_given = asked.is_subset(given.granted.unwrap_or_default());
+            (is_given && is_never_attached(asked, class.driver(), facts))
                 .then_some(ByDriver::NeverAttached)
         }
         _ => None,

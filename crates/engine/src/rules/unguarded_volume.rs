@@ -120,10 +120,8 @@ pub(super) fn clashes<'a>(
     volume: &UsedVolume,
     driver: ByDriver,
 ) -> impl Iterator<Item = Clash<'a>> {
-    let others = analysis
-        .workload
-        .has_pods()
-        .then(|| others(analysis, volume, driver));
+    let has_pods = analysis.workload.has_pods();
+    let others = has_pods.then(|| others(analysis, volume, driver));
     rollout(analysis, driver)
         .then_some(Clash::Rollout)
         .into_iter()

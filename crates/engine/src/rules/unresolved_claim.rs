@@ -215,10 +215,7 @@ fn unresolved(
     };
     Some(Hazard {
         field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
-        volumes: open
-            .iter()
-            .map(|(volume, _)| volume.shown_name().clone())
-            .collect(),
+        volumes: messages::names(open.iter().map(|(volume, _)| *volume)),
         what: format!(
             "{}, so nobody can tell whether {volumes} on several nodes at once, which {need}.",
             listed(&seen, "and"),

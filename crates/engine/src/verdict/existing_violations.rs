@@ -27,14 +27,11 @@ pub(super) fn is_a_step(analysis: &Analysis<'_>, old: &Workload, hazard: &Hazard
     if hazard.rule != codes::WORKLOADS_SHARE_VOLUME {
         return false;
     }
-    let others = hazard
-        .volumes
-        .iter()
-        .flat_map(|claim| users::others(analysis, claim));
+    let claims = hazard.volumes.iter();
     let facts = analysis.facts;
     let ours = &analysis.placement.one_node;
     let is_pinned_now = ours.is_some() && one_node_of(old, facts).is_none();
-    let mut others = others.peekable();
+    let mut others = (claims.flat_map(|claim| users::others(analysis, claim))).peekable();
     others.peek().is_some()
         && others.all(|other| {
             let theirs = one_node_of(other, facts);

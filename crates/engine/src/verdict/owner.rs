@@ -62,11 +62,8 @@ impl Evaluation<'_> {
     /// if a service account sends the request. Files have no requester; their owner references are
     /// trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
-        let Some(owner) = metadata
-            .controller
-            .as_deref()
-            .filter(|owner| can_own(owner))
-        else {
+        let owner = metadata.controller.as_deref();
+        let Some(owner) = owner.filter(|owner| can_own(owner)) else {
             return false;
         };
         let Some(account) = self.review.document.requester() else {

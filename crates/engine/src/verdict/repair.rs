@@ -73,10 +73,8 @@ impl<'a> Judged<'a> {
     /// The most pods that the workload may come to have, with its autoscalers counted.
     fn most_pods(&self) -> i64 {
         let autoscalers = self.facts.view.autoscalers(&self.workload);
-        autoscalers
-            .iter()
-            .map(|autoscaler| autoscaler.spec.max_replicas)
-            .fold(self.workload.replicas, i64::max)
+        let most = autoscalers.iter().map(|it| it.spec.max_replicas);
+        most.fold(self.workload.replicas, i64::max)
     }
 
     fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<Repair<'a>> {
