@@ -134,7 +134,7 @@ impl Metadata {
     /// The name for messages: the real one, or the prefix with `*` for a generated one.
     pub fn shown_name(&self) -> Text {
         if self.name.is_empty() && !self.generate_name.is_empty() {
-            compact_str::format_compact!("{}*", self.generate_name)
+            format!("{}*", self.generate_name).into()
         } else {
             self.name.clone()
         }

@@ -77,9 +77,8 @@ struct Entry {
     certainty: BTreeMap<Certainty, Action>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[derive(Default)]
 struct Match {
     names: Vec<Glob>,
     selector: Selector,
