@@ -419,7 +419,7 @@ fn by_class(
         },
         modes,
         driver: driver.into(),
-        reach: class.allowed_nodes().clone(),
+        reach: class.allowed_nodes(),
         stays_on_its_node: matches!(
             node_local(driver, Some(class), facts),
             NodeLocal::Pinned | NodeLocal::Scheduled

@@ -88,17 +88,12 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
 /// As `stop_first`, in a few words.
 pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> String {
     let workload = analysis.workload;
-    let has_recreate = !matches!(
-        workload.kind,
-        WorkloadKind::Rollout | WorkloadKind::CloneSet
-    );
     let brief = match workload.kind {
         WorkloadKind::StatefulSet => "scale to 0 first",
         _ if workload.replicas > 1 && analysis.replicas_share_exclusive() => {
-            let and = if has_recreate {
-                "Recreate"
-            } else {
-                "maxSurge 0"
+            let and = match workload.kind {
+                WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+                _ => "Recreate",
             };
             let or = if or_together {
                 ", or keep the pods on one node"
