@@ -152,9 +152,8 @@ pub(super) struct ContainerList {
 impl<'de> Deserialize<'de> for ContainerList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut list = Self::default();
-        for_each(deserializer, "a list", |container: Container| {
-            list.add(container)
-        })?;
+        let add = |container: Container| list.add(container);
+        for_each(deserializer, "a list", add)?;
         Ok(list)
     }
 }
