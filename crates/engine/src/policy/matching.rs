@@ -38,7 +38,7 @@ impl Glob {
 /// The name of an account with the same wildcards,
 /// `system:serviceaccount:kube-system:cluster-autoscaler` for example.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct AccountGlob(WildMatch);
+pub(super) struct AccountGlob(pub(super) WildMatch);
 
 impl AccountGlob {
     /// The pattern; `None` if it would match no account or every account: names of accounts may
@@ -46,10 +46,6 @@ impl AccountGlob {
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let says_something = pattern.chars().any(|c| !matches!(c, '*' | '?'));
         says_something.then(|| Self(WildMatch::new(pattern)))
-    }
-
-    pub(super) fn matches(&self, account: &str) -> bool {
-        self.0.matches(account)
     }
 }
 

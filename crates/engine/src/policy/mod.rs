@@ -76,7 +76,7 @@ impl Policy {
     /// Whether the account may take the volumes of nodes that are alive.
     pub(crate) fn may_fence(&self, account: &str) -> bool {
         let mut accounts = self.fencing_accounts.iter();
-        accounts.any(|known| known.matches(account))
+        accounts.any(|known| known.0.matches(account))
     }
 
     /// The exemptions in file order: the line where each begins, counted from 1, and the reason for
