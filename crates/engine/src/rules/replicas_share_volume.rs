@@ -57,15 +57,17 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     let kind = analysis.workload.kind;
-    let (outcome, consequence) = if analysis.workload.ends() {
+    let (outcome, consequence, fate) = if analysis.workload.ends() {
         (
             Outcome::Delay,
             "a pod on a second node waits with a Multi-Attach error until those on the first have ended",
+            "wait",
         )
     } else {
         (
             Outcome::Stuck,
             "every pod on a second node stays in ContainerCreating with a Multi-Attach error",
+            "never start",
         )
     };
     found.push(Hazard {
@@ -84,13 +86,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             messages::shared_class(analysis)
         ),
         brief: format!(
-            "{} serves one node, but the pods may be on several; the others {}",
+            "{} serves one node, but the pods may be on several; the others {fate}",
             messages::first_of(analysis.exclusive()),
-            if outcome == Outcome::Delay {
-                "wait"
-            } else {
-                "never start"
-            }
         ),
         ..RULE.hazard(outcome)
     });
