@@ -160,7 +160,7 @@ impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
 
 /// The integer that a decimal number equals: Kubernetes writes 1.0 as 1 before it checks the type
 /// of a field. Above 2^53, a decimal number cannot hold every integer.
-pub(super) fn whole(value: f64) -> Option<i64> {
+fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
@@ -286,8 +286,9 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Text => {
+        let scalar = self.tree.node(self.tree.target(self.id)).shape.scalar();
+        match scalar {
+            Some(scalar) if scalar.meaning() == Meaning::Text => {
                 BorrowedStrDeserializer::new(&scalar.text).deserialize_enum(name, variants, visitor)
             }
             _ => Err(de::Error::custom(format_args!(

@@ -1,7 +1,5 @@
 //! The reasons why a manifest could not be read, in sentences.
 
-use std::fmt;
-
 use super::decode::DecodeError;
 
 /// Something wrong at one place of a document's text.
@@ -103,7 +101,8 @@ pub enum Problem {
 }
 
 /// A manifest, or a part of one, that could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{file}{}: {problem}", place(.line, .column))]
 pub struct ReadError {
     /// The file as the user named it, `-` for standard input.
     pub file: String,
@@ -115,18 +114,8 @@ pub struct ReadError {
     pub problem: Problem,
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let (Some(line), Some(column)) = (self.line, self.column) {
-            write!(f, ":{line}:{column}")?;
-        }
-        write!(f, ": {}", self.problem)
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.problem)
-    }
+/// `:line:column`, or nothing for a whole file.
+fn place(line: &Option<usize>, column: &Option<usize>) -> String {
+    let place = line.zip(*column);
+    place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }

@@ -59,9 +59,8 @@ pub fn apply(
 ) -> Result<(), FactsError> {
     let read = read_objects(sources, false);
     errors.extend(read.errors);
-    let mut facts = 0_usize;
+    let has_facts = !read.items.is_empty();
     for mut item in read.items {
-        facts += 1;
         if item.reference.name.is_empty() {
             errors.push(nameless(sources, &item));
             continue;
@@ -78,7 +77,7 @@ pub fn apply(
             count: read.templates,
         });
     }
-    if facts == 0 {
+    if !has_facts {
         return Err(FactsError::Nothing { paths: paths() });
     }
     Ok(())
