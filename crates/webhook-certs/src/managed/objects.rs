@@ -184,13 +184,8 @@ impl Objects {
         for (kind, api) in &self.configurations {
             let object = format!("{kind} {NAME}");
             match answered(api.get_opt(NAME)).await {
-                Ok(Some(seen)) => found.push(read(kind, seen).map_err(|reason| {
-                    let done = "read";
-                    ManagedError::Failed {
-                        object,
-                        done,
-                        reason,
-                    }
+                Ok(Some(seen)) => found.push(read(kind, seen).map_err(|error| {
+                    failed(object, "read", Some(kube::Error::SerdeError(error)))
                 })?),
                 Ok(None) => absent = absent.or(Some(ManagedError::Absent { object })),
                 Err(error) => return Err(failed(object, "read", error)),
@@ -218,10 +213,7 @@ impl Objects {
             "metadata": {"resourceVersion": patch.configuration.resource_version},
             "webhooks": webhooks,
         });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(MANAGER);
         let patched = answered(api.patch(NAME, &params, &Patch::Strategic(body))).await;
         written(patched, format!("{kind} {NAME}"))
     }
@@ -245,9 +237,8 @@ where
     (K::KIND, Api::all_with(client.clone(), &resource))
 }
 
-fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, String> {
-    let Webhooks { webhooks } =
-        serde_json::from_value(seen.data).map_err(|error| error.to_string())?;
+fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_json::Error> {
+    let Webhooks { webhooks } = serde_json::from_value(seen.data)?;
     let bundles = webhooks.into_iter().map(|webhook| {
         let bundle = webhook.client_config.ca_bundle.unwrap_or_default();
         (webhook.name, Bundle::read(&bundle.0))
