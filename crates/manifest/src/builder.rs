@@ -264,22 +264,20 @@ impl<'t> Builder<'t> {
             .map(|id| self.tree.node(id).end)
             .max();
         let node = &mut self.tree.nodes[open.id as usize];
-        let mut mapping = false;
-        let flow = match &mut node.shape {
+        let (flow, is_mapping) = match &mut node.shape {
             Shape::Mapping { flow, overlaid } => {
-                mapping = true;
                 *overlaid = open.overlaid;
-                *flow
+                (*flow, true)
             }
-            Shape::Sequence { flow } => *flow,
-            _ => false,
+            Shape::Sequence { flow } => (*flow, false),
+            _ => (false, false),
         };
         node.end = if flow {
             extent(span).1
         } else {
             last.unwrap_or(node.start)
         };
-        if mapping {
+        if is_mapping {
             if open.overlaid {
                 self.only_mappings_merge(open.id)?;
             }
@@ -296,7 +294,7 @@ impl<'t> Builder<'t> {
     fn close(&mut self, id: Id, anchor: usize, weight: Weight) -> Result<(), Fault> {
         if weight.depth > MAX_DEPTH {
             let start = self.tree.node(id).start as usize;
-            return Err(Fault::new(start, Problem::TooDeep { levels: MAX_DEPTH }));
+            return Err(Fault::new(start, Problem::TooDeep));
         }
         if anchor != 0 {
             self.anchors.insert(anchor, (id, weight));

@@ -4,7 +4,6 @@
 //! intermediate JSON text or `serde_json::Value`.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -37,7 +36,7 @@ impl de::Error for DecodeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let (found, expected) = (Found(found), in_words(expected));
+        let (found, expected) = (found_in_words(found), in_words(expected));
         Self::custom(format_args!("expected {expected}, found {found}"))
     }
 
@@ -48,21 +47,17 @@ impl de::Error for DecodeError {
 }
 
 /// The value that was found, in terms of YAML; serde uses terms of Rust.
-struct Found<'a>(Unexpected<'a>);
-
-impl fmt::Display for Found<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Unexpected::Unit | Unexpected::Option => f.write_str("null"),
-            Unexpected::Seq => f.write_str("a list"),
-            Unexpected::Map => f.write_str("a mapping"),
-            Unexpected::Str(text) => write!(f, "the text {text:?}"),
-            Unexpected::Bool(value) => write!(f, "{value}"),
-            Unexpected::Unsigned(number) => write!(f, "the number {number}"),
-            Unexpected::Signed(number) => write!(f, "the number {number}"),
-            Unexpected::Float(number) => write!(f, "the number {number}"),
-            other => write!(f, "{other}"),
-        }
+fn found_in_words(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Unit | Unexpected::Option => "null".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a mapping".to_owned(),
+        Unexpected::Str(text) => format!("the text {text:?}"),
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(number) => format!("the number {number}"),
+        Unexpected::Signed(number) => format!("the number {number}"),
+        Unexpected::Float(number) => format!("the number {number}"),
+        other => other.to_string(),
     }
 }
 

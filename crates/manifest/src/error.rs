@@ -1,6 +1,8 @@
 //! The reasons why a manifest could not be read, in sentences.
 
+use super::builder::MAX_DEPTH;
 use super::decode::DecodeError;
+use super::source::MAX_BYTES;
 
 /// Something wrong at one place of a document's text.
 #[derive(Debug)]
@@ -32,12 +34,10 @@ pub enum Problem {
     NotAFile,
     /// More bytes than the program reads into memory at once.
     #[error(
-        "This file is larger than {limit} MiB, the most that is read at once; split it into several files."
+        "This file is larger than {} MiB, the most that is read at once; split it into several files.",
+        MAX_BYTES >> 20
     )]
-    TooLarge {
-        /// The limit, in MiB.
-        limit: u64,
-    },
+    TooLarge,
     /// A NUL byte: the file is a binary.
     #[error("This is a binary file; expected YAML or JSON text.")]
     Binary,
@@ -93,11 +93,11 @@ pub enum Problem {
         kind: String,
     },
     /// Nesting deeper than in any manifest.
-    #[error("This is nested more than {levels} levels deep; no Kubernetes object is.")]
-    TooDeep {
-        /// The deepest level that is read.
-        levels: u32,
-    },
+    #[error(
+        "This is nested more than {} levels deep; no Kubernetes object is.",
+        MAX_DEPTH
+    )]
+    TooDeep,
 }
 
 /// A manifest, or a part of one, that could not be read.

@@ -166,10 +166,7 @@ pub(super) fn whole(name: &str, problem: Problem) -> ReadError {
 }
 
 pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>, ReadError> {
-    let too_large = || {
-        let limit = MAX_BYTES >> 20;
-        whole(name, Problem::TooLarge { limit })
-    };
+    let too_large = || whole(name, Problem::TooLarge);
     if expected > MAX_BYTES {
         return Err(too_large());
     }
