@@ -53,25 +53,21 @@ impl<const N: usize> FilePoller<N> {
     /// Fails if one cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
-        let reported: Look<N> = Ok(contents.clone());
-        let last = reported.clone();
-        let poller = Self {
-            paths,
-            reported,
-            last,
-        };
+        let poller = Self::knowing(paths, Ok(contents.clone()));
         Ok((poller, contents))
     }
 
     /// Follows files that could not be read because of `error`.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        let reported: Look<N> = Err(error.to_string());
-        let last = reported.clone();
+        Self::knowing(paths, Err(error.to_string()))
+    }
+
+    fn knowing(paths: [PathBuf; N], reported: Look<N>) -> Self {
         Self {
             paths,
+            last: reported.clone(),
             reported,
-            last,
         }
     }
 

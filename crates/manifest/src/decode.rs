@@ -4,6 +4,7 @@
 //! intermediate JSON text or `serde_json::Value`.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -80,7 +81,7 @@ impl Tree<'_> {
     /// # Errors
     /// The value does not have the shape `T` expects.
     pub(crate) fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
-        T::deserialize(Node::new(self, id))
+        self.decode_seed(id, PhantomData::<T>, &[])
     }
 
     /// Reads the node `id` with a seed, as [`Tree::decode`] does with a type. The scalars that
@@ -119,15 +120,6 @@ struct Node<'de, 't> {
 }
 
 impl<'de, 't> Node<'de, 't> {
-    const fn new(tree: &'de Tree<'t>, id: Id) -> Self {
-        let placeholders = &[];
-        Self {
-            tree,
-            id,
-            placeholders,
-        }
-    }
-
     const fn at(self, id: Id) -> Self {
         Self { id, ..self }
     }

@@ -114,6 +114,18 @@ pub struct ReadError {
     pub problem: Problem,
 }
 
+impl ReadError {
+    /// A problem at a line and column of the file.
+    pub(super) fn at(file: &str, (line, column): (usize, usize), problem: Problem) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: Some(line),
+            column: Some(column),
+            problem,
+        }
+    }
+}
+
 /// `:line:column`, or nothing for a whole file.
 fn place(line: &Option<usize>, column: &Option<usize>) -> String {
     let place = line.zip(*column);

@@ -86,15 +86,9 @@ pub fn apply(
 fn nameless(sources: &[Source], item: &Item) -> ReadError {
     let source = &sources[item.place.source];
     let text = source.text().unwrap_or_default();
-    let (line, column) = line_and_column(&text, item.start);
-    ReadError {
-        file: source.name.clone(),
-        line: Some(line),
-        column: Some(column),
-        problem: Problem::Nameless {
-            kind: item.reference.kind.to_string(),
-        },
-    }
+    let kind = item.reference.kind.to_string();
+    let place = line_and_column(&text, item.start);
+    ReadError::at(&source.name, place, Problem::Nameless { kind })
 }
 
 fn place_in_default_namespace(object: &mut Object) {

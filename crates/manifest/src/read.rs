@@ -174,12 +174,7 @@ fn read_part<T>(
 /// Converts a fault of a document to an error of its file; `lines` are those of the document.
 pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fault) -> ReadError {
     let (line, column) = lines.line_and_column(fault.at);
-    ReadError {
-        file: file.to_owned(),
-        line: Some(line + part.line - 1),
-        column: Some(column),
-        problem: fault.problem,
-    }
+    ReadError::at(file, (line + part.line - 1, column), fault.problem)
 }
 
 #[cfg(test)]

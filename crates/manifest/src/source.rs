@@ -207,12 +207,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        let (line, column) = position::line_and_column(&text, valid);
-        ReadError {
-            file: name.to_owned(),
-            line: Some(line),
-            column: Some(column),
-            problem: Problem::NotUtf8,
-        }
+        let place = position::line_and_column(&text, valid);
+        ReadError::at(name, place, Problem::NotUtf8)
     })
 }

@@ -149,16 +149,10 @@ impl Informer {
 
     /// Calls `judge` with the snapshot. If `judge` misses claims, volumes, namespaces or workloads,
     /// those are looked up and `judge` is called again. An object without a response by `deadline`
-    /// is `NotSynced`. The snapshot does not change during a call.
+    /// is `NotSynced`. The snapshot does not change during a call. At most `left` requests are sent,
+    /// and their number is subtracted from it.
     ///
     /// If `judge` misses nothing, this never waits.
-    pub async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
-        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge)
-            .await
-    }
-
-    /// Does the same as [`Informer::answer`] with at most `left` requests, and subtracts those that
-    /// it sends.
     pub async fn answer_within<T>(
         &self,
         left: &mut usize,
