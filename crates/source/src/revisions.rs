@@ -13,10 +13,11 @@ use engine::model::workload::WorkloadKind;
 use http::header::ACCEPT;
 use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use kube::api::ListParams;
 use kube::client::Body;
-use kube::core::Request;
+use kube::core::{ListMeta, Request};
 use manifest::find::{Exclude, find};
 use serde::Deserialize;
 use serde_json::Value;
@@ -374,7 +375,7 @@ impl Resource {
                 let name = cell(name).and_then(Value::as_str).map(Text::from);
                 found.extend(name.filter(|_| count != Some(0)).map(|name| (count, name)));
             }
-            match table.metadata.continue_at.filter(|token| !token.is_empty()) {
+            match table.metadata.continue_.filter(|token| !token.is_empty()) {
                 _ if !self.is_numbered && found.len() > MAX_READ => break,
                 Some(token) => parameters.continue_token = Some(token),
                 None => {
@@ -522,7 +523,7 @@ struct List<'a> {
 #[derive(Deserialize)]
 struct Table {
     #[serde(default)]
-    metadata: ListMetadata,
+    metadata: ListMeta,
     #[serde(rename = "columnDefinitions")]
     columns: Vec<Column>,
     rows: Option<Vec<Row>>,
@@ -536,12 +537,6 @@ struct Column {
 #[derive(Deserialize)]
 struct Row {
     cells: Vec<Value>,
-}
-
-#[derive(Default, Deserialize)]
-struct ListMetadata {
-    #[serde(rename = "continue")]
-    continue_at: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -572,7 +567,7 @@ struct Metadata {
 impl Metadata {
     fn is_of(&self, owner: &Owner<'_>) -> bool {
         let namespace = self.namespace.as_deref().unwrap_or("default");
-        namespace == owner.namespace && self.owner_references.iter().any(|it| it.is(owner))
+        namespace == owner.namespace && self.owner_references.iter().any(|it| is_to(it, owner))
     }
 }
 
@@ -593,24 +588,13 @@ struct Annotations {
     rollout: Option<Text>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct OwnerReference {
-    api_version: Text,
-    kind: Text,
-    name: Text,
-    uid: Text,
-    controller: Option<bool>,
-}
-
-impl OwnerReference {
-    fn is(&self, owner: &Owner<'_>) -> bool {
-        self.controller == Some(true)
-            && self.uid == owner.uid
-            && self.name == owner.name
-            && self.kind == owner.kind.name()
-            && self.api_version == owner.kind.api_version()
-    }
+/// Whether the reference is that of a controlled object to `owner`.
+fn is_to(reference: &OwnerReference, owner: &Owner<'_>) -> bool {
+    reference.controller == Some(true)
+        && reference.uid == owner.uid
+        && reference.name == owner.name
+        && reference.kind == owner.kind.name()
+        && reference.api_version == owner.kind.api_version()
 }
 
 #[derive(Default, Deserialize)]
