@@ -52,10 +52,8 @@ fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
 
 /// Whether the field at `path` has a value other than `null` and an empty list.
 fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
-    let value = path
-        .split('.')
-        .try_fold(id, |id, name| Some(tree.entry(id, name)?.1));
-    value.is_some_and(|value| {
+    let path: Vec<&str> = path.split('.').collect();
+    tree.at(id, &path).is_some_and(|value| {
         let value = tree.target(value);
         match &tree.node(value).shape {
             Shape::Scalar(scalar) => scalar.meaning() != super::scalar::Meaning::Null,

@@ -107,13 +107,11 @@ impl Lists {
     }
 
     async fn read(&self, client: &Client, watched: &Watched, request: &LookupRequest) -> Response {
-        match self.pages(client, watched, request).await {
-            Ok(response) => response,
-            Err(error) => {
-                tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
-                Response::None
-            }
-        }
+        let response = self.pages(client, watched, request).await;
+        response.unwrap_or_else(|error| {
+            tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
+            Response::None
+        })
     }
 
     async fn pages(

@@ -184,15 +184,14 @@ impl Reader<'_> {
 impl OneShot {
     fn take(&mut self, request: &ListRequest<'_>, objects: &[RawObject]) {
         let observed = &mut self.observed;
-        let mut malformed = 0;
-        match request.resource.plural.as_str() {
-            "pods" => malformed += parse(objects, &mut observed.pods),
-            "nodes" => malformed += parse(objects, &mut observed.nodes),
-            "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
-            "leases" => malformed += parse(objects, &mut observed.leases),
-            "events" => malformed += parse(objects, &mut observed.events),
-            _ => {}
-        }
+        let mut malformed = match request.resource.plural.as_str() {
+            "pods" => parse(objects, &mut observed.pods),
+            "nodes" => parse(objects, &mut observed.nodes),
+            "volumeattachments" => parse(objects, &mut observed.attachments),
+            "leases" => parse(objects, &mut observed.leases),
+            "events" => parse(objects, &mut observed.events),
+            _ => 0,
+        };
         if let Some(kind) = request.kind {
             for object in objects {
                 match object.read(kind) {
