@@ -42,12 +42,8 @@ pub struct FilePoller<const N: usize> {
     last: Look<N>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Look<const N: usize> {
-    Contents([Vec<u8>; N]),
-    /// The error, as a sentence.
-    Unreadable(String),
-}
+/// The contents, or the error as a sentence.
+type Look<const N: usize> = Result<[Vec<u8>; N], String>;
 
 impl<const N: usize> FilePoller<N> {
     /// Reads the files as they are now.
@@ -57,25 +53,21 @@ impl<const N: usize> FilePoller<N> {
     /// Fails if one cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
-        let reported = Look::Contents(contents.clone());
-        let last = reported.clone();
-        let poller = Self {
-            paths,
-            reported,
-            last,
-        };
+        let poller = Self::knowing(paths, Ok(contents.clone()));
         Ok((poller, contents))
     }
 
     /// Follows files that could not be read because of `error`.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        let reported = Look::Unreadable(error.to_string());
-        let last = reported.clone();
+        Self::knowing(paths, Err(error.to_string()))
+    }
+
+    fn knowing(paths: [PathBuf; N], reported: Look<N>) -> Self {
         Self {
             paths,
+            last: reported.clone(),
             reported,
-            last,
         }
     }
 
@@ -98,9 +90,9 @@ impl<const N: usize> FilePoller<N> {
         let paths = self.paths.clone();
         // Only a runtime that shuts down fails to run the read.
         let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
-        let seen = match &found {
-            Ok(contents) => Look::Contents(contents.clone()),
-            Err(error) => Look::Unreadable(error.to_string()),
+        let seen: Look<N> = match &found {
+            Ok(contents) => Ok(contents.clone()),
+            Err(error) => Err(error.to_string()),
         };
         let settled = seen == self.last;
         self.last = seen;

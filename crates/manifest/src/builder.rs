@@ -264,22 +264,20 @@ impl<'t> Builder<'t> {
             .map(|id| self.tree.node(id).end)
             .max();
         let node = &mut self.tree.nodes[open.id as usize];
-        let mut mapping = false;
-        let flow = match &mut node.shape {
+        let (flow, is_mapping) = match &mut node.shape {
             Shape::Mapping { flow, overlaid } => {
-                mapping = true;
                 *overlaid = open.overlaid;
-                *flow
+                (*flow, true)
             }
-            Shape::Sequence { flow } => *flow,
-            _ => false,
+            Shape::Sequence { flow } => (*flow, false),
+            _ => (false, false),
         };
         node.end = if flow {
             extent(span).1
         } else {
             last.unwrap_or(node.start)
         };
-        if mapping {
+        if is_mapping {
             if open.overlaid {
                 self.only_mappings_merge(open.id)?;
             }
@@ -296,7 +294,7 @@ impl<'t> Builder<'t> {
     fn close(&mut self, id: Id, anchor: usize, weight: Weight) -> Result<(), Fault> {
         if weight.depth > MAX_DEPTH {
             let start = self.tree.node(id).start as usize;
-            return Err(Fault::new(start, Problem::TooDeep { levels: MAX_DEPTH }));
+            return Err(Fault::new(start, Problem::TooDeep));
         }
         if anchor != 0 {
             self.anchors.insert(anchor, (id, weight));
@@ -314,38 +312,26 @@ impl<'t> Builder<'t> {
 
     fn note_repeated(&mut self, id: Id) {
         let tree = &self.tree;
-        let keys: Vec<(Id, Cow<'_, str>)> = tree
+        let mut keys: Vec<(Cow<'_, str>, Id)> = tree
             .written_entries(id)
             .filter(|(key, _)| !tree.is_merge_key(*key))
-            .filter_map(|(key, _)| Some((key, tree.key_text(key)?)))
+            .filter_map(|(key, _)| Some((tree.key_text(key)?, key)))
             .collect();
-        let mut repeated = Vec::new();
-        // Nearly every mapping is small, and comparing is faster than hashing there.
-        if keys.len() <= 16 {
-            for (at, (second, key)) in keys.iter().enumerate() {
-                let before = keys[..at].iter().rev();
-                if let Some((first, _)) = before.into_iter().find(|(_, other)| other == key) {
-                    repeated.push((*first, *second));
-                }
-            }
-        } else {
-            let mut seen: HashMap<&str, Id> = HashMap::with_capacity(keys.len());
-            for (second, key) in &keys {
-                if let Some(first) = seen.insert(key, *second) {
-                    repeated.push((first, *second));
-                }
-            }
-        }
+        // Equal keys are then next to each other, in the order of the text.
+        keys.sort_unstable();
+        let pairs = keys.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let repeated = pairs.map(|pair| Repeated {
+            first: pair[0].1,
+            second: pair[1].1,
+        });
+        let repeated: Vec<Repeated> = repeated.collect();
         if repeated.is_empty() {
             return;
         }
         if let Shape::Mapping { overlaid, .. } = &mut self.tree.nodes[id as usize].shape {
             *overlaid = true;
         }
-        let repeated = repeated.into_iter();
-        self.tree
-            .repeated
-            .extend(repeated.map(|(first, second)| Repeated { first, second }));
+        self.tree.repeated.extend(repeated);
     }
 
     fn only_mappings_merge(&self, id: Id) -> Result<(), Fault> {

@@ -4,7 +4,7 @@
 //! intermediate JSON text or `serde_json::Value`.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -37,7 +37,7 @@ impl de::Error for DecodeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let (found, expected) = (Found(found), in_words(expected));
+        let (found, expected) = (found_in_words(found), in_words(expected));
         Self::custom(format_args!("expected {expected}, found {found}"))
     }
 
@@ -48,21 +48,17 @@ impl de::Error for DecodeError {
 }
 
 /// The value that was found, in terms of YAML; serde uses terms of Rust.
-struct Found<'a>(Unexpected<'a>);
-
-impl fmt::Display for Found<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Unexpected::Unit | Unexpected::Option => f.write_str("null"),
-            Unexpected::Seq => f.write_str("a list"),
-            Unexpected::Map => f.write_str("a mapping"),
-            Unexpected::Str(text) => write!(f, "the text {text:?}"),
-            Unexpected::Bool(value) => write!(f, "{value}"),
-            Unexpected::Unsigned(number) => write!(f, "the number {number}"),
-            Unexpected::Signed(number) => write!(f, "the number {number}"),
-            Unexpected::Float(number) => write!(f, "the number {number}"),
-            other => write!(f, "{other}"),
-        }
+fn found_in_words(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Unit | Unexpected::Option => "null".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a mapping".to_owned(),
+        Unexpected::Str(text) => format!("the text {text:?}"),
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(number) => format!("the number {number}"),
+        Unexpected::Signed(number) => format!("the number {number}"),
+        Unexpected::Float(number) => format!("the number {number}"),
+        other => other.to_string(),
     }
 }
 
@@ -85,7 +81,7 @@ impl Tree<'_> {
     /// # Errors
     /// The value does not have the shape `T` expects.
     pub(crate) fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
-        T::deserialize(Node::new(self, id))
+        self.decode_seed(id, PhantomData::<T>, &[])
     }
 
     /// Reads the node `id` with a seed, as [`Tree::decode`] does with a type. The scalars that
@@ -124,15 +120,6 @@ struct Node<'de, 't> {
 }
 
 impl<'de, 't> Node<'de, 't> {
-    const fn new(tree: &'de Tree<'t>, id: Id) -> Self {
-        let placeholders = &[];
-        Self {
-            tree,
-            id,
-            placeholders,
-        }
-    }
-
     const fn at(self, id: Id) -> Self {
         Self { id, ..self }
     }
@@ -160,7 +147,7 @@ impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
 
 /// The integer that a decimal number equals: Kubernetes writes 1.0 as 1 before it checks the type
 /// of a field. Above 2^53, a decimal number cannot hold every integer.
-pub(super) fn whole(value: f64) -> Option<i64> {
+fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
@@ -286,8 +273,9 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Text => {
+        let scalar = self.tree.node(self.tree.target(self.id)).shape.scalar();
+        match scalar {
+            Some(scalar) if scalar.meaning() == Meaning::Text => {
                 BorrowedStrDeserializer::new(&scalar.text).deserialize_enum(name, variants, visitor)
             }
             _ => Err(de::Error::custom(format_args!(

@@ -1,8 +1,8 @@
 //! The reasons why a manifest could not be read, in sentences.
 
-use std::fmt;
-
+use super::builder::MAX_DEPTH;
 use super::decode::DecodeError;
+use super::source::MAX_BYTES;
 
 /// Something wrong at one place of a document's text.
 #[derive(Debug)]
@@ -34,12 +34,10 @@ pub enum Problem {
     NotAFile,
     /// More bytes than the program reads into memory at once.
     #[error(
-        "This file is larger than {limit} MiB, the most that is read at once; split it into several files."
+        "This file is larger than {} MiB, the most that is read at once; split it into several files.",
+        MAX_BYTES >> 20
     )]
-    TooLarge {
-        /// The limit, in MiB.
-        limit: u64,
-    },
+    TooLarge,
     /// A NUL byte: the file is a binary.
     #[error("This is a binary file; expected YAML or JSON text.")]
     Binary,
@@ -95,15 +93,16 @@ pub enum Problem {
         kind: String,
     },
     /// Nesting deeper than in any manifest.
-    #[error("This is nested more than {levels} levels deep; no Kubernetes object is.")]
-    TooDeep {
-        /// The deepest level that is read.
-        levels: u32,
-    },
+    #[error(
+        "This is nested more than {} levels deep; no Kubernetes object is.",
+        MAX_DEPTH
+    )]
+    TooDeep,
 }
 
 /// A manifest, or a part of one, that could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{file}{}: {problem}", place(.line, .column))]
 pub struct ReadError {
     /// The file as the user named it, `-` for standard input.
     pub file: String,
@@ -115,18 +114,20 @@ pub struct ReadError {
     pub problem: Problem,
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let (Some(line), Some(column)) = (self.line, self.column) {
-            write!(f, ":{line}:{column}")?;
+impl ReadError {
+    /// A problem at a line and column of the file.
+    pub(super) fn at(file: &str, (line, column): (usize, usize), problem: Problem) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: Some(line),
+            column: Some(column),
+            problem,
         }
-        write!(f, ": {}", self.problem)
     }
 }
 
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.problem)
-    }
+/// `:line:column`, or nothing for a whole file.
+fn place(line: &Option<usize>, column: &Option<usize>) -> String {
+    let place = line.zip(*column);
+    place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }

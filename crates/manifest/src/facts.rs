@@ -59,9 +59,8 @@ pub fn apply(
 ) -> Result<(), FactsError> {
     let read = read_objects(sources, false);
     errors.extend(read.errors);
-    let mut facts = 0_usize;
+    let has_facts = !read.items.is_empty();
     for mut item in read.items {
-        facts += 1;
         if item.reference.name.is_empty() {
             errors.push(nameless(sources, &item));
             continue;
@@ -78,7 +77,7 @@ pub fn apply(
             count: read.templates,
         });
     }
-    if facts == 0 {
+    if !has_facts {
         return Err(FactsError::Nothing { paths: paths() });
     }
     Ok(())
@@ -87,15 +86,9 @@ pub fn apply(
 fn nameless(sources: &[Source], item: &Item) -> ReadError {
     let source = &sources[item.place.source];
     let text = source.text().unwrap_or_default();
-    let (line, column) = line_and_column(&text, item.start);
-    ReadError {
-        file: source.name.clone(),
-        line: Some(line),
-        column: Some(column),
-        problem: Problem::Nameless {
-            kind: item.reference.kind.to_string(),
-        },
-    }
+    let kind = item.reference.kind.to_string();
+    let place = line_and_column(&text, item.start);
+    ReadError::at(&source.name, place, Problem::Nameless { kind })
 }
 
 fn place_in_default_namespace(object: &mut Object) {

@@ -1,14 +1,9 @@
 //! The parts of an object's document that are kept after its file is closed: the fields that
 //! remedies read, and their positions.
 
-use std::cell::RefCell;
+use serde_json::{Map, Value};
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::Value;
-
-use super::decode::whole;
 use super::locate::{PathSegment, PathSegments, Spot, first_line, spot};
-use super::scalar::Meaning;
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
@@ -40,16 +35,10 @@ pub struct FieldIndex {
 impl FieldIndex {
     /// Keeps the object `id` of the document `part`.
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
-        let spots = RefCell::new(vec![first_line(tree, tree.target(id))]);
-        let kept = Kept {
-            tree,
-            id,
-            under: "",
-            spots: &spots,
-        };
-        let json = serde_json::to_string(&kept).unwrap_or_default();
+        let mut spots = vec![first_line(tree, tree.target(id))];
+        let json = kept(tree, id, "", &mut spots).to_string();
         let in_file = |at: usize| u32::try_from(part.start + at).unwrap_or(u32::MAX);
-        let spots = spots.into_inner().into_iter();
+        let spots = spots.into_iter();
         Self {
             json: json.into_boxed_str(),
             spots: spots
@@ -104,72 +93,31 @@ fn spots_in(value: &Value) -> usize {
     }
 }
 
-/// A node that is serialized without the parts in `BULK`. Serializing it also records positions.
-#[derive(Clone, Copy)]
-struct Kept<'a, 't> {
-    tree: &'a Tree<'t>,
-    id: Id,
-    /// The key of the mapping or list that contains the node.
-    under: &'a str,
-    spots: &'a RefCell<Vec<Spot>>,
-}
-
-impl Serialize for Kept<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let tree = self.tree;
-        let id = tree.target(self.id);
-        match &tree.node(id).shape {
-            Shape::Scalar(scalar) => match scalar.meaning() {
-                Meaning::Null => serializer.serialize_unit(),
-                Meaning::Bool(value) => serializer.serialize_bool(value),
-                Meaning::Signed(value) => serializer.serialize_i64(value),
-                Meaning::Unsigned(value) => serializer.serialize_u64(value),
-                Meaning::Float(value) => match whole(value) {
-                    Some(value) => serializer.serialize_i64(value),
-                    None => serializer.serialize_f64(value),
-                },
-                Meaning::Text => serializer.serialize_str(&scalar.text),
-            },
-            Shape::Sequence { .. } => {
-                let mut list = serializer.serialize_seq(None)?;
-                for item in tree.children(id) {
-                    self.spots.borrow_mut().push(first_line(tree, item));
-                    list.serialize_element(&Self { id: item, ..*self })?;
+/// The value of the node `id` without the parts in `BULK`; adds the position of each entry and item
+/// to `spots`. `under` is the key of the mapping or list that contains the node.
+fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
+    let id = tree.target(id);
+    match tree.node(id).shape {
+        Shape::Mapping { .. } => {
+            let mut entries = Map::new();
+            for (key, value) in tree.entries(id) {
+                let name = tree.key_text(key).unwrap_or_default();
+                if !BULK.contains(&(under, &name)) {
+                    spots.push(spot(tree, key, value));
+                    let value = kept(tree, value, &name, spots);
+                    entries.insert(name.into_owned(), value);
                 }
-                list.end()
             }
-            Shape::Mapping { overlaid, .. } => {
-                let mut map = serializer.serialize_map(None)?;
-                if *overlaid {
-                    for (key, value) in tree.entries(id) {
-                        self.entry(key, value, &mut map)?;
-                    }
-                } else {
-                    for (key, value) in tree.written_entries(id) {
-                        self.entry(key, value, &mut map)?;
-                    }
-                }
-                map.end()
-            }
-            // The target of an alias is never an alias.
-            Shape::Alias(_) => serializer.serialize_unit(),
+            Value::Object(entries)
         }
-    }
-}
-
-impl Kept<'_, '_> {
-    fn entry<M: SerializeMap>(&self, key: Id, value: Id, map: &mut M) -> Result<(), M::Error> {
-        let name = self.tree.key_text(key).unwrap_or_default();
-        if BULK.contains(&(self.under, &name)) {
-            return Ok(());
+        Shape::Sequence { .. } => {
+            let items = tree.children(id).map(|item| {
+                spots.push(first_line(tree, item));
+                kept(tree, item, under, spots)
+            });
+            items.collect()
         }
-        self.spots.borrow_mut().push(spot(self.tree, key, value));
-        let value = Kept {
-            id: value,
-            under: &name,
-            ..*self
-        };
-        map.serialize_entry(&name, &value)
+        Shape::Scalar(_) | Shape::Alias(_) => tree.value(id),
     }
 }
 

@@ -143,7 +143,7 @@ impl Found {
         }
         match File::open(path) {
             Ok(file) => self.stream(&name, file),
-            Err(error) => self.errors.push(whole(&name, Problem::Unreadable(error))),
+            Err(error) => self.unreadable(path, error),
         }
     }
 

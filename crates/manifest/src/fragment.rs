@@ -26,28 +26,23 @@ pub(super) fn missing(
 }
 
 fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
+    use WorkloadKind::{
+        CloneSet, CronJob, DaemonSet, Deployment, DeploymentConfig, Job, ReplicaSet, Rollout,
+        ScaledJob, StatefulSet,
+    };
     match kind {
-        ObjectKind::Workload(WorkloadKind::Job) => &["spec.template.spec"],
+        ObjectKind::Workload(Job | DeploymentConfig) => &["spec.template.spec"],
         // In these versions, the selector defaults to the template's labels.
-        ObjectKind::Workload(
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::DaemonSet,
-        ) if matches!(api_version, "extensions/v1beta1" | "apps/v1beta1") => {
+        ObjectKind::Workload(Deployment | ReplicaSet | StatefulSet | DaemonSet)
+            if matches!(api_version, "extensions/v1beta1" | "apps/v1beta1") =>
+        {
             &["spec.template.spec"]
         }
         ObjectKind::Workload(
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::DaemonSet
-            | WorkloadKind::Rollout
-            | WorkloadKind::CloneSet,
+            Deployment | ReplicaSet | StatefulSet | DaemonSet | Rollout | CloneSet,
         ) => &["spec.selector", "spec.template.spec"],
-        ObjectKind::Workload(WorkloadKind::DeploymentConfig) => &["spec.template.spec"],
-        ObjectKind::Workload(WorkloadKind::ScaledJob) => &["spec.jobTargetRef.template.spec"],
-        ObjectKind::Workload(WorkloadKind::CronJob) => &["spec.jobTemplate.spec.template.spec"],
+        ObjectKind::Workload(ScaledJob) => &["spec.jobTargetRef.template.spec"],
+        ObjectKind::Workload(CronJob) => &["spec.jobTemplate.spec.template.spec"],
         ObjectKind::Claim | ObjectKind::Volume => &["spec.accessModes"],
         ObjectKind::StorageClass => &["provisioner"],
         ObjectKind::Autoscaler | ObjectKind::ScaledObject => &["spec.scaleTargetRef"],
@@ -57,10 +52,8 @@ fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
 
 /// Whether the field at `path` has a value other than `null` and an empty list.
 fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
-    let value = path
-        .split('.')
-        .try_fold(id, |id, name| Some(tree.entry(id, name)?.1));
-    value.is_some_and(|value| {
+    let path: Vec<&str> = path.split('.').collect();
+    tree.at(id, &path).is_some_and(|value| {
         let value = tree.target(value);
         match &tree.node(value).shape {
             Shape::Scalar(scalar) => scalar.meaning() != super::scalar::Meaning::Null,

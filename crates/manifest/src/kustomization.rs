@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::tree::{Shape, Tree};
+use super::tree::Tree;
 
 /// The file names that kustomize looks for in a folder.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -143,6 +143,7 @@ impl Kustomization {
         let generators = fields.helm_chart_inflation_generator.unwrap_or_default();
         charts.extend(generators.iter().map(|_| Chart::default()));
         let tree = Tree::parse(text).ok()??;
+        let scalars = tree.nodes.iter().filter_map(|it| it.shape.scalar());
         let components = fields.components.unwrap_or_default();
         let mut others = fields.others.keys();
         let changes = !patches.is_empty()
@@ -158,17 +159,9 @@ impl Kustomization {
             chart_home: fields.helm_globals.and_then(|it| it.chart_home),
             changes,
             has_plugins: has_plugins(&tree),
-            texts: texts(&tree),
+            texts: scalars.map(|it| it.text.to_string()).collect(),
         })
     }
-}
-
-fn texts(tree: &Tree<'_>) -> Vec<String> {
-    let texts = tree.nodes.iter().filter_map(|node| match &node.shape {
-        Shape::Scalar(scalar) => Some(scalar.text.to_string()),
-        _ => None,
-    });
-    texts.collect()
 }
 
 fn has_plugins(tree: &Tree<'_>) -> bool {

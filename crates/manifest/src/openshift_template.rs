@@ -50,35 +50,27 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
         left = left.saturating_sub(text.len());
         scalar.text = Cow::Owned(text);
         // `${{NAME}}` alone stands for a value of any type, `${NAME}` for text.
-        (scalar.style, scalar.tag) = if is_whole {
-            (ScalarStyle::Plain, Tag::None)
+        scalar.tag = Tag::None;
+        scalar.style = if is_whole {
+            ScalarStyle::Plain
         } else {
-            (ScalarStyle::DoubleQuoted, Tag::None)
+            ScalarStyle::DoubleQuoted
         };
     }
 }
 
 /// The parameters that have a value, by name.
 fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
-    let Some((_, list)) = tree.entry(tree.root(), "parameters") else {
+    let Some(list) = tree.sequence(tree.root(), "parameters") else {
         return HashMap::new();
     };
-    let list = tree.target(list);
     let text = |id: Id, name| {
         let (_, value) = tree.entry(id, name)?;
-        match &tree.node(tree.target(value)).shape {
-            Shape::Scalar(scalar) if !scalar.text.is_empty() => Some(scalar.text.to_string()),
-            _ => None,
-        }
+        let text = &tree.node(tree.target(value)).shape.scalar()?.text;
+        (!text.is_empty()).then(|| text.to_string())
     };
-    if !matches!(tree.node(list).shape, Shape::Sequence { .. }) {
-        return HashMap::new();
-    }
     tree.children(list)
-        .filter_map(|id| {
-            let id = tree.target(id);
-            Some((text(id, "name")?, text(id, "value")?))
-        })
+        .filter_map(|id| Some((text(id, "name")?, text(id, "value")?)))
         .collect()
 }
 
@@ -97,17 +89,11 @@ fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(
     while let Some((before, after)) = rest.split_once("${") {
         filled.push_str(before);
         let found = after.split_once('}');
-        match found.and_then(|(name, after)| Some((values.get(name)?, after))) {
-            Some((value, after)) => {
-                filled.push_str(value);
-                rest = after;
-                is_changed = true;
-            }
-            None => {
-                filled.push_str("${");
-                rest = after;
-            }
-        }
+        let found = found.and_then(|(name, after)| Some((values.get(name)?.as_str(), after)));
+        is_changed |= found.is_some();
+        let (value, after) = found.unwrap_or(("${", after));
+        filled.push_str(value);
+        rest = after;
         if filled.len() > most {
             return None;
         }

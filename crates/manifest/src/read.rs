@@ -65,12 +65,16 @@ impl<T> Default for ParsedFile<T> {
     }
 }
 
-impl<T> ParsedFile<T> {
-    fn append(&mut self, other: Self) {
-        self.objects.extend(other.objects);
-        self.others += other.others;
-        self.templates += other.templates;
-        self.errors.extend(other.errors);
+impl<T> FromIterator<Self> for ParsedFile<T> {
+    fn from_iter<I: IntoIterator<Item = Self>>(readings: I) -> Self {
+        let mut all = Self::default();
+        for reading in readings {
+            all.objects.extend(reading.objects);
+            all.others += reading.others;
+            all.templates += reading.templates;
+            all.errors.extend(reading.errors);
+        }
+        all
     }
 }
 
@@ -86,11 +90,7 @@ pub fn read<S: Borrow<Source> + Sync, T: Send>(
     let sources = sources.iter();
     let one = |(at, source): (usize, &S)| read_source(source.borrow(), at, &each);
     let readings: Vec<ParsedFile<T>> = sources.enumerate().map(one).collect();
-    let mut all = ParsedFile::default();
-    for reading in readings {
-        all.append(reading);
-    }
-    all
+    readings.into_iter().collect()
 }
 
 fn read_source<T: Send>(
@@ -122,15 +122,9 @@ fn read_source<T: Send>(
     #[cfg(feature = "files")]
     if parts.len() > MANY {
         let readings: Vec<ParsedFile<T>> = parts.par_iter().enumerate().map(one).collect();
-        for reading in readings {
-            all.append(reading);
-        }
-        return all;
+        return readings.into_iter().collect();
     }
-    for reading in parts.iter().enumerate().map(one) {
-        all.append(reading);
-    }
-    all
+    parts.iter().enumerate().map(one).collect()
 }
 
 fn says_it_is_a_manifest(part: &Part<'_>) -> bool {
@@ -180,12 +174,7 @@ fn read_part<T>(
 /// Converts a fault of a document to an error of its file; `lines` are those of the document.
 pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fault) -> ReadError {
     let (line, column) = lines.line_and_column(fault.at);
-    ReadError {
-        file: file.to_owned(),
-        line: Some(line + part.line - 1),
-        column: Some(column),
-        problem: fault.problem,
-    }
+    ReadError::at(file, (line + part.line - 1, column), fault.problem)
 }
 
 #[cfg(test)]

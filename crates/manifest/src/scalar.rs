@@ -29,14 +29,10 @@ pub fn resolve(plain: &str) -> Meaning {
     };
     match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(plain),
-        b'.' => match special_float(plain) {
-            Some(float) => Meaning::Float(float),
-            None => float(plain).map_or(Meaning::Text, Meaning::Float),
-        },
-        b'+' | b'-' => match special_float(plain) {
-            Some(float) => Meaning::Float(float),
-            None => number(plain),
-        },
+        b'.' => special_float(plain)
+            .or_else(|| float(plain))
+            .map_or(Meaning::Text, Meaning::Float),
+        b'+' | b'-' => special_float(plain).map_or_else(|| number(plain), Meaning::Float),
         b'0'..=b'9' => number(plain),
         _ => Meaning::Text,
     }
@@ -102,40 +98,9 @@ fn integer(text: &str) -> Option<Meaning> {
     }
 }
 
-/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`. A number too large for a 64-bit
-/// float stays text.
+/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, as the standard library does. It also
+/// reads the words `inf` and `nan`, which stay text, as does a number too large for a 64-bit float.
 fn float(text: &str) -> Option<f64> {
-    let bytes = text.as_bytes();
-    let digits_from = |from: usize| {
-        bytes
-            .iter()
-            .skip(from)
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
-    };
-    let mut at = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
-    let whole = digits_from(at);
-    at += whole;
-    if bytes.get(at) == Some(&b'.') {
-        let fraction = digits_from(at + 1);
-        if whole == 0 && fraction == 0 {
-            return None;
-        }
-        at += 1 + fraction;
-    } else if whole == 0 {
-        return None;
-    }
-    if matches!(bytes.get(at), Some(b'e' | b'E')) {
-        at += 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
-        let exponent = digits_from(at);
-        if exponent == 0 {
-            return None;
-        }
-        at += exponent;
-    }
-    if at != bytes.len() {
-        return None;
-    }
     text.parse().ok().filter(|float: &f64| float.is_finite())
 }
 

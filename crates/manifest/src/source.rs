@@ -166,10 +166,7 @@ pub(super) fn whole(name: &str, problem: Problem) -> ReadError {
 }
 
 pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>, ReadError> {
-    let too_large = || {
-        let limit = MAX_BYTES >> 20;
-        whole(name, Problem::TooLarge { limit })
-    };
+    let too_large = || whole(name, Problem::TooLarge);
     if expected > MAX_BYTES {
         return Err(too_large());
     }
@@ -210,12 +207,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        let (line, column) = position::line_and_column(&text, valid);
-        ReadError {
-            file: name.to_owned(),
-            line: Some(line),
-            column: Some(column),
-            problem: Problem::NotUtf8,
-        }
+        let place = position::line_and_column(&text, valid);
+        ReadError::at(name, place, Problem::NotUtf8)
     })
 }

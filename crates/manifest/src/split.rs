@@ -73,10 +73,7 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
             begun = false;
         }
         ended = matches!(kind, Line::End);
-        begun |= match kind {
-            Line::Start | Line::End => true,
-            Line::Content => is_content(line),
-        };
+        begun |= !matches!(kind, Line::Content) || is_content(line);
     }
     if part.start < text.len() {
         part.text = &text[part.start..];

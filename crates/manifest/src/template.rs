@@ -103,26 +103,22 @@ pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool 
 /// is it a manifest with an error; other text is not reported.
 pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
     let json = text.trim_start().starts_with('{');
-    let values = |key: &str| -> Vec<&str> {
-        text.lines()
-            .filter_map(|line| {
-                let line = if json {
-                    line.trim_start_matches(['{', ' ', '\t'])
-                } else {
-                    line
-                };
-                let rest = line.trim_start_matches('"').strip_prefix(key)?;
-                let value = rest.trim_start_matches('"').strip_prefix(':')?;
-                let value = value.split(" #").next().unwrap_or_default();
-                Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
-            })
-            .collect()
+    let value = |key: &str| {
+        text.lines().find_map(|line| {
+            let line = if json {
+                line.trim_start_matches(['{', ' ', '\t'])
+            } else {
+                line
+            };
+            let rest = line.trim_start_matches('"').strip_prefix(key)?;
+            let value = rest.trim_start_matches('"').strip_prefix(':')?;
+            let value = value.split(" #").next().unwrap_or_default();
+            Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
+        })
     };
-    let (versions, kinds) = (values("apiVersion"), values("kind"));
-    match (versions.first(), kinds.first()) {
-        (Some(version), Some(kind)) => *kind == "List" || kind_of(version, kind).is_some(),
-        _ => false,
-    }
+    value("apiVersion")
+        .zip(value("kind"))
+        .is_some_and(|(version, kind)| kind == "List" || kind_of(version, kind).is_some())
 }
 
 #[cfg(test)]

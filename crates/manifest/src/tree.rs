@@ -75,6 +75,16 @@ pub enum Shape<'t> {
     Alias(Id),
 }
 
+impl<'t> Shape<'t> {
+    /// The scalar, if it is one.
+    pub(super) fn scalar(&self) -> Option<&Scalar<'t>> {
+        match self {
+            Self::Scalar(scalar) => Some(scalar),
+            _ => None,
+        }
+    }
+}
+
 /// A scalar as written.
 #[derive(Debug)]
 pub struct Scalar<'t> {
@@ -207,16 +217,15 @@ impl<'t> Tree<'t> {
 
     /// Whether `key` is the `<<` that merges in another mapping.
     pub(crate) fn is_merge_key(&self, key: Id) -> bool {
-        matches!(&self.node(key).shape, Shape::Scalar(scalar)
-            if scalar.style == ScalarStyle::Plain && scalar.tag != Tag::Text && scalar.text == "<<")
+        self.node(key).shape.scalar().is_some_and(|scalar| {
+            scalar.style == ScalarStyle::Plain && scalar.tag != Tag::Text && scalar.text == "<<"
+        })
     }
 
     /// The name of a key in the JSON object: `on` becomes `true`, `0755` becomes `493`. `None` for
     /// a key that JSON cannot have.
     pub(crate) fn key_text(&self, key: Id) -> Option<Cow<'_, str>> {
-        let Shape::Scalar(scalar) = &self.node(self.target(key)).shape else {
-            return None;
-        };
+        let scalar = self.node(self.target(key)).shape.scalar()?;
         Some(match scalar.meaning() {
             Meaning::Null => return None,
             Meaning::Text => Cow::Borrowed(scalar.text.as_ref()),
@@ -259,28 +268,26 @@ impl<'t> Tree<'t> {
         self.nodes[first..]
             .iter()
             .take_while(|node| node.start as usize == at)
-            .find_map(|node| match &node.shape {
-                Shape::Scalar(scalar) => Some(scalar),
-                _ => None,
-            })
+            .find_map(|node| node.shape.scalar())
     }
 
     /// The scalars in `id`, with aliases not followed.
     pub(super) fn scalars(&self, id: Id) -> impl Iterator<Item = &Scalar<'t>> {
         let nodes = &self.nodes[id as usize..self.node(id).after as usize];
-        nodes.iter().filter_map(|node| match &node.shape {
-            Shape::Scalar(scalar) => Some(scalar),
-            _ => None,
-        })
+        nodes.iter().filter_map(|node| node.shape.scalar())
+    }
+
+    /// The sequence with the name `name` in the mapping `id`.
+    pub(super) fn sequence(&self, id: Id, name: &str) -> Option<Id> {
+        let value = self.target(self.entry(id, name)?.1);
+        matches!(self.node(value).shape, Shape::Sequence { .. }).then_some(value)
     }
 
     /// The string with the name `name` in the mapping `id`.
     pub(crate) fn string(&self, id: Id, name: &str) -> Option<&str> {
         let (_, value) = self.entry(id, name)?;
-        match &self.node(self.target(value)).shape {
-            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Text => Some(&scalar.text),
-            _ => None,
-        }
+        let scalar = self.node(self.target(value)).shape.scalar()?;
+        (scalar.meaning() == Meaning::Text).then_some(&*scalar.text)
     }
 }
 

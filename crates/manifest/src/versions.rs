@@ -10,27 +10,23 @@ pub(super) struct Gone {
 }
 
 /// Source: the Kubernetes documentation, "Deprecated API Migration Guide".
-const GONE: [(&str, Gone); 7] = [
-    ("extensions/v1beta1", gone("apps/v1", "1.16")),
-    ("apps/v1beta1", gone("apps/v1", "1.16")),
-    ("apps/v1beta2", gone("apps/v1", "1.16")),
-    ("batch/v1beta1", gone("batch/v1", "1.25")),
-    ("autoscaling/v2beta1", gone("autoscaling/v2", "1.25")),
-    ("autoscaling/v2beta2", gone("autoscaling/v2", "1.26")),
-    ("storage.k8s.io/v1beta1", gone("storage.k8s.io/v1", "1.22")),
+const GONE: [(&str, &str, &str); 7] = [
+    ("extensions/v1beta1", "apps/v1", "1.16"),
+    ("apps/v1beta1", "apps/v1", "1.16"),
+    ("apps/v1beta2", "apps/v1", "1.16"),
+    ("batch/v1beta1", "batch/v1", "1.25"),
+    ("autoscaling/v2beta1", "autoscaling/v2", "1.25"),
+    ("autoscaling/v2beta2", "autoscaling/v2", "1.26"),
+    ("storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.22"),
 ];
-
-const fn gone(successor: &'static str, since: &'static str) -> Gone {
-    Gone { successor, since }
-}
 
 /// The kind of an object that is read here, and its version in `GONE` if Kubernetes removed that
 /// version. The fields that matter here are the same in the successor.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Option<(ObjectKind, Option<Gone>)> {
-    let gone = GONE
-        .iter()
-        .find(|(version, _)| *version == api_version)
-        .map(|(_, gone)| *gone);
+    let mut versions = GONE.into_iter();
+    let gone = versions
+        .find(|(version, ..)| *version == api_version)
+        .map(|(_, successor, since)| Gone { successor, since });
     let served = match (api_version, kind) {
         // OpenShift 3 wrote the kind without its group.
         ("v1", "DeploymentConfig") => "apps.openshift.io/v1",

@@ -100,9 +100,7 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
         false if openshift_template::is_template(api_version, kind) => objects,
         false => return None,
     };
-    let (_, items) = tree.entry(id, field)?;
-    let items = tree.target(items);
-    matches!(tree.node(items).shape, Shape::Sequence { .. }).then_some(items)
+    tree.sequence(id, field)
 }
 
 /// The node of the object at `items` in a document that is parsed again; `None` if the document no

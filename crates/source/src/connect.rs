@@ -184,9 +184,7 @@ impl Access {
 ///
 /// Fails if certificates, keys or proxies in it do not work.
 pub fn client(config: Config) -> Result<Client, ConnectError> {
-    check_token(&config)?;
-    let url = config.cluster_url.to_string();
-    Client::try_from(config).map_err(|error| unusable(url, &error))
+    checked(config, Client::try_from)
 }
 
 /// A client that records in `statuses` the resources for which the API server responds.
@@ -194,35 +192,30 @@ pub(super) fn listening_client(
     config: Config,
     statuses: &Arc<Statuses>,
 ) -> Result<Client, ConnectError> {
-    check_token(&config)?;
-    let url = config.cluster_url.to_string();
     let listen = layer_fn(|inner| Listening {
         inner,
         statuses: Arc::clone(statuses),
     });
-    ClientBuilder::try_from(config)
-        .map(|builder| builder.with_layer(&listen).build())
-        .map_err(|error| unusable(url, &error))
+    checked(config, |config| {
+        let builder = ClientBuilder::try_from(config)?;
+        Ok(builder.with_layer(&listen).build())
+    })
 }
 
-/// Rejects a token that is not a valid header value, most likely because of a line break. The
-/// client library sends the token as a header and would panic.
-fn check_token(config: &Config) -> Result<(), ConnectError> {
+/// Builds a client, unless the token is not a valid header value, most likely because of a line
+/// break. The client library sends the token as a header and would panic.
+fn checked(
+    config: Config,
+    build: impl FnOnce(Config) -> Result<Client, kube::Error>,
+) -> Result<Client, ConnectError> {
+    let url = config.cluster_url.to_string();
+    let unusable = |reason| ConnectError::Client { url, reason };
     let token = config.auth_info.token.as_ref();
     match token.map(|token| HeaderValue::from_bytes(token.expose_secret().as_bytes())) {
-        Some(Err(_)) => Err(ConnectError::Client {
-            url: config.cluster_url.to_string(),
-            reason: "the user's token contains a line break or another control character"
-                .to_owned(),
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn unusable(url: String, error: &kube::Error) -> ConnectError {
-    ConnectError::Client {
-        url,
-        reason: root_cause(error),
+        Some(Err(_)) => Err(unusable(
+            "the user's token contains a line break or another control character".to_owned(),
+        )),
+        _ => build(config).map_err(|error| unusable(root_cause(&error))),
     }
 }
 

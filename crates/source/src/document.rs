@@ -8,7 +8,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Map, Value, json};
 
 use super::connect::{ConnectError, client};
-use super::resource::WATCHED;
+use super::resource::{WATCHED, access};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::keys::ALL;
 
@@ -34,11 +34,8 @@ pub async fn documents(
 
 async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> Option<Value> {
     let watched = WATCHED.iter().find(|watched| watched.kind == kind)?;
-    let resource = watched.api_resource();
-    let api: Api<DynamicObject> = match &reference.namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
+    let namespace = reference.namespace.as_deref().unwrap_or_default();
+    let api: Api<DynamicObject> = access(client, namespace, &watched.api_resource());
     let mut object = api
         .get(&reference.name)
         .await

@@ -16,25 +16,12 @@ use manifest::find::{Exclude, find};
 /// Fails if a file cannot be read or parsed, an object is malformed, or there are no facts.
 pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsError> {
     let mut cluster = Snapshot::complete();
-    load_into(&mut cluster, paths, stdin)?;
-    Ok(cluster)
-}
-
-/// Does the same as [`load`] with a cluster that may already have facts.
-///
-/// # Errors
-///
-/// Fails as [`load`] does; the facts that could be read are in the cluster all the same.
-pub(crate) fn load_into(
-    cluster: &mut Snapshot,
-    paths: &[PathBuf],
-    stdin: &mut dyn Read,
-) -> Result<(), FactsError> {
     let found = find(paths, &Exclude::nothing(), stdin);
-    apply(cluster, &found.sources, found.errors, || {
+    apply(&mut cluster, &found.sources, found.errors, || {
         let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
         paths.join(", ")
-    })
+    })?;
+    Ok(cluster)
 }
 
 #[cfg(test)]

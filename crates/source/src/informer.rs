@@ -1,6 +1,5 @@
 //! A snapshot of a live cluster that watches keep up to date.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -79,28 +78,16 @@ pub enum Fitness {
     Incomplete(String),
 }
 
-/// A reason why a judgement is not confirmed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A reason why a judgement is not confirmed, as a clause such as "the API server did not confirm
+/// Node a in time".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
     /// The API server has not responded in time.
+    #[error("the API server did not confirm {0} in time")]
     Unanswered(LookupRequest),
     /// The confirmation needs more requests than one review may send.
+    #[error("the verdict depends on more objects than the guard asks the API server about")]
     TooMuch,
-}
-
-/// A clause such as "the API server did not confirm Node a in time".
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unanswered(request) => {
-                write!(f, "the API server did not confirm {request} in time")
-            }
-            Self::TooMuch => write!(
-                f,
-                "the verdict depends on more objects than the guard asks the API server about"
-            ),
-        }
-    }
 }
 
 /// The snapshot did not become complete.
@@ -162,16 +149,10 @@ impl Informer {
 
     /// Calls `judge` with the snapshot. If `judge` misses claims, volumes, namespaces or workloads,
     /// those are looked up and `judge` is called again. An object without a response by `deadline`
-    /// is `NotSynced`. The snapshot does not change during a call.
+    /// is `NotSynced`. The snapshot does not change during a call. At most `left` requests are sent,
+    /// and their number is subtracted from it.
     ///
     /// If `judge` misses nothing, this never waits.
-    pub async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
-        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge)
-            .await
-    }
-
-    /// Does the same as [`Informer::answer`] with at most `left` requests, and subtracts those that
-    /// it sends.
     pub async fn answer_within<T>(
         &self,
         left: &mut usize,

@@ -82,6 +82,14 @@ fn owned(answer: Lookup<&Claim>) -> Lookup<Claim> {
     }
 }
 
+impl Informer {
+    /// The answer of `judge` with as many look-ups as one review has.
+    async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
+        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge)
+            .await
+    }
+}
+
 async fn ask(view: &Informer, name: &str) -> Lookup<Claim> {
     view.answer(deadline(), |view| owned(view.claim("shop", name)))
         .await

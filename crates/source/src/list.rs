@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::resource::{RawObject, WATCHED, Watched};
+use super::resource::{RawObject, WATCHED, Watched, access};
 use super::single_flight::SingleFlight;
 use super::store::SnapshotStore;
 use engine::model::object::ObjectKind;
@@ -107,13 +107,11 @@ impl Lists {
     }
 
     async fn read(&self, client: &Client, watched: &Watched, request: &LookupRequest) -> Response {
-        match self.pages(client, watched, request).await {
-            Ok(response) => response,
-            Err(error) => {
-                tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
-                Response::None
-            }
-        }
+        let response = self.pages(client, watched, request).await;
+        response.unwrap_or_else(|error| {
+            tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
+            Response::None
+        })
     }
 
     async fn pages(
@@ -122,12 +120,7 @@ impl Lists {
         watched: &Watched,
         request: &LookupRequest,
     ) -> Result<Response, kube::Error> {
-        let resource = watched.api_resource();
-        let objects: Api<RawObject> = if request.namespace.is_empty() {
-            Api::all_with(client.clone(), &resource)
-        } else {
-            Api::namespaced_with(client.clone(), &request.namespace, &resource)
-        };
+        let objects: Api<RawObject> = access(client, &request.namespace, &watched.api_resource());
         let (page, most) = match watched.kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
             // Their number cannot be compared, so more pages would prove nothing.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 
-use super::resource::{RawObject, Watched};
+use super::resource::{RawObject, Watched, access};
 use super::single_flight::SingleFlight;
 
 /// The number of concurrent requests to the API server. Further ones wait within their deadline, so
@@ -79,17 +79,13 @@ impl ObjectLookup {
 
     /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        let Counts {
-            found,
-            absent,
-            unanswered,
-        } = &self.counts;
+        let counts = &self.counts;
+        let value = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
-            ("found", found),
-            ("absent", absent),
-            ("unanswered", unanswered),
+            ("found", value(&counts.found)),
+            ("absent", value(&counts.absent)),
+            ("unanswered", value(&counts.unanswered)),
         ]
-        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
     async fn look_up_one(
@@ -130,12 +126,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
     let Some(watched) = Watched::find(*kind) else {
         return Lookup::NotSynced;
     };
-    let resource = watched.api_resource();
-    let objects: Api<RawObject> = if namespace.is_empty() {
-        Api::all_with(client.clone(), &resource)
-    } else {
-        Api::namespaced_with(client.clone(), namespace, &resource)
-    };
+    let objects: Api<RawObject> = access(client, namespace, &watched.api_resource());
     let error = match objects.get_opt(name).await {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {

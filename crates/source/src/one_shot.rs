@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::{ConnectError, client};
-use super::resource::{RawObject, WATCHED, api_resource};
+use super::resource::{RawObject, WATCHED, access, api_resource};
 use super::watch::root_cause;
 use engine::model::lease::NODE_LEASES;
 use engine::model::object::ObjectKind;
@@ -152,12 +152,8 @@ impl Reader<'_> {
     }
 
     async fn pages(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
-        let api: Api<RawObject> = match request.namespace {
-            Some(namespace) => {
-                Api::namespaced_with(self.client.clone(), namespace, &request.resource)
-            }
-            None => Api::all_with(self.client.clone(), &request.resource),
-        };
+        let namespace = request.namespace.unwrap_or_default();
+        let api: Api<RawObject> = access(self.client, namespace, &request.resource);
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.field_selector = request.fields.map(str::to_owned);
         let mut objects = Vec::new();
@@ -188,15 +184,14 @@ impl Reader<'_> {
 impl OneShot {
     fn take(&mut self, request: &ListRequest<'_>, objects: &[RawObject]) {
         let observed = &mut self.observed;
-        let mut malformed = 0;
-        match request.resource.plural.as_str() {
-            "pods" => malformed += parse(objects, &mut observed.pods),
-            "nodes" => malformed += parse(objects, &mut observed.nodes),
-            "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
-            "leases" => malformed += parse(objects, &mut observed.leases),
-            "events" => malformed += parse(objects, &mut observed.events),
-            _ => {}
-        }
+        let mut malformed = match request.resource.plural.as_str() {
+            "pods" => parse(objects, &mut observed.pods),
+            "nodes" => parse(objects, &mut observed.nodes),
+            "volumeattachments" => parse(objects, &mut observed.attachments),
+            "leases" => parse(objects, &mut observed.leases),
+            "events" => parse(objects, &mut observed.events),
+            _ => 0,
+        };
         if let Some(kind) = request.kind {
             for object in objects {
                 match object.read(kind) {

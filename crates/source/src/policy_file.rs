@@ -38,10 +38,10 @@ pub enum PolicyFileError {
 ///
 /// # Errors
 ///
-/// Fails as [`PolicyFile::open`] does.
+/// Fails if the file cannot be read or is not a valid policy.
 pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileError> {
     match config {
-        Some(path) => PolicyFile::open(path.to_owned()).map(|(_, effective)| effective),
+        Some(path) => PolicyFile::open(path.to_owned())?.1,
         None => {
             let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
             Ok(EffectivePolicy::new(Policy::default(), catalog))
@@ -74,23 +74,13 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Reads the current policy, and combines it with the catalog.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read or is not a valid policy.
-    pub fn open(path: PathBuf) -> Result<(Self, EffectivePolicy), PolicyFileError> {
-        let (file, effective) = Self::open_any(path)?;
-        Ok((file, effective?))
-    }
-
-    /// Does the same for a file that may be unusable at the moment: the second result is its
-    /// policy, or the reason why there is none.
+    /// Reads the current policy, and combines it with the catalog. The second result is the policy,
+    /// or the reason why the file has none at the moment.
     ///
     /// # Errors
     ///
     /// Fails if the catalog inside the program is damaged.
-    pub fn open_any(
+    pub fn open(
         path: PathBuf,
     ) -> Result<(Self, Result<EffectivePolicy, PolicyFileError>), PolicyFileError> {
         let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
@@ -121,7 +111,8 @@ impl PolicyFile {
     ) -> Infallible {
         loop {
             let changed = self.files.changed(every).await;
-            match self.judge(changed) {
+            let changed = changed.map_err(PolicyFileError::from);
+            match changed.and_then(|[content]| parse(&self.path, &content, self.catalog)) {
                 Ok(changed) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
                     let changed = Arc::new(changed);
@@ -134,14 +125,6 @@ impl PolicyFile {
                 }
             }
         }
-    }
-
-    fn judge(
-        &self,
-        changed: Result<[Vec<u8>; 1], ReadError>,
-    ) -> Result<EffectivePolicy, PolicyFileError> {
-        let [content] = changed?;
-        parse(&self.path, &content, self.catalog)
     }
 }
 
@@ -176,9 +159,8 @@ mod tests {
     fn a_file_that_is_no_text_is_refused_with_its_place() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"nodes: auto\n# caf\xc3\xa9 \xff\n").unwrap();
-        let refusal = PolicyFile::open(file.path().to_owned())
-            .unwrap_err()
-            .to_string();
+        let (_, effective) = PolicyFile::open(file.path().to_owned()).unwrap();
+        let refusal = effective.unwrap_err().to_string();
         let expected = ":2:8: this is not UTF-8 text; save the file as UTF-8";
         assert_eq!(refusal, format!("{}{expected}", file.path().display()));
     }

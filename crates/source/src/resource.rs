@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use kube::core::{ApiResource, DynamicResourceScope, ObjectMeta, Resource};
+use kube::{Api, Client};
 use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::value::RawValue;
@@ -100,6 +101,18 @@ pub fn api_resource(kind: ObjectKind) -> ApiResource {
         api_version: api_version.to_owned(),
         kind: kind.name().to_owned(),
         plural: kind.plural().to_owned(),
+    }
+}
+
+/// Access to the objects of a resource, in one namespace or, if that is empty, in all.
+pub(super) fn access<K>(client: &Client, namespace: &str, resource: &ApiResource) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    if namespace.is_empty() {
+        Api::all_with(client.clone(), resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, resource)
     }
 }
 

@@ -13,10 +13,11 @@ use engine::model::workload::WorkloadKind;
 use http::header::ACCEPT;
 use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use kube::api::ListParams;
 use kube::client::Body;
-use kube::core::Request;
+use kube::core::{ListMeta, Request};
 use manifest::find::{Exclude, find};
 use serde::Deserialize;
 use serde_json::Value;
@@ -105,12 +106,9 @@ impl Revision {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionsError {
-    /// The account has no right to list them.
-    #[error("the guard may not list {resource}")]
-    Forbidden {
-        /// The resource.
-        resource: &'static str,
-    },
+    /// The account has no right to list this resource.
+    #[error("the guard may not list {0}")]
+    Forbidden(&'static str),
     /// The API server reported another error.
     #[error("{resource} cannot be listed: {reason}")]
     Failed {
@@ -119,18 +117,12 @@ pub enum RevisionsError {
         /// The error.
         reason: String,
     },
-    /// There are more of them, or larger ones, than the guard reads.
-    #[error("there are more {resource} with its labels, or larger ones, than the guard reads")]
-    TooMany {
-        /// The resource.
-        resource: &'static str,
-    },
-    /// The API server did not answer in time.
-    #[error("the API server did not list {resource} in time")]
-    Late {
-        /// The resource.
-        resource: &'static str,
-    },
+    /// This resource has more of them, or larger ones, than the guard reads.
+    #[error("there are more {0} with its labels, or larger ones, than the guard reads")]
+    TooMany(&'static str),
+    /// The API server did not list this resource in time.
+    #[error("the API server did not list {0} in time")]
+    Late(&'static str),
 }
 
 /// Requests revisions from an API server.
@@ -165,15 +157,12 @@ impl LiveRevisions {
         else {
             return Ok(Vec::new());
         };
-        let late = RevisionsError::Late {
-            resource: resource.plural,
-        };
+        let late = RevisionsError::Late(resource.plural);
         let Some(_turn) = self.turns.take(asker, deadline).await else {
             return Err(late);
         };
-        let compared = Compared::new(&self.digester, owner.kind, template);
+        let is_wanted = comparison(&self.digester, owner.kind, template);
         let list = async {
-            let is_wanted = |template: &RawValue| compared.is(template);
             let mut revisions = resource.list(client, owner, is_wanted).await?;
             if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
                 revision.pods = PODS.count(client, owner, revision).await?;
@@ -226,12 +215,11 @@ impl FileRevisions {
     /// The revisions of `owner`, compared with `template`.
     #[must_use]
     pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
-        let compared = Compared::new(&self.digester, owner.kind, template);
+        let is_wanted = comparison(&self.digester, owner.kind, template);
         let objects = self.objects.iter();
         let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
-        let revisions = of_kind.filter_map(|(resource, json)| {
-            resource.read(json, owner, |template| compared.is(template))
-        });
+        let revisions =
+            of_kind.filter_map(|(resource, json)| resource.read(json, owner, &is_wanted));
         let mut revisions: Vec<Revision> = revisions.collect();
         if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
             let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
@@ -245,36 +233,19 @@ impl FileRevisions {
     }
 }
 
-/// The template that an update requests, for comparison with those of revisions.
-struct Compared<'d> {
-    digester: &'d Digester,
+/// Whether a template of a workload of this kind is the `wanted` one. The API server writes the
+/// defaults of a pod into a ReplicaSet, but not into the custom resource from which it is made.
+fn comparison(
+    digester: &Digester,
     kind: WorkloadKind,
-    wanted: Option<u64>,
-}
-
-impl<'d> Compared<'d> {
-    fn new(digester: &'d Digester, kind: WorkloadKind, wanted: &RawValue) -> Self {
-        let mut compared = Self {
-            digester,
-            kind,
-            wanted: None,
-        };
-        compared.wanted = compared.number(wanted);
-        compared
-    }
-
-    fn is(&self, template: &RawValue) -> bool {
-        self.number(template) == self.wanted
-    }
-
-    /// The digest of a template. The API server writes the defaults of a pod into a ReplicaSet, but
-    /// not into the custom resource from which it is made.
-    fn number(&self, template: &RawValue) -> Option<u64> {
-        match self.kind {
-            WorkloadKind::Rollout => self.digester.number(&with_defaults(template)?),
-            _ => self.digester.number(template),
-        }
-    }
+    wanted: &RawValue,
+) -> impl Fn(&RawValue) -> bool {
+    let number = move |template: &RawValue| match kind {
+        WorkloadKind::Rollout => digester.number(&with_defaults(template)?),
+        _ => digester.number(template),
+    };
+    let wanted = number(wanted);
+    move |template: &RawValue| number(template) == wanted
 }
 
 /// The revision of a DaemonSet whose pods must be counted: it has the requested template, and there
@@ -378,9 +349,7 @@ impl Resource {
     }
 
     fn too_many(&self) -> RevisionsError {
-        RevisionsError::TooMany {
-            resource: self.plural,
-        }
+        RevisionsError::TooMany(self.plural)
     }
 
     /// The names of possible revisions with pods. No selector finds these, or those of an owner, so
@@ -406,7 +375,7 @@ impl Resource {
                 let name = cell(name).and_then(Value::as_str).map(Text::from);
                 found.extend(name.filter(|_| count != Some(0)).map(|name| (count, name)));
             }
-            match table.metadata.continue_at.filter(|token| !token.is_empty()) {
+            match table.metadata.continue_.filter(|token| !token.is_empty()) {
                 _ if !self.is_numbered && found.len() > MAX_READ => break,
                 Some(token) => parameters.continue_token = Some(token),
                 None => {
@@ -434,7 +403,7 @@ impl Resource {
             .fields("status.phase=Running")
             .labels(&format!("{REVISION_LABEL}={hash}"));
         let body = match self.page(client, owner, &running, Some(METADATA)).await {
-            Err(RevisionsError::Forbidden { .. }) => return Ok(None),
+            Err(RevisionsError::Forbidden(_)) => return Ok(None),
             body => body?,
         };
         let list: List<'_> = self.parsed(&body)?;
@@ -464,9 +433,7 @@ impl Resource {
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| self.failed(&error))?;
         match response.status() {
-            StatusCode::FORBIDDEN => Err(RevisionsError::Forbidden {
-                resource: self.plural,
-            }),
+            StatusCode::FORBIDDEN => Err(RevisionsError::Forbidden(self.plural)),
             status if !status.is_success() => Err(RevisionsError::Failed {
                 resource: self.plural,
                 reason: status.to_string(),
@@ -556,7 +523,7 @@ struct List<'a> {
 #[derive(Deserialize)]
 struct Table {
     #[serde(default)]
-    metadata: ListMetadata,
+    metadata: ListMeta,
     #[serde(rename = "columnDefinitions")]
     columns: Vec<Column>,
     rows: Option<Vec<Row>>,
@@ -570,12 +537,6 @@ struct Column {
 #[derive(Deserialize)]
 struct Row {
     cells: Vec<Value>,
-}
-
-#[derive(Default, Deserialize)]
-struct ListMetadata {
-    #[serde(rename = "continue")]
-    continue_at: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -606,7 +567,7 @@ struct Metadata {
 impl Metadata {
     fn is_of(&self, owner: &Owner<'_>) -> bool {
         let namespace = self.namespace.as_deref().unwrap_or("default");
-        namespace == owner.namespace && self.owner_references.iter().any(|it| it.is(owner))
+        namespace == owner.namespace && self.owner_references.iter().any(|it| is_to(it, owner))
     }
 }
 
@@ -627,24 +588,13 @@ struct Annotations {
     rollout: Option<Text>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct OwnerReference {
-    api_version: Text,
-    kind: Text,
-    name: Text,
-    uid: Text,
-    controller: Option<bool>,
-}
-
-impl OwnerReference {
-    fn is(&self, owner: &Owner<'_>) -> bool {
-        self.controller == Some(true)
-            && self.uid == owner.uid
-            && self.name == owner.name
-            && self.kind == owner.kind.name()
-            && self.api_version == owner.kind.api_version()
-    }
+/// Whether the reference is that of a controlled object to `owner`.
+fn is_to(reference: &OwnerReference, owner: &Owner<'_>) -> bool {
+    reference.controller == Some(true)
+        && reference.uid == owner.uid
+        && reference.name == owner.name
+        && reference.kind == owner.kind.name()
+        && reference.api_version == owner.kind.api_version()
 }
 
 #[derive(Default, Deserialize)]

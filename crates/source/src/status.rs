@@ -161,11 +161,8 @@ impl Statuses {
 
     /// Records that the API server responded to a list or a watch of the resource at `path`.
     pub(super) fn answered(&self, path: &str) {
-        let found = self
-            .kinds
-            .iter()
-            .find(|(watched, _)| watched.path() == path);
-        if let Some((watched, _)) = found {
+        let found = self.watched().find(|watched| watched.path() == path);
+        if let Some(watched) = found {
             self.link(watched.kind, |link| match link {
                 Link::Connected { .. } => None,
                 _ => Some(Link::Connected {

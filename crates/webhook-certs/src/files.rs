@@ -1,7 +1,6 @@
 //! A certificate and key in two PEM files, which are reloaded when they change.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,15 +97,6 @@ fn unreadable(error: &ReadError, certificate: &Path) -> CertError {
     CertError::unreadable(if is_certificate { CERT } else { "--tls-key" }, error)
 }
 
-impl fmt::Debug for PemFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PemFiles")
-            .field("certificate", &self.certificate)
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -190,18 +180,18 @@ mod tests {
         ];
         for (certificate, key, sentence) in cases {
             folder.write(certificate, key);
-            let error = folder.open().unwrap_err().to_string();
+            let error = folder.open().err().unwrap().to_string();
             assert!(error.contains(sentence), "{sentence}: {error}");
             assert!(error.ends_with('.'), "{error}");
         }
         fs::remove_file(folder.path("tls.key")).unwrap();
-        let error = folder.open().unwrap_err().to_string();
+        let error = folder.open().err().unwrap().to_string();
         assert!(
             error.contains("tls.key given with --tls-key cannot be read: No such"),
             "{error}"
         );
         folder.write(&" ".repeat(1024 * 1024 + 1), &key);
-        let error = folder.open().unwrap_err().to_string();
+        let error = folder.open().err().unwrap().to_string();
         assert!(error.contains("it is larger than 1048576 bytes"), "{error}");
     }
 

@@ -60,7 +60,7 @@ pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;
 
 /// The certificate in use. Each handshake uses the current one, and fails if there is none.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Certificates {
     current: ArcSwapOption<ServingPair>,
     failure: ArcSwapOption<String>,
@@ -95,12 +95,6 @@ impl Certificates {
 
     fn clear_failure(&self) {
         self.failure.store(None);
-    }
-}
-
-impl fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificates").finish_non_exhaustive()
     }
 }
 

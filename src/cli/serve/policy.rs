@@ -37,7 +37,7 @@ impl CurrentPolicy {
         let mut condition = good();
         let (file, effective) = match &options.config {
             Some(path) => {
-                let (file, effective) = PolicyFile::open_any(path.clone())?;
+                let (file, effective) = PolicyFile::open(path.clone())?;
                 let effective = match effective {
                     Err(error) if !options.policy_required => {
                         tracing::error!(%error, "The policy file cannot be used; until it can, nothing is refused.");

@@ -115,9 +115,7 @@ impl Rollbacks {
             Self::Live(live) => live,
         };
         let client = view.live().and_then(Informer::client);
-        let client = client.ok_or(RevisionsError::Late {
-            resource: "revisions",
-        })?;
+        let client = client.ok_or(RevisionsError::Late("revisions"))?;
         live.find(&client, &owner, template, asker, deadline).await
     }
 }

@@ -4,15 +4,9 @@ use super::super::tree::{Id, Shape, Tree};
 use super::render::{Flow, Style};
 
 /// Queries about the text around the nodes of a document.
-#[derive(Clone, Copy)]
-pub(super) struct Layout<'a, 't> {
-    pub(super) tree: &'a Tree<'t>,
-    pub(super) text: &'t str,
-}
-
-impl Layout<'_, '_> {
+impl Tree<'_> {
     pub(super) fn begin(&self, id: Id) -> usize {
-        self.tree.node(id).properties as usize
+        self.node(id).properties as usize
     }
 
     pub(super) fn line_start(&self, at: usize) -> usize {
@@ -35,14 +29,13 @@ impl Layout<'_, '_> {
 
     /// The style of the entries in the flow collection `id`.
     pub(super) fn flow_of(&self, id: Id) -> Flow {
-        let tree = self.tree;
-        let first = tree.children(id).next();
-        let quoted = tree.written_entries(id).next().map_or_else(
+        let first = self.children(id).next();
+        let quoted = self.written_entries(id).next().map_or_else(
             || self.is_json(),
             |(key, _)| self.text[self.begin(key)..].starts_with('"'),
         );
-        let tight = tree.written_entries(id).next().is_some_and(|(key, _)| {
-            let rest = &self.text[tree.node(key).end as usize..];
+        let tight = self.written_entries(id).next().is_some_and(|(key, _)| {
+            let rest = &self.text[self.node(key).end as usize..];
             rest.strip_prefix(':')
                 .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']))
         });
@@ -72,12 +65,9 @@ impl Layout<'_, '_> {
     }
 
     fn is_json(&self) -> bool {
-        let root = self.tree.root();
-        let flow = matches!(
-            self.tree.node(root).shape,
-            Shape::Mapping { flow: true, .. }
-        );
-        let first = self.tree.written_entries(root).next();
+        let root = self.root();
+        let flow = matches!(self.node(root).shape, Shape::Mapping { flow: true, .. });
+        let first = self.written_entries(root).next();
         flow && first.is_some_and(|(key, _)| self.text[self.begin(key)..].starts_with('"'))
     }
 }

@@ -25,20 +25,12 @@ pub enum EditError {
     /// The patch does not fit the object.
     #[error("The remedy does not fit the object as it is written: {0}.")]
     Patch(#[from] json_patch::PatchError),
-    /// An anchor or a merge key would change more than the object.
-    #[error("The field \"{field}\" is shared through an anchor, an alias or a merge key.")]
-    Shared {
-        /// The field.
-        field: String,
-    },
-    /// The field is written in a way that this module does not edit.
-    #[error(
-        "The field \"{field}\" is written in a way that cannot be edited without touching more."
-    )]
-    Unusual {
-        /// The field.
-        field: String,
-    },
+    /// An anchor or a merge key would change more than the object through this field.
+    #[error("The field \"{0}\" is shared through an anchor, an alias or a merge key.")]
+    Shared(String),
+    /// This field is written in a way that this module does not edit.
+    #[error("The field \"{0}\" is written in a way that cannot be edited without touching more.")]
+    Unusual(String),
     /// The check after the edit found a difference.
     #[error(
         "The edit would change more than the remedy, through an anchor or an unusual way of writing."

@@ -6,7 +6,6 @@ use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
 use super::super::tree::{Id, Shape, Tree};
-use super::layout::Layout;
 use super::render::{self, Flow, Style};
 use super::{Edit, EditError};
 
@@ -24,11 +23,6 @@ pub(super) fn edits(
 ) -> Result<Vec<Edit>, EditError> {
     let mut reconciler = Reconciler {
         tree,
-        text: tree.text(),
-        layout: Layout {
-            tree,
-            text: tree.text(),
-        },
         style,
         edits: Vec::new(),
         field: String::new(),
@@ -50,8 +44,6 @@ enum Slot {
 
 struct Reconciler<'a, 't> {
     tree: &'a Tree<'t>,
-    text: &'t str,
-    layout: Layout<'a, 't>,
     style: Style,
     edits: Vec<Edit>,
     /// The key that was last descended into, for refusals.
@@ -93,8 +85,7 @@ impl Reconciler<'_, '_> {
         let names: HashSet<&str> = written.iter().map(String::as_str).collect();
         for name in old.keys() {
             if !new.contains_key(name) && !names.contains(name.as_str()) {
-                let field = name.clone();
-                return Err(EditError::Shared { field });
+                return Err(EditError::Shared(name.clone()));
             }
         }
         let is_added = |name: &str, value| !names.contains(name) && old.get(name) != Some(value);
@@ -176,12 +167,12 @@ impl Reconciler<'_, '_> {
         let Some((first, _)) = entries.first().copied() else {
             return;
         };
-        let indent = self.layout.column(self.layout.begin(first));
+        let indent = self.tree.column(self.tree.begin(first));
         let lines = self.style.entry(name, value, indent);
         let previous = match before.checked_sub(1) {
             // Comments above the first key stay above it only if the key starts its line.
-            None if self.layout.starts_line(self.layout.begin(first)) => {
-                let start = self.layout.line_start(self.layout.begin(first));
+            None if self.tree.starts_line(self.tree.begin(first)) => {
+                let start = self.tree.line_start(self.tree.begin(first));
                 self.edits.push(Edit::insert(start, lines));
                 return;
             }
@@ -189,7 +180,7 @@ impl Reconciler<'_, '_> {
             Some(previous) => previous,
         };
         let end = self
-            .layout
+            .tree
             .line_end(self.tree.node(entries[previous].1).end as usize);
         self.insert_lines(end, lines);
     }
@@ -203,7 +194,7 @@ impl Reconciler<'_, '_> {
         name: &str,
         value: &Value,
     ) {
-        let flow = self.layout.flow_of(id);
+        let flow = self.tree.flow_of(id);
         let entry = self.style.flow_entry(name, value, flow);
         let previous = before.checked_sub(1).and_then(|at| entries.get(at));
         let next = entries.first().map(|(key, _)| *key);
@@ -222,10 +213,9 @@ impl Reconciler<'_, '_> {
                 let end = self.tree.node(previous).end as usize;
                 Some(Edit::insert(end, format!(",{gap}{text}")))
             }
-            (None, Some(next)) => Some(Edit::insert(
-                self.layout.begin(next),
-                format!("{text},{gap}"),
-            )),
+            (None, Some(next)) => {
+                Some(Edit::insert(self.tree.begin(next), format!("{text},{gap}")))
+            }
             // Empty brackets are replaced as a whole.
             (None, None) => None,
         });
@@ -257,7 +247,7 @@ impl Reconciler<'_, '_> {
                     let slot = if flow {
                         Slot::Inside
                     } else {
-                        let column = self.layout.column(self.dash(items[at])?);
+                        let column = self.tree.column(self.dash(items[at])?);
                         Slot::Dash { column }
                     };
                     self.node(&slot, items[at], before, after)?;
@@ -293,7 +283,7 @@ impl Reconciler<'_, '_> {
         value: &Value,
     ) -> Result<(), EditError> {
         if flow {
-            let flow = self.layout.flow_of(id);
+            let flow = self.tree.flow_of(id);
             let item = self.style.flow(value, flow);
             let previous = before.checked_sub(1).map(|at| items[at]);
             self.add_between(flow, previous, items.first().copied(), &item);
@@ -303,17 +293,17 @@ impl Reconciler<'_, '_> {
             return Err(self.unusual());
         };
         let dash = self.dash(*first)?;
-        let lines = self.style.item(value, self.layout.column(dash));
+        let lines = self.style.item(value, self.tree.column(dash));
         let Some(previous) = before.checked_sub(1) else {
-            if !self.layout.starts_line(dash) {
+            if !self.tree.starts_line(dash) {
                 return Err(self.unusual());
             }
             self.edits
-                .push(Edit::insert(self.layout.line_start(dash), lines));
+                .push(Edit::insert(self.tree.line_start(dash), lines));
             return Ok(());
         };
         let end = self
-            .layout
+            .tree
             .line_end(self.tree.node(items[previous]).end as usize);
         self.insert_lines(end, lines);
         Ok(())
@@ -331,22 +321,22 @@ impl Reconciler<'_, '_> {
         let end = self.tree.node(value).end as usize;
         let edit = if flow {
             match (next, previous) {
-                (Some(next), _) => Edit::delete(self.layout.begin(key), self.layout.begin(next)),
+                (Some(next), _) => Edit::delete(self.tree.begin(key), self.tree.begin(next)),
                 (None, Some(previous)) => Edit::delete(self.tree.node(previous).end as usize, end),
-                (None, None) => Edit::delete(self.layout.begin(key), end),
+                (None, None) => Edit::delete(self.tree.begin(key), end),
             }
         } else {
             let start = if key == value {
                 self.dash(key)?
             } else {
-                self.layout.begin(key)
+                self.tree.begin(key)
             };
             match next {
-                _ if self.layout.starts_line(start) => {
-                    Edit::delete(self.layout.line_start(start), self.layout.line_end(end))
+                _ if self.tree.starts_line(start) => {
+                    Edit::delete(self.tree.line_start(start), self.tree.line_end(end))
                 }
                 // The entry is the first one after a dash: the next one moves up to the dash.
-                Some(next) if key != value => Edit::delete(start, self.layout.begin(next)),
+                Some(next) if key != value => Edit::delete(start, self.tree.begin(next)),
                 _ => return Err(self.unusual()),
             }
         };
@@ -359,8 +349,7 @@ impl Reconciler<'_, '_> {
         let node = self.tree.node(id);
         let end = node.end as usize;
         if matches!(node.shape, Shape::Alias(_)) && size(new) > MAX_UNFOLDED {
-            let field = self.field.clone();
-            return Err(EditError::Shared { field });
+            return Err(EditError::Shared(self.field.clone()));
         }
         // An anchor stays before the new value; the check after the edit detects whether an alias
         // depends on it.
@@ -383,7 +372,7 @@ impl Reconciler<'_, '_> {
                 self.edits.push(Edit::replace(start, end, text));
             }
             (Slot::Inside, _) => {
-                let flow = self.layout.flow_around(id);
+                let flow = self.tree.flow_around(id);
                 let text = self.style.flow(new, flow);
                 self.edits.push(Edit::replace(start, end, text));
             }
@@ -404,7 +393,7 @@ impl Reconciler<'_, '_> {
                     if !absent {
                         self.edits.push(Edit::delete(*colon, end));
                     }
-                    self.layout.line_end(end.max(*colon))
+                    self.tree.line_end(end.max(*colon))
                 };
                 self.insert_lines(below, self.style.below_key(new, *column));
             }
@@ -421,19 +410,19 @@ impl Reconciler<'_, '_> {
     /// Deletes the lines below a key if its value starts there; returns the offset of their start.
     fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, EditError> {
         let node = self.tree.node(id);
-        let below = self.layout.line_end(colon);
-        let behind = self.text[colon..below].trim();
+        let below = self.tree.line_end(colon);
+        let behind = self.tree.text[colon..below].trim();
         // A comment after the colon may stay; the `|` of a block scalar or an anchor may not.
         if (node.start as usize) < below || !(behind.is_empty() || behind.starts_with('#')) {
             return Err(self.unusual());
         }
-        let end = self.layout.line_end(node.end as usize);
+        let end = self.tree.line_end(node.end as usize);
         self.edits.push(Edit::delete(below, end));
         Ok(below)
     }
 
     fn insert_lines(&mut self, at: usize, mut lines: String) {
-        if !self.text[..at].ends_with('\n') {
+        if !self.tree.text[..at].ends_with('\n') {
             lines.truncate(lines.len() - self.style.newline.len());
             lines.insert_str(0, self.style.newline);
         }
@@ -442,20 +431,20 @@ impl Reconciler<'_, '_> {
 
     fn behind_key(&self, key: Id) -> Result<Slot, EditError> {
         let node = self.tree.node(key);
-        let rest = &self.text[node.end as usize..];
+        let rest = &self.tree.text[node.end as usize..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if !rest[blank..].starts_with(':') {
             return Err(self.unusual());
         }
         Ok(Slot::Key {
-            column: self.layout.column(self.layout.begin(key)),
+            column: self.tree.column(self.tree.begin(key)),
             colon: node.end as usize + blank + 1,
         })
     }
 
     /// The offset of the dash before an item of a block list.
     fn dash(&self, item: Id) -> Result<usize, EditError> {
-        let before = self.text[..self.layout.begin(item)].trim_end();
+        let before = self.tree.text[..self.tree.begin(item)].trim_end();
         if before.ends_with('-') {
             Ok(before.len() - 1)
         } else {
@@ -464,8 +453,7 @@ impl Reconciler<'_, '_> {
     }
 
     fn unusual(&self) -> EditError {
-        let field = self.field.clone();
-        EditError::Unusual { field }
+        EditError::Unusual(self.field.clone())
     }
 }
 

@@ -73,14 +73,9 @@ impl Style {
     /// and ended with a newline.
     pub(super) fn entry(self, name: &str, value: &Value, indent: usize) -> String {
         let start = format!("{:indent$}{}:", "", key(name));
-        format!("{start}{}", self.after_key(value, indent))
-    }
-
-    /// The text after a key and its colon, up to and including a newline.
-    pub(super) fn after_key(self, value: &Value, indent: usize) -> String {
         match inline(value) {
-            Some(text) => format!(" {text}{}", self.newline),
-            None => format!("{}{}", self.newline, self.below_key(value, indent)),
+            Some(text) => format!("{start} {text}{}", self.newline),
+            None => format!("{start}{}{}", self.newline, self.below_key(value, indent)),
         }
     }
 

@@ -108,7 +108,7 @@ fn what_others_share_is_refused() {
     let merged = "x: &x {paused: true}\nspec: {<<: *x, replicas: 1}\n";
     assert!(matches!(
         apply(merged, &[], &removed),
-        Err(EditError::Shared { field }) if field == "paused"
+        Err(EditError::Shared(field)) if field == "paused"
     ));
     assert!(matches!(
         apply("spec: {}\n", &[], &removed),

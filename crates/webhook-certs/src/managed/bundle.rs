@@ -1,6 +1,6 @@
 //! The `caBundle` of a webhook: the CAs that the API server trusts there.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use jiff::Timestamp;
 use rustls::RootCertStore;
@@ -56,10 +56,8 @@ impl Bundle {
 
     /// Whether both bundles contain the same CAs.
     pub(super) fn is(&self, other: &Self) -> bool {
-        let set = |bundle: &'_ Self| -> BTreeSet<Vec<u8>> {
-            bundle.0.iter().map(|it| it.to_vec()).collect()
-        };
-        set(self) == set(other)
+        let [own, others] = [self, other].map(|it| it.0.iter().collect::<HashSet<_>>());
+        own == others
     }
 }
 

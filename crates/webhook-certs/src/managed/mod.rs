@@ -29,7 +29,7 @@ use super::Certificates;
 use super::pair::ServingPair;
 use objects::{Objects, Written};
 use plan::{Patch, Seen, Spread, Trust, Write};
-use stored::{Data, Issued, IssuedSecret};
+use stored::{Issued, IssuedSecret};
 
 pub use objects::ManagedError;
 
@@ -187,7 +187,10 @@ impl Manager<'_> {
         };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
-            let stored = IssuedSecret::read(secret.as_ref().map(data_of).as_ref());
+            let data = secret
+                .as_ref()
+                .map(|it| it.data.clone().unwrap_or_default());
+            let stored = IssuedSecret::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
                 Err(error) => (None, Some(error)),
@@ -288,8 +291,4 @@ impl Manager<'_> {
         }
         Ok(())
     }
-}
-
-fn data_of(secret: &Secret) -> Data {
-    secret.data.clone().unwrap_or_default()
 }

@@ -37,25 +37,16 @@ const MANAGER: &str = "multi-attach-guard";
 /// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
 
+/// The way out if a right is missing.
+const RIGHTS: &str =
+    "Give the guard's ServiceAccount the rights in manifests/base/certificates.yaml";
+
 /// A reason why the certificate cannot be managed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagedError {
-    /// A right is missing.
-    #[error(
-        "{object} cannot be {done}: {reason}. Give the guard's ServiceAccount the rights in \
-         manifests/base/certificates.yaml."
-    )]
-    Forbidden {
-        /// The object's kind and name.
-        object: String,
-        /// The attempt: `read` or `written`.
-        done: &'static str,
-        /// The API server's message.
-        reason: String,
-    },
     /// The API server refused, or did not respond.
-    #[error("{object} cannot be {done}: {reason}. Retrying.")]
+    #[error("{object} cannot be {done}: {reason}. {way_out}.")]
     Failed {
         /// The object's kind and name.
         object: String,
@@ -63,6 +54,8 @@ pub enum ManagedError {
         done: &'static str,
         /// The API server's message, or the reason why it did not respond.
         reason: String,
+        /// What happens next, or what to do.
+        way_out: &'static str,
     },
     /// A webhook configuration does not exist.
     #[error(
@@ -184,13 +177,8 @@ impl Objects {
         for (kind, api) in &self.configurations {
             let object = format!("{kind} {NAME}");
             match answered(api.get_opt(NAME)).await {
-                Ok(Some(seen)) => found.push(read(kind, seen).map_err(|reason| {
-                    let done = "read";
-                    ManagedError::Failed {
-                        object,
-                        done,
-                        reason,
-                    }
+                Ok(Some(seen)) => found.push(read(kind, seen).map_err(|error| {
+                    failed(object, "read", Some(kube::Error::SerdeError(error)))
                 })?),
                 Ok(None) => absent = absent.or(Some(ManagedError::Absent { object })),
                 Err(error) => return Err(failed(object, "read", error)),
@@ -218,10 +206,7 @@ impl Objects {
             "metadata": {"resourceVersion": patch.configuration.resource_version},
             "webhooks": webhooks,
         });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(MANAGER);
         let patched = answered(api.patch(NAME, &params, &Patch::Strategic(body))).await;
         written(patched, format!("{kind} {NAME}"))
     }
@@ -245,9 +230,8 @@ where
     (K::KIND, Api::all_with(client.clone(), &resource))
 }
 
-fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, String> {
-    let Webhooks { webhooks } =
-        serde_json::from_value(seen.data).map_err(|error| error.to_string())?;
+fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_json::Error> {
+    let Webhooks { webhooks } = serde_json::from_value(seen.data)?;
     let bundles = webhooks.into_iter().map(|webhook| {
         let bundle = webhook.client_config.ca_bundle.unwrap_or_default();
         (webhook.name, Bundle::read(&bundle.0))
@@ -297,15 +281,14 @@ fn written<T>(
 }
 
 fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> ManagedError {
+    let mut way_out = "Retrying";
     let reason = match error {
-        Some(kube::Error::Api(status)) if status.is_forbidden() => {
-            return ManagedError::Forbidden {
-                object,
-                done,
-                reason: status.message,
-            };
+        Some(kube::Error::Api(status)) => {
+            if status.is_forbidden() {
+                way_out = RIGHTS;
+            }
+            status.message
         }
-        Some(kube::Error::Api(status)) => status.message,
         Some(error) => {
             let causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
             // The innermost error is the most specific: "Connection refused" rather than "client
@@ -318,5 +301,6 @@ fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> Man
         object,
         done,
         reason,
+        way_out,
     }
 }
