@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::command::quoted;
-use super::messages::{Message, catalog};
+use super::messages::{Message, messages};
 use engine::model::metadata::is_name;
 
 /// The explanation of a line.
@@ -30,7 +30,7 @@ pub struct Explanation {
 impl Message {
     /// Explains the line; names are taken from `text`.
     fn explanation(&'static self, text: &str) -> Explanation {
-        let look = self.look.iter().map(|it| filled(it.command(), text));
+        let look = self.look().map(|command| filled(command, text));
         let minors = self.minors.iter().flat_map(|it| [", ", it]);
         Explanation {
             searched: &self.searched,
@@ -48,9 +48,9 @@ impl Message {
 /// which people search for such a line are enough.
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
-    let by_pattern = catalog().iter().find(|it| it.is_in(&line));
+    let by_pattern = messages().iter().find(|it| it.is_in(&line));
     let searched = || {
-        let mut messages = catalog().iter();
+        let mut messages = messages().iter();
         messages.find(|it| line.contains(&it.searched.to_lowercase()))
     };
     Some(by_pattern.or_else(searched)?.explanation(text))
@@ -58,7 +58,7 @@ pub fn explain(text: &str) -> Option<Explanation> {
 
 /// Every explanation, without names.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
-    catalog().iter().map(|it| it.explanation(""))
+    messages().iter().map(|it| it.explanation(""))
 }
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text
