@@ -69,18 +69,6 @@ fn holds(line: &str, pattern: &str) -> bool {
     rest.is_some()
 }
 
-/// Words in a message, in lower case; one of them is enough.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Words(pub(super) &'static [&'static str]);
-
-impl Words {
-    /// Whether the message has one of them, in upper or lower case.
-    pub(super) fn are_in(self, message: &str) -> bool {
-        let message = message.to_lowercase();
-        self.0.iter().any(|words| message.contains(*words))
-    }
-}
-
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(pub(super) &'static [&'static str]);

@@ -133,7 +133,7 @@ impl Way<'_> {
     /// A way out that changes nothing that a manifest contains.
     pub(super) fn of(command: String, cost: &str) -> Self {
         Self {
-            step: SuggestedAction::new(Purpose::WayOut, command, cost),
+            step: SuggestedAction::way_out(command, cost),
             changed: None,
         }
     }

@@ -4,7 +4,7 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
-use super::{Cause, Purpose, Steps, SuggestedAction};
+use super::{Cause, Steps, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -51,8 +51,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    vec![SuggestedAction::new(
-        Purpose::WayOut,
+    vec![SuggestedAction::way_out(
         waiting.delete(waiting.pod),
         "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
     )]

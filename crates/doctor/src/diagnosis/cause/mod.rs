@@ -36,6 +36,7 @@ use engine::analysis::AttachConstraint;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
+use engine::model::metadata::Metadata;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::pod::PodTemplate;
 use engine::model::workload::{Workload, WorkloadKind};
@@ -132,18 +133,9 @@ impl Cause {
         let cron_jobs = users
             .into_iter()
             .filter(|user| user.kind == WorkloadKind::CronJob)
-            .map(|user| {
-                let kind = ObjectKind::Workload(user.kind);
-                (
-                    kind,
-                    kind.reference(&user.metadata.namespace, &user.metadata.name),
-                )
-            });
-        let autoscaler = waiting.autoscaler().map(|it| {
-            let kind = it.kind.object_kind();
-            let metadata = &it.metadata;
-            (kind, kind.reference(&metadata.namespace, &metadata.name))
-        });
+            .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
+        let autoscaler = waiting.autoscaler();
+        let autoscaler = autoscaler.map(|it| wanted(it.kind.object_kind(), &it.metadata));
         let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
         workloads
             .chain(cron_jobs)
@@ -168,10 +160,19 @@ impl Cause {
     }
 }
 
-impl std::fmt::Debug for Cause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.code)
-    }
+/// An object whose document is wanted.
+fn wanted(kind: ObjectKind, metadata: &Metadata) -> (ObjectKind, ObjectRef) {
+    (kind, kind.reference(&metadata.namespace, &metadata.name))
+}
+
+/// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
+/// node.
+fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
+    let is_made_again = matches!(
+        kind,
+        Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
+    );
+    is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none()
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
@@ -267,8 +268,7 @@ fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
     } else {
         "--for=condition=Ready"
     };
-    SuggestedAction::new(
-        Purpose::WayOut,
+    SuggestedAction::way_out(
         waiting.in_namespace(&[
             "wait",
             until,

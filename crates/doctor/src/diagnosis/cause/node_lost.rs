@@ -146,11 +146,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
         return deletes.chain([wait]).collect();
     }
-    let taint = SuggestedAction::new(
-        Purpose::WayOut,
-        taint(waiting.index.facts.kubectl, name),
-        &price(name),
-    );
+    let taint = SuggestedAction::way_out(taint(waiting.index.facts.kubectl, name), &price(name));
     let check = [
         SuggestedAction::check(
             waiting.kubectl(&["get", "node", name, "-o", "wide"]),

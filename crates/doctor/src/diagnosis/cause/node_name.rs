@@ -56,8 +56,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             // A StatefulSet does not replace a pod that never became ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {
-                    let pod = format!("pod/{}", waiting.pod.meta.name);
-                    format!("{patch} && {}", waiting.in_namespace(&["delete", &pod]))
+                    format!("{patch} && {}", waiting.delete(waiting.pod))
                 }
                 _ => patch,
             };

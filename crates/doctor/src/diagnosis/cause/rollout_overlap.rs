@@ -181,12 +181,11 @@ fn undo<'a>(
 pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
     let (kind, name) = pod.workload();
     let hash = pod.revision()?;
-    let kind_of_set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
+    let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
     (kind == WorkloadKind::Deployment.name()).then(|| {
-        let name = format!("{name}-{hash}");
         (
-            kind_of_set,
-            kind_of_set.reference(&pod.meta.namespace, &name),
+            set,
+            set.reference(&pod.meta.namespace, &format!("{name}-{hash}")),
         )
     })
 }

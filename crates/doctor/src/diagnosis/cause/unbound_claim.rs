@@ -1,8 +1,8 @@
 //! The claim has no volume, so its pod cannot start.
 
-use super::{Cause, Purpose, Steps, SuggestedAction, delay};
+use super::{Cause, Steps, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::{CLAIM_ENDS, Words};
+use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::binding;
 use engine::model::claim::ClaimPhase;
@@ -157,7 +157,7 @@ fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
 
 /// Names the component that reports that there is no volume.
 fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
-    if OF_THE_BINDER.are_in(said) {
+    if said.to_lowercase().contains(OF_THE_BINDER) {
         return "Kubernetes says".to_owned();
     }
     let objects = waiting.index.facts.objects;
@@ -170,44 +170,39 @@ fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
 }
 
 /// The message of the controller that binds claims while the provisioner is silent.
-static OF_THE_BINDER: Words = Words(&["waiting for a volume to be created"]);
+const OF_THE_BINDER: &str = "waiting for a volume to be created";
 
-/// A known message of a provisioner, and advice about it.
-struct Known {
-    words: Words,
-    advice: &'static str,
-}
-
-/// The first match counts.
-static KNOWN: [Known; 5] = [
-    Known {
-        words: Words(&[
+/// Words in known messages of a provisioner, in lower case, and advice about these. The first match
+/// counts, and one of the words is enough.
+const KNOWN: [(&[&str], &str); 5] = [
+    (
+        &[
             "not supported",
             "unsupported",
             "invalidargument",
             "volume capability",
-        ]),
-        advice: "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
-    },
-    Known {
-        words: Words(&["quota", "resourceexhausted", "exceeded", "out of capacity"]),
-        advice: "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
-    },
-    Known {
-        words: Words(&["no storage class is set", "no persistent volumes available"]),
-        advice: "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
-    },
-    Known {
-        words: Words(&[
+        ],
+        "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
+    ),
+    (
+        &["quota", "resourceexhausted", "exceeded", "out of capacity"],
+        "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
+    ),
+    (
+        &["no storage class is set", "no persistent volumes available"],
+        "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
+    ),
+    (
+        &[
             "storageclass.storage.k8s.io",
             "failed to find storage class",
-        ]),
-        advice: "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
-    },
-    Known {
-        words: Words(&["waiting for a volume to be created", "external-provisioner"]),
-        advice: "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
-    },
+        ],
+        "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
+    ),
+    (
+        &[OF_THE_BINDER, "external-provisioner"],
+        "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
+    ),
 ];
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -275,8 +270,7 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
     };
     let volume = format!("pv/{}", volume.metadata.name);
     vec![
-        SuggestedAction::new(
-            Purpose::WayOut,
+        SuggestedAction::way_out(
             waiting.kubectl(&["patch", &volume, "--type=json", "-p", free]),
             "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
         ),
@@ -288,10 +282,13 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 
 /// The steps for a message of the provisioner.
 fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
-    let known = KNOWN.iter().find(|known| known.words.are_in(said));
+    let message = said.to_lowercase();
+    let known = KNOWN
+        .into_iter()
+        .find(|(words, _)| words.iter().any(|it| message.contains(*it)));
     let claim = waiting.found_claim();
     let is_copy = claim.is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
-    let notes = known.map(|known| known.advice).into_iter();
+    let notes = known.map(|(_, advice)| advice).into_iter();
     let notes = notes.chain(is_copy.then_some(SOURCE));
     [classes(waiting)]
         .into_iter()
