@@ -21,26 +21,10 @@ pub struct Diagnosis {
     pub notes: Vec<String>,
 }
 
-/// A format of a diagnosis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// One JSON object with `cases`, `open` and `notes`.
-    Json,
-}
-
-impl Format {
-    /// All formats, in the order in which they are documented.
-    pub const ALL: [Self; 2] = [Self::Text, Self::Json];
-
-    /// The name under which the format is chosen, and its purpose.
-    pub const fn documented(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Text => ("text", "For people"),
-            Self::Json => ("json", "One JSON object with `cases`, `open` and `notes`"),
-        }
-    }
+formats! {
+    "A format of a diagnosis.":
+    Text "text" "For people",
+    Json "json" "One JSON object with `cases`, `open` and `notes`",
 }
 
 /// The most cases that are all shown in full to people; beyond that, only one of each cause is.

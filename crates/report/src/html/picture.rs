@@ -57,18 +57,7 @@ pub(super) fn of(located: &Located) -> Markup {
         (Outcome::Delay | Outcome::Stuck, Some(other)) => {
             ("What happens when both run", both(other, name, outcome))
         }
-        (Outcome::Stuck, None) => (
-            "What happens to the pods",
-            vec![
-                Frame::new(
-                    "The first pod runs where the volume is attached.",
-                    0,
-                    &[name],
-                    &[],
-                ),
-                Frame::new("A pod on another node never starts.", 0, &[name], &[name]),
-            ],
-        ),
+        (Outcome::Stuck, None) => ("What happens to the pods", alone(name)),
         _ => return html! {},
     };
     strip(title, located, &steps)
@@ -91,6 +80,16 @@ fn rollout<'p>(old: &'p str, new: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
     ]
 }
 
+/// Two pods of one workload on two nodes.
+fn alone(name: &str) -> Vec<Frame<'_>> {
+    let first = "The first pod runs where the volume is attached.";
+    let second = "A pod on another node never starts.";
+    vec![
+        Frame::new(first, 0, &[name], &[]),
+        Frame::new(second, 0, &[name], &[name]),
+    ]
+}
+
 /// Two workloads on two nodes.
 fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
     let caption = if outcome == Outcome::Stuck {
@@ -98,13 +97,9 @@ fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>>
     } else {
         "The other one, on another node, waits until the first one is done."
     };
+    let before = "The first one runs where the volume is attached.";
     vec![
-        Frame::new(
-            "The first one runs where the volume is attached.",
-            0,
-            &[first],
-            &[],
-        ),
+        Frame::new(before, 0, &[first], &[]),
         Frame::new(caption, 0, &[first], &[second]),
     ]
 }
