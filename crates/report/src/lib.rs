@@ -36,7 +36,6 @@ mod junit;
 pub mod live;
 mod markdown;
 mod openreports;
-mod page;
 pub mod products;
 pub mod safe;
 mod sarif;

@@ -81,13 +81,9 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
 /// The way out that stops the pods of a workload.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(waiting, pod) {
-        let run = |arguments: &[String]| {
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            waiting.in_namespace(&arguments)
-        };
-        let resume = run(&scaled_object::resume(name));
+        let resume = scaled_object::resume(waiting, name);
         return changed.change(
-            run(&scaled_object::pause(name)),
+            scaled_object::pause(waiting, name),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
             ),
