@@ -123,29 +123,15 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'"))
 }
 
+/// The characters that may be markup.
+const MARKUP: &str = r"\`*_{}[]<>!|~&$:";
+
 /// Sentences with their text unchanged. Backticks around commands are escaped: names between them
 /// could contain backticks and change which ones pair up.
 fn prose(text: &str) -> String {
     let mut markdown = String::with_capacity(text.len() + 16);
     for (at, letter) in text.char_indices() {
-        if matches!(
-            letter,
-            '\\' | '`'
-                | '*'
-                | '_'
-                | '{'
-                | '}'
-                | '['
-                | ']'
-                | '<'
-                | '>'
-                | '!'
-                | '|'
-                | '~'
-                | '&'
-                | '$'
-                | ':'
-        ) {
+        if MARKUP.contains(letter) {
             markdown.push('\\');
         }
         markdown.push(letter);

@@ -21,6 +21,7 @@ use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
+use engine::snapshot::View;
 use engine::storage::Attach;
 
 /// The reason in Events of the attach-detach controller (`pkg/kubelet/events/event.go`).
@@ -61,7 +62,8 @@ impl<'a> WaitingPod<'a> {
     /// a pod from starting, its first one stands for all.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
-        pods.filter(|pod| pod.is_starting() || may_be_stranded(pod))
+        // A pod that cannot end may keep its successor from being created.
+        pods.filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
@@ -248,18 +250,27 @@ impl<'a> WaitingPod<'a> {
         self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
     }
 
+    /// The objects of the cluster.
+    pub(super) fn view(&self) -> View<'a> {
+        self.index.facts.objects.view
+    }
+
     /// The claim, if it can be seen.
     pub(super) fn found_claim(&self) -> Option<&'a Claim> {
-        let view = self.index.facts.objects.view;
-        view.claim(&self.pod.meta.namespace, self.claim).found()
+        let namespace = &self.pod.meta.namespace;
+        self.view().claim(namespace, self.claim).found()
+    }
+
+    /// The class of the claim, if both can be seen.
+    pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
+        binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
     }
 
     /// The volume that the claim requests by name, if that volume belongs to another claim or to an
     /// earlier claim of the same name.
     pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        let view = self.index.facts.objects.view;
-        let volume = view.volume(self.volume.as_deref()?).found()?;
+        let volume = self.view().volume(self.volume.as_deref()?).found()?;
         let owner = volume.spec.claim_ref.as_ref()?;
         let is_own = owner.namespace == claim.metadata.namespace
             && owner.name == claim.metadata.name
@@ -273,18 +284,13 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         let is_unbound = claim.status.phase != ClaimPhase::Other;
-        let view = self.index.facts.objects.view;
-        let volume = view.volume(&claim.spec.volume_name).found();
+        let volume = self.view().volume(&claim.spec.volume_name).found();
         volume.filter(|_| is_unbound)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
     pub(super) fn binds_late(&self) -> bool {
-        let objects = self.index.facts.objects;
-        let class = self
-            .found_claim()
-            .and_then(|claim| binding::class_of(claim, objects).ok());
-        class.is_some_and(StorageClass::binds_late)
+        self.storage_class().is_some_and(StorageClass::binds_late)
     }
 
     /// The latest warning among the Events about the claim.
@@ -354,7 +360,7 @@ impl<'a> WaitingPod<'a> {
 
     pub(super) fn is_csi(&self) -> bool {
         let volume = self.volume.as_deref();
-        let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
+        let found = volume.and_then(|name| self.view().volume(name).found());
         found.is_some_and(|volume| volume.csi_driver().is_some())
     }
 
@@ -455,16 +461,16 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn workload_of(&self, pod: &Pod) -> Option<&'a Workload> {
         let (kind, name) = pod.workload();
         let kind = WorkloadKind::from_name(&kind)?;
-        let view = self.index.facts.objects.view;
-        view.workload(kind, &pod.meta.namespace, &name).found()
+        let namespace = &pod.meta.namespace;
+        self.view().workload(kind, namespace, &name).found()
     }
 
     /// The autoscaler that may give the pod's workload more than one pod.
     pub(super) fn autoscaler(&self) -> Option<&'a Autoscaler> {
         let workload = self.workload()?;
         let metadata = &workload.metadata;
-        let view = self.index.facts.objects.view;
-        view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+        self.view()
+            .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
             .into_iter()
             .find(|autoscaler| autoscaler.most(workload.replicas) > 1)
     }
@@ -498,13 +504,14 @@ impl<'a> WaitingPod<'a> {
         self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
     }
 
+    /// A command that shows the attachment in full.
+    pub(super) fn in_full(&self, attachment: &VolumeAttachment) -> String {
+        let name = attachment.metadata.name.as_str();
+        self.kubectl(&["get", "volumeattachment", name, "-o", "yaml"])
+    }
+
     /// A kubectl command.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
         super::command::line(self.index.facts.kubectl, arguments)
     }
-}
-
-/// Whether the pod may be one that cannot end while its successor waits to be created.
-fn may_be_stranded(pod: &Pod) -> bool {
-    pod.is_ending() && pod.is_living()
 }

@@ -47,7 +47,7 @@ impl<'a> Changed<'a> {
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
-            let view = waiting.index.facts.objects.view;
+            let view = waiting.view();
             return Self {
                 name: format!("cronjob/{}", owner.name),
                 shown: format!("{kind} {name} of {cron_job} {}", owner.name),

@@ -210,13 +210,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
     match fault.attachment {
         Some(attachment) => SuggestedAction::check(
-            waiting.kubectl(&[
-                "get",
-                "volumeattachment",
-                &attachment.metadata.name,
-                "-o",
-                "yaml",
-            ]),
+            waiting.in_full(attachment),
             "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
         ),
         None => SuggestedAction::check(

@@ -101,7 +101,7 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
 /// The cause that would apply if the volume were declared exclusive.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find(|cause| cause.explanation(waiting).is_some())
+    causes.find(|cause| (cause.judge)(waiting).is_some())
 }
 
 /// The cause if no other applies.
@@ -117,7 +117,7 @@ impl Cause {
     pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
-            .find_map(|cause| Some((cause, cause.explanation(waiting)?)))
+            .find_map(|cause| Some((cause, (cause.judge)(waiting)?)))
             .unwrap_or((&LAST, String::new()))
     }
 
@@ -128,8 +128,8 @@ impl Cause {
         }
         let pods = std::iter::once(waiting.pod).chain(waiting.staying());
         let workloads = pods.filter_map(reference);
-        let view = waiting.index.facts.objects.view;
-        let users = view.workloads_using(&waiting.pod.meta.namespace, waiting.claim);
+        let namespace = &waiting.pod.meta.namespace;
+        let users = waiting.view().workloads_using(namespace, waiting.claim);
         let cron_jobs = users
             .into_iter()
             .filter(|user| user.kind == WorkloadKind::CronJob)
@@ -142,10 +142,6 @@ impl Cause {
             .chain(autoscaler)
             .chain(old)
             .collect()
-    }
-
-    fn explanation(&self, waiting: &WaitingPod<'_>) -> Option<String> {
-        (self.judge)(waiting)
     }
 
     pub(super) fn steps(
@@ -235,8 +231,7 @@ enum Admits {
 
 impl Admits {
     fn of(workload: Option<&Workload>, node: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
-        let view = waiting.index.facts.objects.view;
-        let found = node.and_then(|name| view.node(name).found());
+        let found = node.and_then(|name| waiting.view().node(name).found());
         let (Some(workload), Some(node)) = (workload, found) else {
             return Self::Yes;
         };
@@ -268,13 +263,7 @@ fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
     } else {
         "--for=condition=Ready"
     };
-    SuggestedAction::way_out(
-        waiting.in_namespace(&[
-            "wait",
-            until,
-            "--timeout=10m",
-            &format!("pod/{}", waiting.pod.meta.name),
-        ]),
-        cost,
-    )
+    let pod = format!("pod/{}", waiting.pod.meta.name);
+    let command = waiting.in_namespace(&["wait", until, "--timeout=10m", &pod]);
+    SuggestedAction::way_out(command, cost)
 }

@@ -38,8 +38,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     let Some(node) = &waiting.pod.node else {
         return vec![describe];
     };
-    let view = waiting.index.facts.objects.view;
-    let found = view.node(node).found();
+    let found = waiting.view().node(node).found();
     let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
     let hostname = hostname.unwrap_or(node);
     let changed = Changed::behind(waiting.pod, waiting, documents);

@@ -148,7 +148,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         ),
         Stalled::Driver(attachment, _) => (
             SuggestedAction::check(
-                waiting.kubectl(&["get", "volumeattachment", &attachment.metadata.name, "-o", "yaml"]),
+                waiting.in_full(attachment),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),

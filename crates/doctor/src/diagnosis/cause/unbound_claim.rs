@@ -4,7 +4,6 @@ use super::{Cause, Steps, SuggestedAction, delay};
 use crate::diagnosis::command;
 use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::analysis::binding;
 use engine::model::claim::ClaimPhase;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
@@ -39,8 +38,8 @@ enum Lack<'a> {
 }
 
 fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
-    let view = waiting.index.facts.objects.view;
-    let claim = view.claim(&waiting.pod.meta.namespace, waiting.claim);
+    let namespace = &waiting.pod.meta.namespace;
+    let claim = waiting.view().claim(namespace, waiting.claim);
     let is_ending = waiting
         .found_claim()
         .is_some_and(|it| it.metadata.is_being_deleted());
@@ -160,10 +159,7 @@ fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
     if said.to_lowercase().contains(OF_THE_BINDER) {
         return "Kubernetes says".to_owned();
     }
-    let objects = waiting.index.facts.objects;
-    let claim = waiting.found_claim();
-    let class = claim.and_then(|claim| binding::class_of(claim, objects).ok());
-    match class.map(StorageClass::driver) {
+    match waiting.storage_class().map(StorageClass::driver) {
         None | Some("") => "Kubernetes says".to_owned(),
         Some(driver) => format!("Its provisioner ({driver}) says"),
     }
