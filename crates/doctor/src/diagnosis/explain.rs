@@ -63,21 +63,19 @@ pub fn explanations() -> impl Iterator<Item = Explanation> {
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text
 /// to use if the line has no such name.
-const NAMES: [(&str, &[&str], &str); 4] = [
-    ("{volume}", &["for volume \""], "VOLUME"),
-    ("{claim}", &["persistentvolumeclaim \""], "CLAIM"),
-    ("{pod}", &[], "POD"),
-    ("{namespace}", &[], "NAMESPACE"),
+const NAMES: [(&str, Option<&str>, &str); 4] = [
+    ("{volume}", Some("for volume \""), "VOLUME"),
+    ("{claim}", Some("persistentvolumeclaim \""), "CLAIM"),
+    ("{pod}", None, "POD"),
+    ("{namespace}", None, "NAMESPACE"),
 ];
 
 fn filled(command: &str, text: &str) -> String {
     let mut command = command.to_owned();
-    for (place, openings, unknown) in NAMES {
-        let mut found = openings.iter().filter_map(|opening| {
-            let name = text.split_once(opening)?.1.split('"').next()?;
-            is_name(name).then_some(name)
-        });
-        let name = found.next().map_or(unknown.into(), quoted);
+    for (place, opening, unknown) in NAMES {
+        let name = opening.and_then(|opening| text.split_once(opening)?.1.split('"').next());
+        let name = name.filter(|name| is_name(name));
+        let name = name.map_or(unknown.into(), quoted);
         command = command.replace(place, &name);
     }
     command

@@ -52,7 +52,7 @@ pub(super) struct WaitingPod<'a> {
     /// All attachments of the volume.
     attachments: &'a [&'a VolumeAttachment],
     /// Whether the pod does not wait itself, but cannot end, so that its successor waits.
-    stranded: bool,
+    pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
 }
@@ -72,7 +72,7 @@ impl<'a> WaitingPod<'a> {
         let claims = pod.claims.iter();
         let all = claims.map(|claim| Self::of(index, pod, claim));
         let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
-        let others = others.into_iter().filter(|it| !it.stranded);
+        let others = others.into_iter().filter(|it| !it.cannot_end);
         if certain.is_empty() {
             others.take(1).collect()
         } else {
@@ -105,7 +105,7 @@ impl<'a> WaitingPod<'a> {
             said: None,
             is_exclusive: false,
             holders: Vec::new(),
-            stranded: pod.is_ending(),
+            cannot_end: pod.is_ending(),
             is_certain: false,
         };
         waiting.said = waiting.says();
@@ -117,7 +117,7 @@ impl<'a> WaitingPod<'a> {
                 .collect();
         }
         waiting.is_certain = match pod.node {
-            _ if waiting.stranded => waiting.is_stranded(),
+            _ if waiting.cannot_end => waiting.is_stranded(),
             _ if waiting.has_no_volume() => waiting.waits_for_its_claim(),
             Some(_) => waiting.waits_for_attachment(),
             None => waiting.waits_for_a_node(),
@@ -132,7 +132,7 @@ impl<'a> WaitingPod<'a> {
         let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => true,
-            AttachConstraint::Exclusive { .. } => !is_here || self.stranded,
+            AttachConstraint::Exclusive { .. } => !is_here || self.cannot_end,
             AttachConstraint::Free | AttachConstraint::Driver(_) => {
                 self.mislabelled().is_some() || self.refuses_second_mount()
             }
@@ -159,7 +159,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of an Event or of the scheduler about the pod and this volume.
     fn says(&self) -> Option<&'a str> {
-        if self.stranded {
+        if self.cannot_end {
             return Some("terminating; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
@@ -309,7 +309,7 @@ impl<'a> WaitingPod<'a> {
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
     /// cannot end, or another one.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
-        let own = self.stranded.then_some(self.pod);
+        let own = self.cannot_end.then_some(self.pod);
         // Pods on the waiting pod's own node are in the way only of a volume for a single pod.
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
@@ -372,11 +372,6 @@ impl<'a> WaitingPod<'a> {
         }
     }
 
-    /// Whether the pod does not wait itself, but cannot end.
-    pub(super) const fn cannot_end(&self) -> bool {
-        self.stranded
-    }
-
     /// The attachment to the pod's own node.
     pub(super) fn own_attachment(&self) -> Option<&'a VolumeAttachment> {
         let mut attachments = self.attachments.iter().copied();
@@ -423,7 +418,7 @@ impl<'a> WaitingPod<'a> {
         } else {
             self.nodes_of_holders()
         };
-        nodes.extend(self.pod.node.clone().filter(|_| self.stranded));
+        nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
         nodes.sort_unstable();
         nodes.dedup();
         nodes

@@ -31,11 +31,6 @@ formats! {
 const MOST: usize = 20;
 
 impl Diagnosis {
-    /// The number of waiting pods.
-    pub fn pods(&self) -> usize {
-        self.cases.iter().map(|case| case.waiting.len()).sum()
-    }
-
     /// The cases that people see in full: all of them, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
         if self.cases.len() <= MOST {
@@ -78,7 +73,8 @@ impl Diagnosis {
             .iter()
             .map(|case| (&case.volume.namespace, &case.volume.claim))
             .collect();
-        match (self.pods(), claims.len()) {
+        let pods: usize = self.cases.iter().map(|case| case.waiting.len()).sum();
+        match (pods, claims.len()) {
             (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),
             (0, _) => "No pod waits for a volume, as far as could be read.".to_owned(),
             (1, _) => "1 pod waits for a volume.".to_owned(),

@@ -161,10 +161,6 @@ fn in_words(volume: &str, step: &Frame<'_>) -> String {
 /// The most characters that fit in a box.
 const FIT: usize = 18;
 
-fn fitting(text: &str) -> String {
-    shortened(text, FIT)
-}
-
 fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
@@ -198,14 +194,14 @@ fn drawing(volume: &str, step: &Frame<'_>) -> Markup {
                     }
                     rect class=(if runs { "pod runs" } else { "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
-                    text x=(LEFT[number] + 14) y=(top + 15) { (fitting(pod)) }
+                    text x=(LEFT[number] + 14) y=(top + 15) { (shortened(pod, FIT)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
                         @if runs { "✓ runs" } @else { "✗ cannot start" }
                     }
                 }
             }
             rect.volume x=(disk - 26) y="130" width="134" height="30" rx="12" {}
-            text x=(disk - 14) y="149" { (fitting(volume)) }
+            text x=(disk - 14) y="149" { (shortened(volume, FIT)) }
         }
     }
 }
@@ -218,7 +214,7 @@ mod tests {
     fn long_names_leave_room_for_what_tells_pods_apart() {
         assert_eq!(generations("web"), ["web (old)", "web (new)"]);
         for label in generations("ledger-of-the-payments") {
-            assert_eq!(fitting(&label), label);
+            assert_eq!(shortened(&label, FIT), label);
             assert!(label.ends_with(')'), "{label}");
         }
     }

@@ -41,7 +41,7 @@ enum Stalled<'a> {
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     Some(match stalled(waiting)? {
         Stalled::Pod(pod, late) => {
-            let next = if waiting.cannot_end() {
+            let next = if waiting.cannot_end {
                 " The next pod is not created until it is gone."
             } else {
                 ""

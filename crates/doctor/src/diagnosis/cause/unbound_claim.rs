@@ -100,13 +100,12 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
             "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
         ),
         Lack::Taken(volume) => {
-            let owner = if former_owner(waiting, volume) {
-                "an earlier claim of the same name".to_owned()
-            } else {
-                match &volume.spec.claim_ref {
-                    Some(it) => format!("claim {}/{}", it.namespace, it.name),
-                    None => "another claim".to_owned(),
+            let owner = match &volume.spec.claim_ref {
+                _ if former_owner(waiting, volume) => {
+                    "an earlier claim of the same name".to_owned()
                 }
+                Some(it) => format!("claim {}/{}", it.namespace, it.name),
+                None => "another claim".to_owned(),
             };
             format!(
                 "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
