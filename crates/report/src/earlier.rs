@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::{Compared, Located, Report};
+use super::{Compared, Located, Report, Severity};
 use engine::policy::Action;
 
 /// The report of an earlier `check` or `audit`.
@@ -68,6 +68,7 @@ impl EarlierFinding {
                     .iter()
                     .all(|it| finding.volumes.iter().any(|volume| volume == it))
         });
+        let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
 
@@ -75,10 +76,6 @@ impl EarlierFinding {
         let file = located.place.as_ref().map(|place| place.file.as_str());
         self.file.as_deref() == file
     }
-}
-
-const fn is_error(action: Action) -> bool {
-    matches!(action, Action::Deny | Action::Fix)
 }
 
 impl Earlier {

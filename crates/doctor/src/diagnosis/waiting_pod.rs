@@ -319,6 +319,12 @@ impl<'a> WaitingPod<'a> {
         pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
     }
 
+    /// The number of seconds for which the pod has waited, if that is known.
+    pub(super) fn waited(&self) -> Option<i64> {
+        let now = self.index.facts.now.as_second();
+        Some(now - self.pod.waits_since()?.as_second())
+    }
+
     /// The number of seconds by which the pod is overdue, if it is.
     fn overdue(&self, pod: &Pod) -> Option<i64> {
         let due = pod.meta.deleted?;

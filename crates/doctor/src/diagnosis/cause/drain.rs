@@ -26,9 +26,7 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    let now = waiting.index.facts.now;
-    let since = waiting.pod.waits_since();
-    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
+    let waited = waiting.waited().unwrap_or_default();
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }

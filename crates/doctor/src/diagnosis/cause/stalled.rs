@@ -100,7 +100,7 @@ fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     if let Some(stalled) = waiting.foreign_attachments().chain(own).find_map(silent) {
         return Some(stalled);
     }
-    let waited = now - waiting.pod.waits_since()?.as_second();
+    let waited = waiting.waited()?;
     if waited > SLOW && is_attached_by_nobody(waiting) {
         return waiting.pod.node.as_deref().map(Stalled::Nobody);
     }
