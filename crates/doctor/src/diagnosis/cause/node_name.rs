@@ -50,8 +50,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     match changed.kind {
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet) if names_it => {
             let patch = json!({"spec": {"template": {"spec": by_selector}}});
-            let patch =
-                waiting.patch(&changed.name, &patch);
+            let patch = waiting.patch(&changed.name, &patch);
             // A StatefulSet does not replace a pod that never became ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {

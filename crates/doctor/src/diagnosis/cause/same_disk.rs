@@ -97,18 +97,11 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         ];
     };
     let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-    let keep = waiting.kubectl(&[
-        "patch",
-        "pv",
-        own,
-        &twin.volume.metadata.name,
-        "--type=merge",
-        "-p",
-        retain,
-    ]);
+    let other = &twin.volume.metadata.name;
+    let keep = waiting.kubectl(&["patch", "pv", own, other, "--type=merge", "-p", retain]);
     vec![
         SuggestedAction::check(
-            waiting.kubectl(&["get", "pv", own, &twin.volume.metadata.name]),
+            waiting.kubectl(&["get", "pv", own, other]),
             "Nothing. It shows the claims of both, and their reclaim policies.",
         ),
         SuggestedAction::new(
