@@ -71,11 +71,6 @@ impl EarlierFinding {
         let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
-
-    fn is_in_file_of(&self, located: &Located) -> bool {
-        let file = located.place.as_ref().map(|place| place.file.as_str());
-        self.file.as_deref() == file
-    }
 }
 
 impl Earlier {
@@ -157,8 +152,9 @@ impl<'e> Matches<'e> {
         let Some(known) = self.0.get_mut(&key) else {
             return false;
         };
+        let file = located.place.as_ref().map(|place| place.file.as_str());
         let is_it = |earlier: &&EarlierFinding| {
-            earlier.covers(located) && (!same_file || earlier.is_in_file_of(located))
+            earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
         };
         match known.iter().position(is_it) {
             Some(at) => {
