@@ -9,24 +9,18 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
     if !summary {
         for stuck in report.stuck_now() {
             let case = &stuck.case;
-            writeln!(
-                out,
-                "stuck[{}] {}: {}",
-                case.cause,
-                stuck.claim(),
-                case.title
-            )?;
+            let (cause, claim, title) = (case.cause, stuck.claim(), case.title);
+            writeln!(out, "stuck[{cause}] {claim}: {title}")?;
         }
         for (severity, located) in report.reported() {
             writeln!(out, "{}", line(severity, located))?;
         }
         for (reason, located) in report.suppressed() {
             let finding = &located.finding;
+            let (place, rule) = (at(located.place.as_ref()), finding.rule);
             writeln!(
                 out,
-                "{}suppressed[{}] {}: {reason}",
-                at(located.place.as_ref()),
-                finding.rule,
+                "{place}suppressed[{rule}] {}: {reason}",
                 finding.object
             )?;
         }

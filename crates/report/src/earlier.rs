@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::{Compared, Located, Report};
+use super::{Compared, Located, Report, Severity};
 use engine::policy::Action;
 
 /// The report of an earlier `check` or `audit`.
@@ -68,17 +68,9 @@ impl EarlierFinding {
                     .iter()
                     .all(|it| finding.volumes.iter().any(|volume| volume == it))
         });
+        let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
-
-    fn is_in_file_of(&self, located: &Located) -> bool {
-        let file = located.place.as_ref().map(|place| place.file.as_str());
-        self.file.as_deref() == file
-    }
-}
-
-const fn is_error(action: Action) -> bool {
-    matches!(action, Action::Deny | Action::Fix)
 }
 
 impl Earlier {
@@ -160,8 +152,9 @@ impl<'e> Matches<'e> {
         let Some(known) = self.0.get_mut(&key) else {
             return false;
         };
+        let file = located.place.as_ref().map(|place| place.file.as_str());
         let is_it = |earlier: &&EarlierFinding| {
-            earlier.covers(located) && (!same_file || earlier.is_in_file_of(located))
+            earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
         };
         match known.iter().position(is_it) {
             Some(at) => {

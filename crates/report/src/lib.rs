@@ -3,6 +3,29 @@
 //! A [`Report`] is plain data: the command that creates it knows the places of its findings, and
 //! the formats know how to write them. Every format has the same findings in the same words.
 
+/// Declares the formats of something: the name under which each is chosen, and its purpose.
+macro_rules! formats {
+    ($of:literal: $($format:ident $name:literal $purpose:literal,)+) => {
+        #[doc = $of]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $(#[doc = $purpose] $format,)+
+        }
+
+        impl Format {
+            /// All formats, in the order in which they are documented.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$format),+];
+
+            /// The name under which the format is chosen, and its purpose.
+            pub const fn documented(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Self::$format => ($name, $purpose),)+
+                }
+            }
+        }
+    };
+}
+
 mod concise;
 pub mod diagnosis;
 mod earlier;
@@ -13,7 +36,6 @@ mod junit;
 pub mod live;
 mod markdown;
 mod openreports;
-mod page;
 pub mod products;
 pub mod safe;
 mod sarif;
@@ -35,30 +57,8 @@ use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
 use live::{Origin, Override, Owner, Stuck};
 
-/// Declares the formats: the name under which each is chosen, and its purpose.
-macro_rules! formats {
-    ($($format:ident $name:literal $purpose:literal,)+) => {
-        /// A format of a report.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Format {
-            $(#[doc = $purpose] $format,)+
-        }
-
-        impl Format {
-            /// All formats, in the order in which they are documented.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$format),+];
-
-            /// The name under which the format is chosen, and its purpose.
-            pub const fn documented(self) -> (&'static str, &'static str) {
-                match self {
-                    $(Self::$format => ($name, $purpose),)+
-                }
-            }
-        }
-    };
-}
-
 formats! {
+    "A format of a report.":
     Text "text" "For people: the lines at fault; of a cluster, a table",
     Wide "wide" "For people, with all that is known of each finding",
     Concise "concise" "For people and editors, a line for each finding",
@@ -550,10 +550,9 @@ fn gravest(findings: &[Located]) -> BTreeMap<String, Action> {
     let mut gravest = BTreeMap::new();
     for located in findings {
         let action = located.finding.action;
-        gravest
-            .entry(located.finding.object.to_string())
-            .and_modify(|known: &mut Action| *known = action.min(*known))
-            .or_insert(action);
+        let known = gravest.entry(located.finding.object.to_string());
+        let known = known.or_insert(action);
+        *known = action.min(*known);
     }
     gravest
 }

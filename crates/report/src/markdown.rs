@@ -22,14 +22,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         prose(&words::summary(&report.summary))
     );
     let stuck = report.stuck_now().map(stuck);
-    let overrides = report
-        .overrides
-        .iter()
-        .map(|it| format!("\n**override** {}\n", prose(&it.to_string())));
-    let open = report
-        .open
-        .iter()
-        .map(|it| format!("\n**not seen** {}\n", prose(it)));
+    let line = |what: &str, text: &str| format!("\n**{what}** {}\n", prose(text));
+    let overrides = report.overrides.iter();
+    let overrides = overrides.map(|it| line("override", &it.to_string()));
+    let open = report.open.iter().map(|it| line("not seen", it));
     let findings = report
         .reported()
         .map(|(severity, it)| finding(severity, it));
@@ -40,10 +36,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         };
         format!("\n**error** {}: {}\n", code(&place), prose(&unread.message))
     });
-    let notices =
-        (report.notices.iter()).map(|it| format!("\n**note** {}\n", prose(&it.sentence())));
+    let notices = report.notices.iter().map(|it| line("note", &it.sentence()));
     let unopened = words::unopened(report).into_iter();
-    let unopened = unopened.map(|it| format!("\n**note** {}\n", prose(&it)));
+    let unopened = unopened.map(|it| line("note", &it));
     let mut left_out = 0;
     let entries = stuck.chain(findings).chain(unread).chain(notices);
     for entry in entries.chain(unopened).chain(overrides).chain(open) {
@@ -123,29 +118,15 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'"))
 }
 
+/// The characters that may be markup.
+const MARKUP: &str = r"\`*_{}[]<>!|~&$:";
+
 /// Sentences with their text unchanged. Backticks around commands are escaped: names between them
 /// could contain backticks and change which ones pair up.
 fn prose(text: &str) -> String {
     let mut markdown = String::with_capacity(text.len() + 16);
     for (at, letter) in text.char_indices() {
-        if matches!(
-            letter,
-            '\\' | '`'
-                | '*'
-                | '_'
-                | '{'
-                | '}'
-                | '['
-                | ']'
-                | '<'
-                | '>'
-                | '!'
-                | '|'
-                | '~'
-                | '&'
-                | '$'
-                | ':'
-        ) {
+        if MARKUP.contains(letter) {
             markdown.push('\\');
         }
         markdown.push(letter);

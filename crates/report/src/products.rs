@@ -55,10 +55,7 @@ impl Product {
 pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     let listed = listing()?.into_iter();
     let products = listed.map(|it| {
-        let class = StorageClass {
-            provisioner: it.name.clone(),
-            ..StorageClass::default()
-        };
+        let class = class_of(&it.name);
         Product::new(catalog, it, &class)
     });
     Ok(products.collect())
@@ -70,23 +67,17 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
 /// # Errors
 /// The same as for [`all`].
 pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
-    let driver = catalog.get(name).map(|entry| entry.name.clone());
+    let driver = catalog.get(name).map(|entry| &entry.name);
+    let classes = match driver {
+        Some(_) => vec![class_of(name)],
+        None => likely_classes(name).to_vec(),
+    };
     let mut products = Vec::new();
     for listed in listing()? {
-        let mut classes = Vec::new();
-        match &driver {
-            Some(driver) if *driver == listed.name => classes.push(StorageClass {
-                provisioner: name.into(),
-                ..StorageClass::default()
-            }),
-            Some(_) => {}
-            None => {
-                let of_it = likely_classes(name).iter();
-                classes.extend(of_it.filter(|it| it.provisioner == listed.name).cloned());
-            }
-        }
         for class in &classes {
-            products.push(Product::new(catalog, listed.clone(), class));
+            if *driver.unwrap_or(&class.provisioner) == listed.name {
+                products.push(Product::new(catalog, listed.clone(), class));
+            }
         }
     }
     if products.is_empty() {
@@ -101,6 +92,14 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
         }
     }
     Ok(products)
+}
+
+/// A class of this provisioner, without parameters.
+fn class_of(provisioner: &str) -> StorageClass {
+    StorageClass {
+        provisioner: provisioner.into(),
+        ..StorageClass::default()
+    }
 }
 
 /// Whether each word of `name` is the start of a word in `known`.

@@ -20,12 +20,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         })
         .map(result)
         .collect();
-    let unread: Vec<Value> = report
-        .unread
-        .iter()
-        .map(unread)
-        .chain(words::unopened(report).iter().map(unopened))
-        .collect();
+    let unopened = words::unopened(report).into_iter();
+    let unopened = unopened.map(|it| notification("note", &it, None));
+    let unread: Vec<Value> = report.unread.iter().map(unread).chain(unopened).collect();
     let notices: Vec<Value> = report.notices.iter().map(notice).collect();
     let sarif = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -151,31 +148,29 @@ fn physical(place: &Place) -> Option<Value> {
     }))
 }
 
-fn notice(notice: &Notice) -> Value {
-    let mut notification = json!({"level": "note", "message": {"text": notice.sentence()}});
-    if let Some(physical) = notice.place.as_ref().and_then(physical) {
+/// A message of the program at a place.
+fn notification(level: &str, text: &str, physical: Option<Value>) -> Value {
+    let mut notification = json!({"level": level, "message": {"text": text}});
+    if let Some(physical) = physical {
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }
     notification
 }
 
-fn unopened(sentence: &String) -> Value {
-    json!({"level": "note", "message": {"text": sentence}})
+fn notice(notice: &Notice) -> Value {
+    let physical = notice.place.as_ref().and_then(physical);
+    notification("note", &notice.sentence(), physical)
 }
 
 fn unread(unread: &Unread) -> Value {
-    let mut notification = json!({
-        "level": "error",
-        "message": {"text": unread.message},
-    });
-    if let Some(path) = &unread.path {
+    let physical = unread.path.as_ref().map(|path| {
         let mut physical = json!({"artifactLocation": artifact(path)});
         if let Some((line, column)) = unread.at {
             physical["region"] = json!({"startLine": line, "startColumn": column});
         }
-        notification["locations"] = json!([{"physicalLocation": physical}]);
-    }
-    notification
+        physical
+    });
+    notification("error", &unread.message, physical)
 }
 
 fn artifact(path: &str) -> Value {

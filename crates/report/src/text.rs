@@ -167,13 +167,11 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let titles = ["NAMESPACE", "OBJECT", "WHAT", "COMMAND"].map(str::to_owned);
     rows.insert(0, titles);
-    let width = |column: usize| {
+    let [first, second, third] = [0, 1, 2].map(|column| {
         let widths = rows.iter().map(|row| row[column].chars().count());
         widths.max().unwrap_or_default()
-    };
-    let widths = [width(0), width(1), width(2)];
+    });
     for [namespace, object, what, command] in &rows {
-        let [first, second, third] = widths;
         writeln!(
             out,
             "{namespace:first$}  {object:second$}  {what:third$}  {command}"
@@ -395,8 +393,7 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
     match stuck.way_out() {
         Some((command, cost)) => {
-            let help = |text: String| Level::HELP.message(text);
-            group = group.element(help(format!("run: {command}")));
+            group = group.element(Level::HELP.message(format!("run: {command}")));
             group.element(note(&format!("costs: {cost}"), style))
         }
         None => group,

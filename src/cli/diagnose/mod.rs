@@ -83,12 +83,8 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     let mut shown = None;
     loop {
         let one_shot = connection.one_shot(namespace)?;
-        let scope = Scope {
-            target: target.as_ref(),
-            namespace,
-            kubectl: &kubectl,
-        };
-        let (diagnosis, code) = look(scope, &connection, one_shot)?;
+        let target = target.as_ref();
+        let (diagnosis, code) = look(target, namespace, &kubectl, &connection, one_shot)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -112,16 +108,10 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     }
 }
 
-/// The subject of a look.
-#[derive(Clone, Copy)]
-struct Scope<'a> {
-    target: Option<&'a Target>,
-    namespace: Option<&'a str>,
-    kubectl: &'a str,
-}
-
 fn look(
-    scope: Scope<'_>,
+    target: Option<&Target>,
+    namespace: Option<&str>,
+    kubectl: &str,
     connection: &Connection,
     one_shot: OneShot,
 ) -> Result<(Diagnosis, u8), CommandError> {
@@ -131,10 +121,10 @@ fn look(
         observed,
         now,
     } = one_shot;
-    if let Some(name) = scope.namespace
+    if let Some(name) = namespace
         && matches!(cluster.view().namespace(name), Lookup::Absent)
     {
-        let unknown = scope.target.and_then(|target| target.unknown(name));
+        let unknown = target.and_then(|target| target.unknown(name));
         return Err(unknown.map_or_else(
             || CommandError::Namespace(name.to_owned()),
             CommandError::Target,
@@ -149,7 +139,7 @@ fn look(
         },
         observed: &observed,
         now,
-        kubectl: scope.kubectl,
+        kubectl,
     };
     let mut found = cases(facts, |wanted| {
         // Without the documents, the commands that need them are left out.
@@ -159,7 +149,7 @@ fn look(
         open: open::questions(&observed),
         ..Diagnosis::default()
     };
-    match scope.target {
+    match target {
         Some(target) => {
             found.retain(|case| target.is_about(case));
             if found.is_empty() {

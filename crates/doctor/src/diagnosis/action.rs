@@ -43,6 +43,10 @@ impl SuggestedAction {
         Self::new(Purpose::Check, command, cost)
     }
 
+    pub(super) fn way_out(command: String, cost: &str) -> Self {
+        Self::new(Purpose::WayOut, command, cost)
+    }
+
     pub(super) fn note(text: &str) -> Self {
         Self {
             purpose: Purpose::Note,

@@ -26,20 +26,15 @@ impl Clock {
         // The newest Lease comes first, so that few nodes are looked up.
         let mut leases: Vec<_> = observed.leases.iter().collect();
         leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.spec.renew_time));
-        let newest = leases
-            .into_iter()
-            .filter_map(|lease| Some((lease, lease.spec.renew_time?)))
-            .find(|(lease, _)| is_ready(&lease.metadata.name));
-        let ahead = newest.map(|(_, renewed)| renewed.as_second() - now.as_second());
-        match (newest, ahead) {
-            (Some((_, renewed)), Some(ahead)) if ahead.abs() > DURATION_SECONDS => Self {
-                of_nodes: renewed,
-                skew: Some(ahead),
-            },
-            _ => Self {
-                of_nodes: now,
-                skew: None,
-            },
+        let renewed = leases.into_iter().find_map(|lease| {
+            let renewed = lease.spec.renew_time?;
+            is_ready(&lease.metadata.name).then_some(renewed)
+        });
+        let skew = renewed.map(|renewed| renewed.as_second() - now.as_second());
+        let skew = skew.filter(|ahead| ahead.abs() > DURATION_SECONDS);
+        Self {
+            of_nodes: renewed.filter(|_| skew.is_some()).unwrap_or(now),
+            skew,
         }
     }
 }

@@ -4,28 +4,12 @@ use serde_json::{Value, json};
 
 /// The tool that keeps an object in the state of a repository or a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
-    /// An Application of Argo CD.
-    ArgoCd {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// A Kustomization or HelmRelease of Flux.
-    Flux {
-        /// The resource with its group, as kubectl takes it.
-        resource: &'static str,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// A Helm release that somebody upgrades.
-    Helm {
-        /// Its name.
-        release: String,
-    },
+pub(super) struct Delivery {
+    /// The name for sentences, such as `Application shop of Argo CD`.
+    pub(super) shown: String,
+    /// The kubectl arguments that make it leave its objects alone, and those that let it work
+    /// again; `None` if it only works when somebody runs it.
+    pub(super) pause: Option<[Vec<String>; 2]>,
 }
 
 /// The default namespace of Argo CD and its Applications.
@@ -35,17 +19,11 @@ const ARGO_CD: &str = "argocd";
 /// Application Reconcile").
 const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
-/// The groups of the labels that Flux writes on its objects, each with its resource (its
-/// documentation, "Kustomization" and "HelmRelease").
+/// The groups of the labels that Flux writes on its objects, each with its kind (its documentation,
+/// "Kustomization" and "HelmRelease").
 const FLUX: [(&str, &str); 2] = [
-    (
-        "kustomize.toolkit.fluxcd.io",
-        "kustomizations.kustomize.toolkit.fluxcd.io",
-    ),
-    (
-        "helm.toolkit.fluxcd.io",
-        "helmreleases.helm.toolkit.fluxcd.io",
-    ),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"),
 ];
 
 impl Delivery {
@@ -55,81 +33,65 @@ impl Delivery {
         let metadata = &document["metadata"];
         let label = |key: &str| text(&metadata["labels"][key]);
         let annotation = |key: &str| text(&metadata["annotations"][key]);
-        for (group, resource) in FLUX {
+        for (group, kind) in FLUX {
             if let Some(name) = label(&format!("{group}/name"))
                 && let Some(namespace) = label(&format!("{group}/namespace"))
             {
-                return Some(Self::Flux {
-                    resource,
-                    namespace,
-                    name,
-                });
+                return Some(Self::flux(group, kind, namespace, name));
             }
         }
         // The format is `NAME:GROUP/KIND:NAMESPACE/NAME`. The first name has the Application's
         // namespace and `_` before it if that namespace is not the default (Argo CD documentation,
         // "Resource Tracking" and "Applications in any namespace").
         let tracked = annotation("argocd.argoproj.io/tracking-id")
-            .and_then(|id| Some(id.split_once(':')?.0.to_owned()))
+            .and_then(|id| Some(id.split_once(':')?.0))
             .or_else(|| label("argocd.argoproj.io/instance"));
         if let Some(tracked) = tracked.filter(|it| is_plain(it)) {
-            let (namespace, name) = tracked.split_once('_').unwrap_or((ARGO_CD, &tracked));
-            return Some(Self::ArgoCd {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
+            let (namespace, name) = tracked.split_once('_').unwrap_or((ARGO_CD, tracked));
+            return Some(Self::argo_cd(namespace, name));
         }
-        let release = annotation("meta.helm.sh/release-name").filter(|it| is_plain(it));
-        release.map(|release| Self::Helm { release })
+        let release = annotation("meta.helm.sh/release-name").filter(|it| is_plain(it))?;
+        Some(Self {
+            shown: format!("the Helm release {release}"),
+            pause: None,
+        })
     }
 
-    /// The name for sentences, such as `Application shop of Argo CD`.
-    pub(super) fn shown(&self) -> String {
-        match self {
-            Self::ArgoCd { name, .. } => format!("Application {name} of Argo CD"),
-            Self::Flux { resource, name, .. } if resource.starts_with("helm") => {
-                format!("HelmRelease {name} of Flux")
-            }
-            Self::Flux { name, .. } => format!("Kustomization {name} of Flux"),
-            Self::Helm { release } => format!("the Helm release {release}"),
-        }
-    }
-
-    /// The kubectl arguments that make it leave its objects alone, and those that let it work
-    /// again; `None` if it only works when somebody runs it.
-    pub(super) fn pause(&self) -> Option<[Vec<String>; 2]> {
-        let line = |namespace: &str, rest: &[&str]| {
-            let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
-            words.map(str::to_owned).collect()
+    /// A Kustomization or HelmRelease of Flux.
+    fn flux(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let target = format!("{}s.{group}/{name}", kind.to_lowercase());
+        let patch = |suspend: bool| {
+            let patch = json!({"spec": {"suspend": suspend}}).to_string();
+            arguments(namespace, &["patch", &target, "--type=merge", "-p", &patch])
         };
-        match self {
-            Self::ArgoCd { namespace, name } => {
-                let target = format!("applications.argoproj.io/{name}");
-                let [on, off] = [format!("{SKIP}=true"), format!("{SKIP}-")];
-                Some([
-                    line(namespace, &["annotate", &target, &on, "--overwrite"]),
-                    line(namespace, &["annotate", &target, &off]),
-                ])
-            }
-            Self::Flux {
-                resource,
-                namespace,
-                name,
-            } => {
-                let target = format!("{resource}/{name}");
-                let patch = |suspend: bool| {
-                    let patch = json!({"spec": {"suspend": suspend}}).to_string();
-                    line(namespace, &["patch", &target, "--type=merge", "-p", &patch])
-                };
-                Some([patch(true), patch(false)])
-            }
-            Self::Helm { .. } => None,
+        Self {
+            shown: format!("{kind} {name} of Flux"),
+            pause: Some([patch(true), patch(false)]),
+        }
+    }
+
+    /// An Application of Argo CD.
+    fn argo_cd(namespace: &str, name: &str) -> Self {
+        let target = format!("applications.argoproj.io/{name}");
+        let [on, off] = [format!("{SKIP}=true"), format!("{SKIP}-")];
+        Self {
+            shown: format!("Application {name} of Argo CD"),
+            pause: Some([
+                arguments(namespace, &["annotate", &target, &on, "--overwrite"]),
+                arguments(namespace, &["annotate", &target, &off]),
+            ]),
         }
     }
 }
 
-fn text(value: &Value) -> Option<String> {
-    Some(value.as_str()?.to_owned()).filter(|it| !it.is_empty())
+/// The arguments of kubectl for an object of the namespace.
+fn arguments(namespace: &str, rest: &[&str]) -> Vec<String> {
+    let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
+    words.map(str::to_owned).collect()
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|it| !it.is_empty())
 }
 
 /// Whether the text may be the name of an object: annotations may hold anything.
@@ -144,11 +106,14 @@ mod tests {
 
     #[test]
     fn deliveries_are_known_by_what_they_write_on_objects() {
-        let argo = |namespace: &str, name: &str| {
-            Some(Delivery::ArgoCd {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            })
+        let argo = |namespace: &str| {
+            let target = "annotate applications.argoproj.io/shop";
+            let pause = format!("-n {namespace} {target} {SKIP}=true --overwrite");
+            Some(("Application shop of Argo CD", pause))
+        };
+        let flux = |shown: &'static str, namespace: &str, target: &str| {
+            let patch = r#"--type=merge -p {"spec":{"suspend":true}}"#;
+            Some((shown, format!("-n {namespace} patch {target} {patch}")))
         };
         let cases = [
             (json!({}), None),
@@ -158,11 +123,11 @@ mod tests {
             ),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}),
-                argo("argocd", "shop"),
+                argo("argocd"),
             ),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "team_shop:apps/Deployment:shop/web"}}),
-                argo("team", "shop"),
+                argo("team"),
             ),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "a b\n:x"}}),
@@ -170,36 +135,37 @@ mod tests {
             ),
             (
                 json!({"labels": {"argocd.argoproj.io/instance": "shop"}}),
-                argo("argocd", "shop"),
+                argo("argocd"),
             ),
             (
                 json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "shop",
                     "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}),
-                Some(Delivery::Flux {
-                    resource: FLUX[0].1,
-                    namespace: "flux-system".to_owned(),
-                    name: "shop".to_owned(),
-                }),
+                flux(
+                    "Kustomization shop of Flux",
+                    "flux-system",
+                    "kustomizations.kustomize.toolkit.fluxcd.io/shop",
+                ),
             ),
             (
                 json!({"labels": {"helm.toolkit.fluxcd.io/name": "web",
                     "helm.toolkit.fluxcd.io/namespace": "shop"},
                     "annotations": {"meta.helm.sh/release-name": "web"}}),
-                Some(Delivery::Flux {
-                    resource: FLUX[1].1,
-                    namespace: "shop".to_owned(),
-                    name: "web".to_owned(),
-                }),
+                flux(
+                    "HelmRelease web of Flux",
+                    "shop",
+                    "helmreleases.helm.toolkit.fluxcd.io/web",
+                ),
             ),
             (
                 json!({"annotations": {"meta.helm.sh/release-name": "web"}}),
-                Some(Delivery::Helm {
-                    release: "web".to_owned(),
-                }),
+                Some(("the Helm release web", String::new())),
             ),
         ];
         for (metadata, expected) in cases {
             let found = Delivery::of(&json!({"metadata": metadata}));
+            let pause = |it: &Delivery| it.pause.as_ref().map(|[pause, _]| pause.join(" "));
+            let found = found.map(|it| (it.shown.clone(), pause(&it).unwrap_or_default()));
+            let expected = expected.map(|(shown, pause)| (shown.to_owned(), pause));
             assert_eq!(found, expected, "{metadata}");
         }
     }

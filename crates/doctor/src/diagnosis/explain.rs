@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::command::quoted;
-use super::messages::{Message, catalog};
+use super::messages::{Message, messages};
 use engine::model::metadata::is_name;
 
 /// The explanation of a line.
@@ -30,7 +30,7 @@ pub struct Explanation {
 impl Message {
     /// Explains the line; names are taken from `text`.
     fn explanation(&'static self, text: &str) -> Explanation {
-        let look = self.look.iter().map(|it| filled(it.command(), text));
+        let look = self.look().map(|command| filled(command, text));
         let minors = self.minors.iter().flat_map(|it| [", ", it]);
         Explanation {
             searched: &self.searched,
@@ -48,9 +48,9 @@ impl Message {
 /// which people search for such a line are enough.
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
-    let by_pattern = catalog().iter().find(|it| it.is_in(&line));
+    let by_pattern = messages().iter().find(|it| it.is_in(&line));
     let searched = || {
-        let mut messages = catalog().iter();
+        let mut messages = messages().iter();
         messages.find(|it| line.contains(&it.searched.to_lowercase()))
     };
     Some(by_pattern.or_else(searched)?.explanation(text))
@@ -58,26 +58,24 @@ pub fn explain(text: &str) -> Option<Explanation> {
 
 /// Every explanation, without names.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
-    catalog().iter().map(|it| it.explanation(""))
+    messages().iter().map(|it| it.explanation(""))
 }
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text
 /// to use if the line has no such name.
-const NAMES: [(&str, &[&str], &str); 4] = [
-    ("{volume}", &["for volume \""], "VOLUME"),
-    ("{claim}", &["persistentvolumeclaim \""], "CLAIM"),
-    ("{pod}", &[], "POD"),
-    ("{namespace}", &[], "NAMESPACE"),
+const NAMES: [(&str, Option<&str>, &str); 4] = [
+    ("{volume}", Some("for volume \""), "VOLUME"),
+    ("{claim}", Some("persistentvolumeclaim \""), "CLAIM"),
+    ("{pod}", None, "POD"),
+    ("{namespace}", None, "NAMESPACE"),
 ];
 
 fn filled(command: &str, text: &str) -> String {
     let mut command = command.to_owned();
-    for (place, openings, unknown) in NAMES {
-        let mut found = openings.iter().filter_map(|opening| {
-            let name = text.split_once(opening)?.1.split('"').next()?;
-            is_name(name).then_some(name)
-        });
-        let name = found.next().map_or(unknown.into(), quoted);
+    for (place, opening, unknown) in NAMES {
+        let name = opening.and_then(|opening| text.split_once(opening)?.1.split('"').next());
+        let name = name.filter(|name| is_name(name));
+        let name = name.map_or(unknown.into(), quoted);
         command = command.replace(place, &name);
     }
     command

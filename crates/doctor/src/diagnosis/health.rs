@@ -30,13 +30,13 @@ impl Health {
     }
 }
 
+/// The taint of the cloud's controller, which sees whether the machine runs
+/// (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`).
+pub(super) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+
 /// The taints of a node that does not respond (`pkg/controller/nodelifecycle`), and of a node that
-/// its cloud has shut down (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`). They
-/// outweigh a Lease that looks fresh, because clocks differ.
-const LOST: [&str; 2] = [
-    "node.kubernetes.io/unreachable",
-    "node.cloudprovider.kubernetes.io/shutdown",
-];
+/// its cloud has shut down. They outweigh a Lease that looks fresh, because clocks differ.
+const LOST: [&str; 2] = ["node.kubernetes.io/unreachable", SHUT_DOWN];
 
 /// A node and its health.
 #[derive(Clone, Debug, Serialize)]

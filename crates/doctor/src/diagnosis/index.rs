@@ -93,10 +93,6 @@ impl<'a> Index<'a> {
         name: &'s str,
     ) -> impl Iterator<Item = &'a Event> + use<'s, 'a> {
         let events = self.events.get(&(namespace, name));
-        events
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-            .iter()
-            .copied()
+        events.into_iter().flatten().copied()
     }
 }

@@ -1,8 +1,19 @@
 //! The catalog of messages, and the names by which causes refer to them.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+
+/// The content of `messages.yaml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Catalog {
+    /// Commands that show more, by name, with the placeholders `{volume}`, `{claim}`, `{pod}` and
+    /// `{namespace}`.
+    commands: HashMap<String, String>,
+    messages: Vec<Message>,
+}
 
 /// A line that Kubernetes or a driver writes.
 #[derive(Debug, Deserialize)]
@@ -15,75 +26,38 @@ pub(super) struct Message {
     pub(super) says: String,
     pub(super) minors: Option<String>,
     pub(super) meaning: String,
-    pub(super) look: Vec<Look>,
+    look: Vec<String>,
     pub(super) out: String,
     pub(super) causes: Vec<String>,
     pub(super) source: String,
 }
 
-/// A command that shows more.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Look {
-    Affinity,
-    Attachments,
-    Claim,
-    Claims,
-    Classes,
-    Csinodes,
-    Diagnose,
-    Handles,
-    NodeList,
-    Pod,
-    Pods,
-    Volume,
-    Volumes,
-    Zones,
-}
-
-impl Look {
-    /// The command, with the placeholders `{volume}`, `{claim}`, `{pod}` and `{namespace}`.
-    pub(super) const fn command(self) -> &'static str {
-        match self {
-            Self::Affinity => "kubectl get pv {volume} -o jsonpath={.spec.nodeAffinity}",
-            Self::Attachments => {
-                "kubectl get volumeattachment -o custom-columns=NAME:.metadata.name,VOLUME:.spec.source.persistentVolumeName,NODE:.spec.nodeName,ATTACHED:.status.attached"
-            }
-            Self::Claim => "kubectl -n {namespace} describe pvc/{claim}",
-            Self::Claims => "kubectl -n {namespace} get pvc",
-            Self::Classes => "kubectl get storageclass",
-            Self::Csinodes => {
-                "kubectl get csinode -o custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count"
-            }
-            Self::Diagnose => "multi-attach-guard diagnose -n {namespace} pod/{pod}",
-            Self::Handles => {
-                "kubectl get pv -o custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name"
-            }
-            Self::NodeList => "kubectl get nodes",
-            Self::Pod => "kubectl -n {namespace} describe pod/{pod}",
-            Self::Pods => "kubectl get pods -A -o wide",
-            Self::Volume => "kubectl get pv {volume}",
-            Self::Volumes => "kubectl get pv",
-            Self::Zones => "kubectl get nodes -L topology.kubernetes.io/zone",
-        }
-    }
-}
-
-/// Every message, the most specific first. A test proves that the embedded file can be read.
-pub(super) fn catalog() -> &'static [Message] {
-    static CATALOG: LazyLock<Vec<Message>> =
+/// The catalog. A test proves that the embedded file can be read.
+fn catalog() -> &'static Catalog {
+    static CATALOG: LazyLock<Catalog> =
         LazyLock::new(|| read(include_str!("../messages.yaml")).unwrap_or_default());
     &CATALOG
 }
 
-fn read(text: &str) -> Result<Vec<Message>, serde_saphyr::Error> {
+fn read(text: &str) -> Result<Catalog, serde_saphyr::Error> {
     serde_saphyr::from_str(text)
+}
+
+/// Every message, the most specific first.
+pub(super) fn messages() -> &'static [Message] {
+    &catalog().messages
 }
 
 impl Message {
     /// Whether the line, in lower case, is this message.
     pub(super) fn is_in(&self, line: &str) -> bool {
         self.patterns.iter().any(|it| holds(line, it))
+    }
+
+    /// The commands that show more, with their placeholders.
+    pub(super) fn look(&self) -> impl Iterator<Item = &'static String> {
+        let names = self.look.iter();
+        names.filter_map(|name| catalog().commands.get(name))
     }
 }
 
@@ -95,18 +69,6 @@ fn holds(line: &str, pattern: &str) -> bool {
     rest.is_some()
 }
 
-/// Words in a message, in lower case; one of them is enough.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Words(pub(super) &'static [&'static str]);
-
-impl Words {
-    /// Whether the message has one of them, in upper or lower case.
-    pub(super) fn are_in(self, message: &str) -> bool {
-        let message = message.to_lowercase();
-        self.0.iter().any(|words| message.contains(*words))
-    }
-}
-
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(pub(super) &'static [&'static str]);
@@ -115,7 +77,7 @@ impl Phrase {
     /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
-        let mut messages = catalog().iter();
+        let mut messages = messages().iter();
         messages.any(|it| self.0.contains(&it.name.as_str()) && it.is_in(&line))
     }
 }
@@ -181,13 +143,18 @@ mod tests {
 
     #[test]
     fn the_catalog_is_read_and_whole() {
-        let messages = read(include_str!("../messages.yaml")).unwrap();
+        let catalog = read(include_str!("../messages.yaml")).unwrap();
+        let messages = catalog.messages;
         let names: BTreeSet<&str> = messages.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.len(), messages.len());
         for message in &messages {
             assert!(!message.patterns.is_empty(), "{}", message.name);
             for pattern in &message.patterns {
                 assert_eq!(*pattern, pattern.to_lowercase());
+            }
+            for name in &message.look {
+                let is_known = catalog.commands.contains_key(name);
+                assert!(is_known, "{}: {name}", message.name);
             }
             assert!(!message.causes.is_empty(), "{}", message.name);
             for code in &message.causes {

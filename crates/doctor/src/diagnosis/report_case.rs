@@ -226,14 +226,12 @@ fn workload_of(pod: &Pod) -> String {
 
 fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
     let pod = waiting.pod;
-    let now = waiting.index.facts.now.as_second();
-    let since = pod.waits_since();
     WaitingEntry {
         pod: pod.meta.name.clone(),
         workload: workload_of(pod),
         node: pod.node.clone(),
-        since: since.map(|since| since.to_string()),
-        seconds: since.map(|since| (now - since.as_second()).max(0)),
+        since: pod.waits_since().map(|since| since.to_string()),
+        seconds: waiting.waited().map(|seconds| seconds.max(0)),
         message: waiting.words().map(str::to_owned),
     }
 }

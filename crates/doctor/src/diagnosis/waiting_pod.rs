@@ -21,6 +21,7 @@ use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::{Workload, WorkloadKind};
+use engine::snapshot::View;
 use engine::storage::Attach;
 
 /// The reason in Events of the attach-detach controller (`pkg/kubelet/events/event.go`).
@@ -51,7 +52,7 @@ pub(super) struct WaitingPod<'a> {
     /// All attachments of the volume.
     attachments: &'a [&'a VolumeAttachment],
     /// Whether the pod does not wait itself, but cannot end, so that its successor waits.
-    stranded: bool,
+    pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
 }
@@ -61,7 +62,8 @@ impl<'a> WaitingPod<'a> {
     /// a pod from starting, its first one stands for all.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
-        pods.filter(|pod| pod.is_starting() || may_be_stranded(pod))
+        // A pod that cannot end may keep its successor from being created.
+        pods.filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
@@ -70,7 +72,7 @@ impl<'a> WaitingPod<'a> {
         let claims = pod.claims.iter();
         let all = claims.map(|claim| Self::of(index, pod, claim));
         let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
-        let others = others.into_iter().filter(|it| !it.stranded);
+        let others = others.into_iter().filter(|it| !it.cannot_end);
         if certain.is_empty() {
             others.take(1).collect()
         } else {
@@ -103,7 +105,7 @@ impl<'a> WaitingPod<'a> {
             said: None,
             is_exclusive: false,
             holders: Vec::new(),
-            stranded: pod.is_ending(),
+            cannot_end: pod.is_ending(),
             is_certain: false,
         };
         waiting.said = waiting.says();
@@ -115,7 +117,7 @@ impl<'a> WaitingPod<'a> {
                 .collect();
         }
         waiting.is_certain = match pod.node {
-            _ if waiting.stranded => waiting.is_stranded(),
+            _ if waiting.cannot_end => waiting.is_stranded(),
             _ if waiting.has_no_volume() => waiting.waits_for_its_claim(),
             Some(_) => waiting.waits_for_attachment(),
             None => waiting.waits_for_a_node(),
@@ -130,7 +132,7 @@ impl<'a> WaitingPod<'a> {
         let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => true,
-            AttachConstraint::Exclusive { .. } => !is_here || self.stranded,
+            AttachConstraint::Exclusive { .. } => !is_here || self.cannot_end,
             AttachConstraint::Free | AttachConstraint::Driver(_) => {
                 self.mislabelled().is_some() || self.refuses_second_mount()
             }
@@ -157,7 +159,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of an Event or of the scheduler about the pod and this volume.
     fn says(&self) -> Option<&'a str> {
-        if self.stranded {
+        if self.cannot_end {
             return Some("terminating; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
@@ -248,18 +250,27 @@ impl<'a> WaitingPod<'a> {
         self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
     }
 
+    /// The objects of the cluster.
+    pub(super) fn view(&self) -> View<'a> {
+        self.index.facts.objects.view
+    }
+
     /// The claim, if it can be seen.
     pub(super) fn found_claim(&self) -> Option<&'a Claim> {
-        let view = self.index.facts.objects.view;
-        view.claim(&self.pod.meta.namespace, self.claim).found()
+        let namespace = &self.pod.meta.namespace;
+        self.view().claim(namespace, self.claim).found()
+    }
+
+    /// The class of the claim, if both can be seen.
+    pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
+        binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
     }
 
     /// The volume that the claim requests by name, if that volume belongs to another claim or to an
     /// earlier claim of the same name.
     pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        let view = self.index.facts.objects.view;
-        let volume = view.volume(self.volume.as_deref()?).found()?;
+        let volume = self.view().volume(self.volume.as_deref()?).found()?;
         let owner = volume.spec.claim_ref.as_ref()?;
         let is_own = owner.namespace == claim.metadata.namespace
             && owner.name == claim.metadata.name
@@ -273,18 +284,13 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         let is_unbound = claim.status.phase != ClaimPhase::Other;
-        let view = self.index.facts.objects.view;
-        let volume = view.volume(&claim.spec.volume_name).found();
+        let volume = self.view().volume(&claim.spec.volume_name).found();
         volume.filter(|_| is_unbound)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
     pub(super) fn binds_late(&self) -> bool {
-        let objects = self.index.facts.objects;
-        let class = self
-            .found_claim()
-            .and_then(|claim| binding::class_of(claim, objects).ok());
-        class.is_some_and(StorageClass::binds_late)
+        self.storage_class().is_some_and(StorageClass::binds_late)
     }
 
     /// The latest warning among the Events about the claim.
@@ -303,7 +309,7 @@ impl<'a> WaitingPod<'a> {
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
     /// cannot end, or another one.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
-        let own = self.stranded.then_some(self.pod);
+        let own = self.cannot_end.then_some(self.pod);
         // Pods on the waiting pod's own node are in the way only of a volume for a single pod.
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
@@ -311,6 +317,12 @@ impl<'a> WaitingPod<'a> {
         let holders = self.holders.iter().copied().filter(is_in_the_way);
         let mut pods = own.into_iter().chain(holders);
         pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
+    }
+
+    /// The number of seconds for which the pod has waited, if that is known.
+    pub(super) fn waited(&self) -> Option<i64> {
+        let now = self.index.facts.now.as_second();
+        Some(now - self.pod.waits_since()?.as_second())
     }
 
     /// The number of seconds by which the pod is overdue, if it is.
@@ -354,7 +366,7 @@ impl<'a> WaitingPod<'a> {
 
     pub(super) fn is_csi(&self) -> bool {
         let volume = self.volume.as_deref();
-        let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
+        let found = volume.and_then(|name| self.view().volume(name).found());
         found.is_some_and(|volume| volume.csi_driver().is_some())
     }
 
@@ -364,11 +376,6 @@ impl<'a> WaitingPod<'a> {
             "" => "the driver",
             driver => driver,
         }
-    }
-
-    /// Whether the pod does not wait itself, but cannot end.
-    pub(super) const fn cannot_end(&self) -> bool {
-        self.stranded
     }
 
     /// The attachment to the pod's own node.
@@ -417,7 +424,7 @@ impl<'a> WaitingPod<'a> {
         } else {
             self.nodes_of_holders()
         };
-        nodes.extend(self.pod.node.clone().filter(|_| self.stranded));
+        nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
         nodes.sort_unstable();
         nodes.dedup();
         nodes
@@ -455,16 +462,16 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn workload_of(&self, pod: &Pod) -> Option<&'a Workload> {
         let (kind, name) = pod.workload();
         let kind = WorkloadKind::from_name(&kind)?;
-        let view = self.index.facts.objects.view;
-        view.workload(kind, &pod.meta.namespace, &name).found()
+        let namespace = &pod.meta.namespace;
+        self.view().workload(kind, namespace, &name).found()
     }
 
     /// The autoscaler that may give the pod's workload more than one pod.
     pub(super) fn autoscaler(&self) -> Option<&'a Autoscaler> {
         let workload = self.workload()?;
         let metadata = &workload.metadata;
-        let view = self.index.facts.objects.view;
-        view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+        self.view()
+            .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
             .into_iter()
             .find(|autoscaler| autoscaler.most(workload.replicas) > 1)
     }
@@ -498,13 +505,14 @@ impl<'a> WaitingPod<'a> {
         self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
     }
 
+    /// A command that shows the attachment in full.
+    pub(super) fn in_full(&self, attachment: &VolumeAttachment) -> String {
+        let name = attachment.metadata.name.as_str();
+        self.kubectl(&["get", "volumeattachment", name, "-o", "yaml"])
+    }
+
     /// A kubectl command.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
         super::command::line(self.index.facts.kubectl, arguments)
     }
-}
-
-/// Whether the pod may be one that cannot end while its successor waits to be created.
-fn may_be_stranded(pod: &Pod) -> bool {
-    pod.is_ending() && pod.is_living()
 }

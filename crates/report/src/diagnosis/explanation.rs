@@ -21,14 +21,6 @@ pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> 
     }
 }
 
-/// The causes with their titles.
-fn causes(explanation: &Explanation) -> impl Iterator<Item = &'static Cause> {
-    explanation
-        .causes
-        .iter()
-        .filter_map(|code| Cause::named(code))
-}
-
 fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} ({})\n", explanation.searched, explanation.says)?;
     paragraph(out, "  ", explanation.meaning)?;
@@ -42,7 +34,8 @@ fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         out,
         "\n  The causes that `diagnose` distinguishes ({RUNBOOK}):\n"
     )?;
-    for cause in causes(explanation) {
+    let causes = explanation.causes.iter();
+    for cause in causes.filter_map(|code| Cause::named(code)) {
         writeln!(out, "    {:<24}{}", cause.code, cause.title)?;
     }
     Ok(())

@@ -21,37 +21,16 @@ pub struct Diagnosis {
     pub notes: Vec<String>,
 }
 
-/// A format of a diagnosis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// One JSON object with `cases`, `open` and `notes`.
-    Json,
-}
-
-impl Format {
-    /// All formats, in the order in which they are documented.
-    pub const ALL: [Self; 2] = [Self::Text, Self::Json];
-
-    /// The name under which the format is chosen, and its purpose.
-    pub const fn documented(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Text => ("text", "For people"),
-            Self::Json => ("json", "One JSON object with `cases`, `open` and `notes`"),
-        }
-    }
+formats! {
+    "A format of a diagnosis.":
+    Text "text" "For people",
+    Json "json" "One JSON object with `cases`, `open` and `notes`",
 }
 
 /// The most cases that are all shown in full to people; beyond that, only one of each cause is.
 const MOST: usize = 20;
 
 impl Diagnosis {
-    /// The number of waiting pods.
-    pub fn pods(&self) -> usize {
-        self.cases.iter().map(|case| case.waiting.len()).sum()
-    }
-
     /// The cases that people see in full: all of them, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
         if self.cases.len() <= MOST {
@@ -94,7 +73,8 @@ impl Diagnosis {
             .iter()
             .map(|case| (&case.volume.namespace, &case.volume.claim))
             .collect();
-        match (self.pods(), claims.len()) {
+        let pods: usize = self.cases.iter().map(|case| case.waiting.len()).sum();
+        match (pods, claims.len()) {
             (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),
             (0, _) => "No pod waits for a volume, as far as could be read.".to_owned(),
             (1, _) => "1 pod waits for a volume.".to_owned(),

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use super::super::safe;
 use super::super::words::{amount, folded};
 use super::{Diagnosis, Ways};
-use doctor::diagnosis::{CaseEntry, Examined, Health, HolderEntry, Purpose, WaitingEntry, span};
+use doctor::diagnosis::{
+    CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
+};
 
 /// The most characters of a line.
 const WIDTH: usize = 99;
@@ -76,29 +78,18 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.explanation)?;
-    let is_shown = |at: usize| {
-        let step = &case.steps[at];
-        let earlier = case.steps[..at].iter();
-        match step.purpose {
-            // Without this step, the way out could do harm.
-            Purpose::Before => true,
-            Purpose::WayOut => earlier.clone().all(|it| it.purpose != Purpose::WayOut),
-            Purpose::Check | Purpose::Afterwards | Purpose::Note => false,
-        }
-    };
-    let shown: Vec<usize> = (0..case.steps.len()).filter(|at| is_shown(*at)).collect();
-    for at in &shown {
-        let step = &case.steps[*at];
-        writeln!(out)?;
-        match &step.command {
-            Some(command) => {
-                writeln!(out, "    {}", safe::line(command))?;
-                paragraph(out, "      ", &format!("Costs: {}", step.text))?;
-            }
-            None => paragraph(out, "    ", &step.text)?,
+    let mut steps = case.steps.iter();
+    let way_out = steps.position(|it| it.purpose == Purpose::WayOut);
+    let mut shown = 0;
+    for (at, it) in case.steps.iter().enumerate() {
+        // Without the steps before it, the way out could do harm.
+        if it.purpose == Purpose::Before || way_out == Some(at) {
+            writeln!(out)?;
+            step(it, "", out)?;
+            shown += 1;
         }
     }
-    match case.steps.len() - shown.len() {
+    match case.steps.len() - shown {
         0 => Ok(()),
         more => writeln!(
             out,
@@ -177,15 +168,18 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "\n  {title}")?;
         }
         last = Some(step.purpose);
-        match &step.command {
-            Some(command) => {
-                writeln!(out, "\n    {}\n", safe::line(command))?;
-                paragraph(out, "      ", &format!("Costs: {}", step.text))?;
-            }
-            None => paragraph(out, "    ", &step.text)?,
-        }
+        self::step(step, "\n", out)?;
     }
     Ok(())
+}
+
+/// A command and its cost, with `gap` around the command, or a note.
+fn step(step: &SuggestedAction, gap: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(command) = &step.command else {
+        return paragraph(out, "    ", &step.text);
+    };
+    writeln!(out, "{gap}    {}{gap}", safe::line(command))?;
+    paragraph(out, "      ", &format!("Costs: {}", step.text))
 }
 
 fn waits(waiting: &WaitingEntry) -> String {

@@ -4,32 +4,50 @@ mod picture;
 
 use std::io::{self, Write};
 
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::live::{Owner, Stuck};
-use super::page::{self, Heading};
 use super::words::Section;
 use super::{Located, Notice, Place, Report, Severity, safe, words};
 
-pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let origin = report.origin.as_ref().map(words::origin_of_cluster);
-    let heading = Heading {
-        title: "Volumes at risk",
-        extent: &extent(report),
-        origin: origin.as_deref(),
-        summary: &words::summary(&report.summary),
-    };
-    page::write(&heading, &content(report), out)
-}
+/// Colours have a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and colour is
+/// never the only sign of a meaning.
+const STYLE: &str = include_str!("../page.css");
 
-/// The content between the heading and the footer of the page.
-fn content(report: &Report) -> Markup {
-    html! {
-        (counts(report))
-        @for section in words::sections(report) { (self::section(&section)) }
-        (overrides(report))
-        (asides(report))
-    }
+/// Writes a complete page that is safe to print, because it may be shown in the log of a pipeline.
+/// It has no script and needs no network, and it can be printed and read by screen readers.
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Volumes at risk: " (extent(report)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "Volumes at risk" }
+                    @if let Some(origin) = &report.origin {
+                        p.origin { (words::origin_of_cluster(origin)) }
+                    }
+                    p.summary { (words::summary(&report.summary)) }
+                }
+                main {
+                    (counts(report))
+                    @for section in words::sections(report) { (self::section(&section)) }
+                    (overrides(report))
+                    (asides(report))
+                }
+                footer {
+                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
+                }
+            }
+        }
+    };
+    writeln!(out, "{}", safe::lines(&page.into_string()))
 }
 
 /// The pictures, the remedy and the full text of each finding.
@@ -46,6 +64,7 @@ pub(super) fn details(report: &Report) -> Markup {
     }
 }
 
+/// The number of findings in a word or two; it follows the title in the window's name.
 fn extent(report: &Report) -> String {
     let summary = &report.summary;
     match (summary.deny + summary.fix, summary.warn) {

@@ -57,18 +57,7 @@ pub(super) fn of(located: &Located) -> Markup {
         (Outcome::Delay | Outcome::Stuck, Some(other)) => {
             ("What happens when both run", both(other, name, outcome))
         }
-        (Outcome::Stuck, None) => (
-            "What happens to the pods",
-            vec![
-                Frame::new(
-                    "The first pod runs where the volume is attached.",
-                    0,
-                    &[name],
-                    &[],
-                ),
-                Frame::new("A pod on another node never starts.", 0, &[name], &[name]),
-            ],
-        ),
+        (Outcome::Stuck, None) => ("What happens to the pods", alone(name)),
         _ => return html! {},
     };
     strip(title, located, &steps)
@@ -91,6 +80,16 @@ fn rollout<'p>(old: &'p str, new: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
     ]
 }
 
+/// Two pods of one workload on two nodes.
+fn alone(name: &str) -> Vec<Frame<'_>> {
+    let first = "The first pod runs where the volume is attached.";
+    let second = "A pod on another node never starts.";
+    vec![
+        Frame::new(first, 0, &[name], &[]),
+        Frame::new(second, 0, &[name], &[name]),
+    ]
+}
+
 /// Two workloads on two nodes.
 fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
     let caption = if outcome == Outcome::Stuck {
@@ -98,13 +97,9 @@ fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>>
     } else {
         "The other one, on another node, waits until the first one is done."
     };
+    let before = "The first one runs where the volume is attached.";
     vec![
-        Frame::new(
-            "The first one runs where the volume is attached.",
-            0,
-            &[first],
-            &[],
-        ),
+        Frame::new(before, 0, &[first], &[]),
         Frame::new(caption, 0, &[first], &[second]),
     ]
 }
@@ -166,10 +161,6 @@ fn in_words(volume: &str, step: &Frame<'_>) -> String {
 /// The most characters that fit in a box.
 const FIT: usize = 18;
 
-fn fitting(text: &str) -> String {
-    shortened(text, FIT)
-}
-
 fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
@@ -203,14 +194,14 @@ fn drawing(volume: &str, step: &Frame<'_>) -> Markup {
                     }
                     rect class=(if runs { "pod runs" } else { "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
-                    text x=(LEFT[number] + 14) y=(top + 15) { (fitting(pod)) }
+                    text x=(LEFT[number] + 14) y=(top + 15) { (shortened(pod, FIT)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
                         @if runs { "✓ runs" } @else { "✗ cannot start" }
                     }
                 }
             }
             rect.volume x=(disk - 26) y="130" width="134" height="30" rx="12" {}
-            text x=(disk - 14) y="149" { (fitting(volume)) }
+            text x=(disk - 14) y="149" { (shortened(volume, FIT)) }
         }
     }
 }
@@ -223,7 +214,7 @@ mod tests {
     fn long_names_leave_room_for_what_tells_pods_apart() {
         assert_eq!(generations("web"), ["web (old)", "web (new)"]);
         for label in generations("ledger-of-the-payments") {
-            assert_eq!(fitting(&label), label);
+            assert_eq!(shortened(&label, FIT), label);
             assert!(label.ends_with(')'), "{label}");
         }
     }

@@ -27,7 +27,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let shown: Vec<String> = counts
         .iter()
         .take(NAMED)
-        .map(|(node, count)| format!("{node} has {count}"))
+        .map(|(count, node)| format!("{node} has {count}"))
         .collect();
     let shown = if shown.is_empty() {
         String::new()
@@ -40,25 +40,18 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-/// The nodes from which the volume can be reached, each with the number of volumes attached to it.
-/// The fullest node comes first; nodes without volumes are left out.
-fn counts(waiting: &WaitingPod<'_>) -> Vec<(String, usize)> {
-    let attachments = &waiting.index.facts.observed.attachments;
+/// The number of volumes attached to each node from which the volume can be reached. The fullest
+/// node comes first; nodes without volumes are left out.
+fn counts(waiting: &WaitingPod<'_>) -> Vec<(usize, String)> {
+    let attachments = waiting.index.facts.observed.attachments.iter();
     let count = |node: &str| {
-        let on_it = attachments
-            .iter()
-            .filter(|it| it.attached && it.node == node);
-        on_it.count()
+        let on_it = attachments.clone();
+        on_it.filter(|it| it.attached && it.node == node).count()
     };
     let nodes = no_node::nodes_of(waiting).into_iter();
-    let mut counts: Vec<_> = nodes
-        .map(|node| {
-            let count = count(&node);
-            (node, count)
-        })
-        .filter(|(_, count)| *count > 0)
-        .collect();
-    counts.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    let counts = nodes.map(|node| (count(&node), node));
+    let mut counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
+    counts.sort_by(|(x, a), (y, b)| y.cmp(x).then(a.cmp(b)));
     counts
 }
 

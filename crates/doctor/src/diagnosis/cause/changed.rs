@@ -47,7 +47,7 @@ impl<'a> Changed<'a> {
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
-            let view = waiting.index.facts.objects.view;
+            let view = waiting.view();
             return Self {
                 name: format!("cronjob/{}", owner.name),
                 shown: format!("{kind} {name} of {cron_job} {}", owner.name),
@@ -133,7 +133,7 @@ impl Way<'_> {
     /// A way out that changes nothing that a manifest contains.
     pub(super) fn of(command: String, cost: &str) -> Self {
         Self {
-            step: SuggestedAction::new(Purpose::WayOut, command, cost),
+            step: SuggestedAction::way_out(command, cost),
             changed: None,
         }
     }
@@ -174,13 +174,13 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
             continue;
         }
         seen.push(delivery);
-        let by = delivery.shown();
+        let by = &delivery.shown;
         let of_it = objects
             .iter()
             .filter(|it| it.delivery.as_ref() == Some(delivery));
         let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
-        let Some([pause, resume]) = delivery.pause() else {
+        let Some([pause, resume]) = &delivery.pause else {
             after.push(SuggestedAction::note(&format!(
                 "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
             )));
@@ -188,14 +188,14 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
         };
         before.push(SuggestedAction::new(
             Purpose::Before,
-            command::line(kubectl, &pause),
+            command::line(kubectl, pause),
             &format!(
                 "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
             ),
         ));
         after.push(SuggestedAction::new(
             Purpose::Afterwards,
-            command::line(kubectl, &resume),
+            command::line(kubectl, resume),
             &format!(
                 "Nothing, once the same change is where {by} takes the manifests from. Before that, it may bring the old state back."
             ),

@@ -28,14 +28,9 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     if is_over(waiting) || (has_word && !(is_expected && waiting.is_certain)) {
         return None;
     }
-    let now = waiting.index.facts.now;
-    let since = waiting.pod.waits_since();
-    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
-    Some(format!(
-        "{} So far the pod has waited {}.",
-        reason(waiting),
-        span(waited)
-    ))
+    let waited = span(waiting.waited().unwrap_or_default());
+    let reason = reason(waiting);
+    Some(format!("{reason} So far the pod has waited {waited}."))
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts

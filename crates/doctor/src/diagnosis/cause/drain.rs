@@ -4,7 +4,7 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
-use super::{Cause, Purpose, Steps, SuggestedAction};
+use super::{Cause, Steps, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -26,9 +26,7 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    let now = waiting.index.facts.now;
-    let since = waiting.pod.waits_since();
-    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
+    let waited = waiting.waited().unwrap_or_default();
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
@@ -51,8 +49,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    vec![SuggestedAction::new(
-        Purpose::WayOut,
+    vec![SuggestedAction::way_out(
         waiting.delete(waiting.pod),
         "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
     )]

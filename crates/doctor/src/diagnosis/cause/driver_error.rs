@@ -1,14 +1,13 @@
 //! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
-use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, wait};
+use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
-    ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER, Phrase,
+    ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
-use engine::model::workload::WorkloadKind;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
@@ -151,29 +150,20 @@ fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     })
 }
 
-/// An error that many drivers share, and advice about it.
-struct Known {
-    phrase: Phrase,
-    /// The operations in which the phrase has this meaning.
-    verbs: &'static [&'static str],
-    advice: &'static str,
+/// The advice about an error.
+fn advice(fault: &Fault<'_>) -> &'static str {
+    match fault.verb {
+        ATTACH | MOUNT if ATTACHED_ELSEWHERE.is_in(fault.message) => {
+            "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself."
+        }
+        ATTACH if LIMIT_REACHED.is_in(fault.message) => {
+            "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere."
+        }
+        _ => {
+            "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons."
+        }
+    }
 }
-
-static KNOWN: [Known; 2] = [
-    Known {
-        phrase: ATTACHED_ELSEWHERE,
-        verbs: &[ATTACH, MOUNT],
-        advice: "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.",
-    },
-    Known {
-        phrase: LIMIT_REACHED,
-        verbs: &[ATTACH],
-        advice: "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.",
-    },
-];
-
-/// The advice for all other errors.
-const UNKNOWN: &str = "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons.";
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(fault) = fault(waiting) else {
@@ -183,8 +173,6 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         return elsewhere(waiting, &fault);
     }
     let look = look(waiting, &fault);
-    let mut known = KNOWN.iter();
-    let known = known.find(|it| it.verbs.contains(&fault.verb) && it.phrase.is_in(fault.message));
     let other = attached_elsewhere(waiting, &fault).next();
     let orphaned = orphaned(waiting, &fault);
     let driver = waiting.driver();
@@ -199,7 +187,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     };
     let advice = match other {
         Some(other) => attached_to(waiting, &other.node),
-        None => known.map_or(UNKNOWN, |known| known.advice).to_owned(),
+        None => advice(&fault).to_owned(),
     };
     let mut steps = vec![look, SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned);
@@ -222,13 +210,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
     match fault.attachment {
         Some(attachment) => SuggestedAction::check(
-            waiting.kubectl(&[
-                "get",
-                "volumeattachment",
-                &attachment.metadata.name,
-                "-o",
-                "yaml",
-            ]),
+            waiting.in_full(attachment),
             "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
         ),
         None => SuggestedAction::check(
@@ -251,25 +233,15 @@ fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction
             fault.node
         )),
     ];
-    let is_made_again = waiting.workload().is_some_and(|it| {
-        let kinds = [
-            WorkloadKind::Deployment,
-            WorkloadKind::StatefulSet,
-            WorkloadKind::ReplicaSet,
-        ];
-        kinds.contains(&it.kind)
-    });
-    if is_made_again && waiting.owner_pod().is_none() && !waiting.used.keeps_its_node() {
-        let pod = format!("pod/{}", waiting.pod.meta.name);
+    if may_move(waiting, waiting.workload().map(|it| it.kind)) {
         steps.extend([
             SuggestedAction::new(
                 Purpose::Before,
                 waiting.kubectl(&["cordon", fault.node]),
                 "Nothing stops. The node takes no new pods; uncordon it once it has the driver.",
             ),
-            SuggestedAction::new(
-                Purpose::WayOut,
-                waiting.in_namespace(&["delete", &pod]),
+            SuggestedAction::way_out(
+                waiting.delete(waiting.pod),
                 "The pod has not started. Its controller makes another one, which goes to a node that has the driver.",
             ),
         ]);

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Cause, Documents, Purpose, Steps, SuggestedAction, named, wait};
+use super::{Admits, Cause, Documents, Steps, SuggestedAction, may_move, named, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -93,23 +93,15 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             ),
         ];
     }
-    let uncordon = SuggestedAction::new(
-        Purpose::WayOut,
+    let uncordon = SuggestedAction::way_out(
         waiting.kubectl(&["uncordon", &node.name]),
         &format!(
             "Nothing stops. Pod {} starts there; cordon the node again once it runs.",
             waiting.pod.meta.name
         ),
     );
-    let is_made_again = matches!(
-        WorkloadKind::from_name(&kind),
-        Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
-    );
-    let may_leave =
-        is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none();
-    let delete = may_leave.then(|| {
-        SuggestedAction::new(
-            Purpose::WayOut,
+    let delete = may_move(waiting, WorkloadKind::from_name(&kind)).then(|| {
+        SuggestedAction::way_out(
             waiting.delete(other),
             &format!(
                 "{kind} {name} stops for as long as its pod takes to move: the next one goes to another node, and pod {} follows it.",

@@ -36,6 +36,7 @@ use engine::analysis::AttachConstraint;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
+use engine::model::metadata::Metadata;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::pod::PodTemplate;
 use engine::model::workload::{Workload, WorkloadKind};
@@ -100,7 +101,7 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
 /// The cause that would apply if the volume were declared exclusive.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find(|cause| cause.explanation(waiting).is_some())
+    causes.find(|cause| (cause.judge)(waiting).is_some())
 }
 
 /// The cause if no other applies.
@@ -116,7 +117,7 @@ impl Cause {
     pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
-            .find_map(|cause| Some((cause, cause.explanation(waiting)?)))
+            .find_map(|cause| Some((cause, (cause.judge)(waiting)?)))
             .unwrap_or((&LAST, String::new()))
     }
 
@@ -127,33 +128,20 @@ impl Cause {
         }
         let pods = std::iter::once(waiting.pod).chain(waiting.staying());
         let workloads = pods.filter_map(reference);
-        let view = waiting.index.facts.objects.view;
-        let users = view.workloads_using(&waiting.pod.meta.namespace, waiting.claim);
+        let namespace = &waiting.pod.meta.namespace;
+        let users = waiting.view().workloads_using(namespace, waiting.claim);
         let cron_jobs = users
             .into_iter()
             .filter(|user| user.kind == WorkloadKind::CronJob)
-            .map(|user| {
-                let kind = ObjectKind::Workload(user.kind);
-                (
-                    kind,
-                    kind.reference(&user.metadata.namespace, &user.metadata.name),
-                )
-            });
-        let autoscaler = waiting.autoscaler().map(|it| {
-            let kind = it.kind.object_kind();
-            let metadata = &it.metadata;
-            (kind, kind.reference(&metadata.namespace, &metadata.name))
-        });
+            .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
+        let autoscaler = waiting.autoscaler();
+        let autoscaler = autoscaler.map(|it| wanted(it.kind.object_kind(), &it.metadata));
         let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
         workloads
             .chain(cron_jobs)
             .chain(autoscaler)
             .chain(old)
             .collect()
-    }
-
-    fn explanation(&self, waiting: &WaitingPod<'_>) -> Option<String> {
-        (self.judge)(waiting)
     }
 
     pub(super) fn steps(
@@ -168,10 +156,19 @@ impl Cause {
     }
 }
 
-impl std::fmt::Debug for Cause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.code)
-    }
+/// An object whose document is wanted.
+fn wanted(kind: ObjectKind, metadata: &Metadata) -> (ObjectKind, ObjectRef) {
+    (kind, kind.reference(&metadata.namespace, &metadata.name))
+}
+
+/// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
+/// node.
+fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
+    let is_made_again = matches!(
+        kind,
+        Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
+    );
+    is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none()
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
@@ -234,8 +231,7 @@ enum Admits {
 
 impl Admits {
     fn of(workload: Option<&Workload>, node: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
-        let view = waiting.index.facts.objects.view;
-        let found = node.and_then(|name| view.node(name).found());
+        let found = node.and_then(|name| waiting.view().node(name).found());
         let (Some(workload), Some(node)) = (workload, found) else {
             return Self::Yes;
         };
@@ -262,19 +258,12 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
 
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
-    let until = if waiting.cannot_end() {
+    let until = if waiting.cannot_end {
         "--for=delete"
     } else {
         "--for=condition=Ready"
     };
-    SuggestedAction::new(
-        Purpose::WayOut,
-        waiting.in_namespace(&[
-            "wait",
-            until,
-            "--timeout=10m",
-            &format!("pod/{}", waiting.pod.meta.name),
-        ]),
-        cost,
-    )
+    let pod = format!("pod/{}", waiting.pod.meta.name);
+    let command = waiting.in_namespace(&["wait", until, "--timeout=10m", &pod]);
+    SuggestedAction::way_out(command, cost)
 }

@@ -21,7 +21,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let node = old.node.as_ref()?;
     let new = waiting.pod.node.as_ref()?;
     let workload = waiting.workload()?;
-    let left = waiting.index.facts.objects.view.node(node).found()?;
+    let left = waiting.view().node(node).found()?;
     if new == node || Eligibility::new(&workload.template, []).admits(left) {
         return None;
     }

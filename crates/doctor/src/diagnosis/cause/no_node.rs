@@ -1,7 +1,7 @@
 //! No node that can reach the volume takes the pod.
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
+use super::{Cause, Documents, Steps, SuggestedAction};
 use crate::diagnosis::messages::{
     LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
@@ -158,24 +158,22 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         }
         return steps;
     }
-    if waiting.used.keeps_its_node() && !nodes_of(waiting).is_empty() {
-        steps.push(SuggestedAction::note(
+    let has_nodes = !nodes_of(waiting).is_empty();
+    steps.push(match (waiting.used.keeps_its_node(), has_nodes) {
+        (true, true) => SuggestedAction::note(
             "Make room on that machine: no other node can have this data. What keeps the pod off it is in the scheduler's words above.",
-        ));
-        return steps;
-    }
-    if waiting.used.keeps_its_node() {
-        steps.push(SuggestedAction::note(&format!(
+        ),
+        (true, false) => SuggestedAction::note(&format!(
             "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
             waiting.claim
-        )));
-        return steps;
-    }
-    steps.push(SuggestedAction::note(if nodes_of(waiting).is_empty() {
-        "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are."
-    } else {
-        "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above."
-    }));
+        )),
+        (false, true) => SuggestedAction::note(
+            "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above.",
+        ),
+        (false, false) => SuggestedAction::note(
+            "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are.",
+        ),
+    });
     steps
 }
 
@@ -186,8 +184,7 @@ pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
     let cordoned = names
         .iter()
         .find(|name| nodes.get(name.as_str()).is_some_and(|node| node.cordoned))?;
-    Some(SuggestedAction::new(
-        Purpose::WayOut,
+    Some(SuggestedAction::way_out(
         waiting.kubectl(&["uncordon", cordoned]),
         "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",
     ))

@@ -4,8 +4,7 @@
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
 use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
-use crate::diagnosis::command;
-use crate::diagnosis::health::{Examined, Health};
+use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -18,10 +17,6 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
     steps: Steps::FromFacts(steps),
 };
-
-/// The taint of the cloud's controller, which sees whether the machine runs
-/// (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`).
-const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     let node = waiting.lost_node()?;
@@ -56,19 +51,17 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
             stays.unwrap_or_default()
         ));
     }
-    let age = node.lease_seconds.map(|age| format!("{} ago", span(age)));
-    if users.next().is_some() {
-        return Some(silent(&node, age));
-    }
-    Some(format!(
-        "{} No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does.",
-        unheard(&node, age)
-    ))
+    let outlook = if users.next().is_some() {
+        "Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts."
+    } else {
+        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does."
+    };
+    Some(format!("{} {outlook}", unheard(&node)))
 }
 
 /// The pods of the node that use the claim.
 fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
-    let own = waiting.cannot_end().then_some(waiting.pod);
+    let own = waiting.cannot_end.then_some(waiting.pod);
     let all = waiting.users().chain(own);
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }
@@ -79,19 +72,11 @@ fn stays(pod: &Pod) -> bool {
     pod.stays_out_of_service && !pod.is_ending()
 }
 
-/// Explains why volumes stay on a node that does not answer; `renewed` says when its Lease was last
-/// renewed.
-fn silent(node: &Examined, renewed: Option<String>) -> String {
-    format!(
-        "{} Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts.",
-        unheard(node, renewed)
-    )
-}
-
-fn unheard(node: &Examined, renewed: Option<String>) -> String {
+/// Says that a node does not answer, and since when.
+fn unheard(node: &Examined) -> String {
     let name = &node.name;
-    let lease = match renewed {
-        Some(renewed) => format!("its Lease was last renewed {renewed}"),
+    let lease = match node.lease_seconds {
+        Some(age) => format!("its Lease was last renewed {} ago", span(age)),
         None => "it has no Lease that could be read".to_owned(),
     };
     let ready = node.ready.unwrap_or("Unknown");
@@ -111,16 +96,14 @@ fn power(node: &Examined) -> String {
     )
 }
 
-/// The command to run once the machine is off.
-fn taint(kubectl: &str, name: &str) -> String {
+/// The command to run once the machine is off, and the damage if it is run too early.
+fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
-    command::line(kubectl, &["taint", "node", name, &taint])
-}
-
-/// The effect of the command, and the damage if it is run too early.
-fn price(name: &str) -> String {
-    format!(
-        "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
+    SuggestedAction::way_out(
+        waiting.kubectl(&["taint", "node", name, &taint]),
+        &format!(
+            "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
+        ),
     )
 }
 
@@ -146,11 +129,6 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
         return deletes.chain([wait]).collect();
     }
-    let taint = SuggestedAction::new(
-        Purpose::WayOut,
-        taint(waiting.index.facts.kubectl, name),
-        &price(name),
-    );
     let check = [
         SuggestedAction::check(
             waiting.kubectl(&["get", "node", name, "-o", "wide"]),
@@ -176,5 +154,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     });
     let afterwards = delete(Purpose::Afterwards).chain([untaint]);
     let before = check.into_iter().chain(owned);
-    before.chain([taint]).chain(afterwards).collect()
+    before
+        .chain([taint(waiting, name)])
+        .chain(afterwards)
+        .collect()
 }

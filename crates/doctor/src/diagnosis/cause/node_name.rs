@@ -38,8 +38,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     let Some(node) = &waiting.pod.node else {
         return vec![describe];
     };
-    let view = waiting.index.facts.objects.view;
-    let found = view.node(node).found();
+    let found = waiting.view().node(node).found();
     let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
     let hostname = hostname.unwrap_or(node);
     let changed = Changed::behind(waiting.pod, waiting, documents);
@@ -51,13 +50,11 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     match changed.kind {
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet) if names_it => {
             let patch = json!({"spec": {"template": {"spec": by_selector}}});
-            let patch =
-                waiting.patch(&changed.name, &patch);
+            let patch = waiting.patch(&changed.name, &patch);
             // A StatefulSet does not replace a pod that never became ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {
-                    let pod = format!("pod/{}", waiting.pod.meta.name);
-                    format!("{patch} && {}", waiting.in_namespace(&["delete", &pod]))
+                    format!("{patch} && {}", waiting.delete(waiting.pod))
                 }
                 _ => patch,
             };

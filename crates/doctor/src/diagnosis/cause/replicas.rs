@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use super::changed::{self, Changed};
 use super::scale;
-use super::{
-    Cause, Documents, Purpose, Steps, SuggestedAction, another_storage, limit, named, whereabouts,
-};
+use super::{Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
@@ -61,8 +59,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             )
         }
         _ => {
-            let way = SuggestedAction::new(
-                Purpose::WayOut,
+            let way = SuggestedAction::way_out(
                 waiting.delete(waiting.pod),
                 &format!("The pod is deleted; {} may create another.", changed.shown),
             );

@@ -132,6 +132,9 @@ fn resume(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
 /// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
+/// The output format that shows only that annotation.
+const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
+
 /// Rolls back to the revision whose pod runs. Without a revision number, kubectl chooses the second
 /// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
 /// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
@@ -153,17 +156,10 @@ fn undo<'a>(
             format!("to revision {number}, the one that runs"),
         ),
         None => {
-            let path = format!(
-                "jsonpath={{.metadata.annotations.{}}}",
-                REVISION.replace('.', r"\.")
-            );
-            let look = ["get", &format!("replicaset/{name}"), "-o", &path];
+            let set = format!("replicaset/{name}");
+            let look = waiting.in_namespace(&["get", &set, "-o", REVISION_PATH]);
             (
-                format!(
-                    "{}=\"$({})\"",
-                    undo("--to-revision"),
-                    waiting.in_namespace(&look)
-                ),
+                format!("{}=\"$({look})\"", undo("--to-revision")),
                 "to the revision that runs; its number could not be read here, so the command asks for it".to_owned(),
             )
         }
@@ -181,12 +177,11 @@ fn undo<'a>(
 pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
     let (kind, name) = pod.workload();
     let hash = pod.revision()?;
-    let kind_of_set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
+    let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
     (kind == WorkloadKind::Deployment.name()).then(|| {
-        let name = format!("{name}-{hash}");
         (
-            kind_of_set,
-            kind_of_set.reference(&pod.meta.namespace, &name),
+            set,
+            set.reference(&pod.meta.namespace, &format!("{name}-{hash}")),
         )
     })
 }

@@ -31,7 +31,7 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     if !waiting.is_attached() {
         return None;
     }
-    let view = waiting.index.facts.objects.view;
+    let view = waiting.view();
     let own = view.volume(waiting.volume.as_deref()?).found()?;
     let mut twins = view.twins(own).into_iter();
     twins.find_map(|volume| in_use_elsewhere(waiting, volume))
@@ -90,30 +90,18 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(twin) = twin(waiting) else {
         return vec![
             SuggestedAction::check(
-                waiting.kubectl(&[
-                    "get",
-                    "pv",
-                    "-o",
-                    "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name",
-                ]),
+                waiting.kubectl(&["get", "pv", "-o", HANDLES]),
                 "Nothing. The two lines with the same driver and handle are the two volumes.",
             ),
             SuggestedAction::note(ONE_VOLUME),
         ];
     };
     let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-    let keep = waiting.kubectl(&[
-        "patch",
-        "pv",
-        own,
-        &twin.volume.metadata.name,
-        "--type=merge",
-        "-p",
-        retain,
-    ]);
+    let other = &twin.volume.metadata.name;
+    let keep = waiting.kubectl(&["patch", "pv", own, other, "--type=merge", "-p", retain]);
     vec![
         SuggestedAction::check(
-            waiting.kubectl(&["get", "pv", own, &twin.volume.metadata.name]),
+            waiting.kubectl(&["get", "pv", own, other]),
             "Nothing. It shows the claims of both, and their reclaim policies.",
         ),
         SuggestedAction::new(
@@ -124,5 +112,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         SuggestedAction::note(ONE_VOLUME),
     ]
 }
+
+/// The columns that show the disk and the claim of each PersistentVolume.
+const HANDLES: &str = "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name";
 
 const ONE_VOLUME: &str = "A disk has one PersistentVolume. Stop the pods of one of the two, then remove that claim and its volume, whose reclaim policy must be Retain by then: with Delete the disk goes with it. Pods of one namespace can share the claim that is left.";

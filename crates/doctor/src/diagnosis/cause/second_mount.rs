@@ -22,7 +22,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Some(other) => format!("{} on the same node has it", named(other)),
         None => "something on that node still has it".to_owned(),
     };
-    let rollout = exclusive_use(waiting).and_then(|cause| cause.explanation(waiting));
+    let rollout = exclusive_use(waiting).and_then(|cause| (cause.judge)(waiting));
     let rollout = rollout.map(|it| format!(" {it}"));
     Some(format!(
         "The driver refuses to mount the volume on node {node} for a second pod, and {other}.{}",
@@ -35,16 +35,10 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         return cause.steps(waiting, documents);
     }
     let node = waiting.pod.node.as_deref().unwrap_or_default();
+    let on_node = format!("--field-selector=spec.nodeName={node}");
     vec![
         SuggestedAction::check(
-            waiting.kubectl(&[
-                "get",
-                "pods",
-                "-A",
-                "-o",
-                "wide",
-                &format!("--field-selector=spec.nodeName={node}"),
-            ]),
+            waiting.kubectl(&["get", "pods", "-A", "-o", "wide", &on_node]),
             "Nothing. It lists the pods of that node.",
         ),
         SuggestedAction::note(&format!(

@@ -81,13 +81,9 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
 /// The way out that stops the pods of a workload.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(waiting, pod) {
-        let run = |arguments: &[String]| {
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            waiting.in_namespace(&arguments)
-        };
-        let resume = run(&scaled_object::resume(name));
+        let resume = scaled_object::resume(waiting, name);
         return changed.change(
-            run(&scaled_object::pause(name)),
+            scaled_object::pause(waiting, name),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
             ),
@@ -128,7 +124,7 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
 fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
     let workload = waiting.workload_of(pod)?;
     let metadata = &workload.metadata;
-    let view = waiting.index.facts.objects.view;
+    let view = waiting.view();
     let autoscalers = view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
     let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
     Some(scaled.next()?.as_str())

@@ -30,12 +30,8 @@ enum Stalled<'a> {
     Pod(&'a Pod, i64),
     /// Nothing attaches the volume to this node.
     Nobody(&'a str),
-    /// The driver has reported nothing for `for_seconds`.
-    Driver {
-        attachment: &'a VolumeAttachment,
-        attaches: bool,
-        for_seconds: i64,
-    },
+    /// An attachment of which the driver has reported nothing, and for how many seconds.
+    Driver(&'a VolumeAttachment, i64),
     /// A healthy node keeps a volume that none of its pods uses.
     Node(&'a VolumeAttachment),
     /// A node that is not Ready keeps the volume after Kubernetes should have detached it by force.
@@ -45,7 +41,7 @@ enum Stalled<'a> {
 fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     Some(match stalled(waiting)? {
         Stalled::Pod(pod, late) => {
-            let next = if waiting.cannot_end() {
+            let next = if waiting.cannot_end {
                 " The next pod is not created until it is gone."
             } else {
                 ""
@@ -59,17 +55,13 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Stalled::Nobody(node) => format!(
             "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
         ),
-        Stalled::Driver {
-            attachment,
-            attaches,
-            for_seconds,
-        } => format!(
+        Stalled::Driver(attachment, for_seconds) => format!(
             "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
             span(for_seconds),
-            if attaches {
-                "attach the volume to"
-            } else {
+            if attachment.metadata.is_being_deleted() {
                 "detach the volume from"
+            } else {
+                "attach the volume to"
             },
             attachment.node
         ),
@@ -101,18 +93,14 @@ fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
             (None, true) => return None,
         };
         let for_seconds = now - since.as_second();
-        (for_seconds > SLOW && !is_reported).then_some(Stalled::Driver {
-            attachment,
-            attaches: meta.deleted.is_none(),
-            for_seconds,
-        })
+        (for_seconds > SLOW && !is_reported).then_some(Stalled::Driver(attachment, for_seconds))
     };
     let foreign = waiting.foreign_attachments();
     let own = waiting.own_attachment();
     if let Some(stalled) = waiting.foreign_attachments().chain(own).find_map(silent) {
         return Some(stalled);
     }
-    let waited = now - waiting.pod.waits_since()?.as_second();
+    let waited = waiting.waited()?;
     if waited > SLOW && is_attached_by_nobody(waiting) {
         return waiting.pod.node.as_deref().map(Stalled::Nobody);
     }
@@ -158,9 +146,9 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             ),
             "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
         ),
-        Stalled::Driver { attachment, .. } => (
+        Stalled::Driver(attachment, _) => (
             SuggestedAction::check(
-                waiting.kubectl(&["get", "volumeattachment", &attachment.metadata.name, "-o", "yaml"]),
+                waiting.in_full(attachment),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),

@@ -1,10 +1,9 @@
 //! The claim has no volume, so its pod cannot start.
 
-use super::{Cause, Purpose, Steps, SuggestedAction, delay};
+use super::{Cause, Steps, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::{CLAIM_ENDS, Words};
+use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::analysis::binding;
 use engine::model::claim::ClaimPhase;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
@@ -39,8 +38,8 @@ enum Lack<'a> {
 }
 
 fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
-    let view = waiting.index.facts.objects.view;
-    let claim = view.claim(&waiting.pod.meta.namespace, waiting.claim);
+    let namespace = &waiting.pod.meta.namespace;
+    let claim = waiting.view().claim(namespace, waiting.claim);
     let is_ending = waiting
         .found_claim()
         .is_some_and(|it| it.metadata.is_being_deleted());
@@ -101,13 +100,12 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
             "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
         ),
         Lack::Taken(volume) => {
-            let owner = if former_owner(waiting, volume) {
-                "an earlier claim of the same name".to_owned()
-            } else {
-                match &volume.spec.claim_ref {
-                    Some(it) => format!("claim {}/{}", it.namespace, it.name),
-                    None => "another claim".to_owned(),
+            let owner = match &volume.spec.claim_ref {
+                _ if former_owner(waiting, volume) => {
+                    "an earlier claim of the same name".to_owned()
                 }
+                Some(it) => format!("claim {}/{}", it.namespace, it.name),
+                None => "another claim".to_owned(),
             };
             format!(
                 "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
@@ -157,57 +155,49 @@ fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
 
 /// Names the component that reports that there is no volume.
 fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
-    if OF_THE_BINDER.are_in(said) {
+    if said.to_lowercase().contains(OF_THE_BINDER) {
         return "Kubernetes says".to_owned();
     }
-    let objects = waiting.index.facts.objects;
-    let claim = waiting.found_claim();
-    let class = claim.and_then(|claim| binding::class_of(claim, objects).ok());
-    match class.map(StorageClass::driver) {
+    match waiting.storage_class().map(StorageClass::driver) {
         None | Some("") => "Kubernetes says".to_owned(),
         Some(driver) => format!("Its provisioner ({driver}) says"),
     }
 }
 
 /// The message of the controller that binds claims while the provisioner is silent.
-static OF_THE_BINDER: Words = Words(&["waiting for a volume to be created"]);
+const OF_THE_BINDER: &str = "waiting for a volume to be created";
 
-/// A known message of a provisioner, and advice about it.
-struct Known {
-    words: Words,
-    advice: &'static str,
-}
-
-/// The first match counts.
-static KNOWN: [Known; 5] = [
-    Known {
-        words: Words(&[
+/// Words in known messages of a provisioner, in lower case, and advice about these. The first match
+/// counts, and one of the words is enough.
+const KNOWN: [(&[&str], &str); 5] = [
+    (
+        &[
             "not supported",
             "unsupported",
             "invalidargument",
             "volume capability",
-        ]),
-        advice: "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
-    },
-    Known {
-        words: Words(&["quota", "resourceexhausted", "exceeded", "out of capacity"]),
-        advice: "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
-    },
-    Known {
-        words: Words(&["no storage class is set", "no persistent volumes available"]),
-        advice: "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
-    },
-    Known {
-        words: Words(&[
+        ],
+        "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
+    ),
+    (
+        &["quota", "resourceexhausted", "exceeded", "out of capacity"],
+        "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
+    ),
+    (
+        &["no storage class is set", "no persistent volumes available"],
+        "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
+    ),
+    (
+        &[
             "storageclass.storage.k8s.io",
             "failed to find storage class",
-        ]),
-        advice: "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
-    },
-    Known {
-        words: Words(&["waiting for a volume to be created", "external-provisioner"]),
-        advice: "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
-    },
+        ],
+        "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
+    ),
+    (
+        &[OF_THE_BINDER, "external-provisioner"],
+        "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
+    ),
 ];
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -275,8 +265,7 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
     };
     let volume = format!("pv/{}", volume.metadata.name);
     vec![
-        SuggestedAction::new(
-            Purpose::WayOut,
+        SuggestedAction::way_out(
             waiting.kubectl(&["patch", &volume, "--type=json", "-p", free]),
             "Nothing stops. The volume is bound to the claim of today, with the data that is on it.",
         ),
@@ -288,10 +277,13 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 
 /// The steps for a message of the provisioner.
 fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
-    let known = KNOWN.iter().find(|known| known.words.are_in(said));
+    let message = said.to_lowercase();
+    let known = KNOWN
+        .into_iter()
+        .find(|(words, _)| words.iter().any(|it| message.contains(*it)));
     let claim = waiting.found_claim();
     let is_copy = claim.is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
-    let notes = known.map(|known| known.advice).into_iter();
+    let notes = known.map(|(_, advice)| advice).into_iter();
     let notes = notes.chain(is_copy.then_some(SOURCE));
     [classes(waiting)]
         .into_iter()
