@@ -62,11 +62,17 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         match text.namespace.as_deref().or(release) {
             Some(namespace) => known.put_into(namespace),
             None => {
-                let beside = neighbours.namespace_beside(text);
-                namespaces.complete(known, text, beside);
+                let number = known.place.source;
+                if let Some(unnamed) = known.unnamed_namespace() {
+                    let beside = neighbours.namespace_beside(text);
+                    *unnamed = namespaces.around(number, text, beside);
+                }
             }
         }
-        as_created(known, &facts);
+        bind(&mut known.object, &facts);
+        // The API server clears this field on objects that it creates, so it must not excuse
+        // anything.
+        known.object.metadata_mut().deleted = None;
     }
     let named = named_classes(&objects);
     let is_default_in_doubt = has_local_path(&named);
@@ -88,13 +94,6 @@ pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         summary,
         now,
     }
-}
-
-/// Completes the object as the API server would store it.
-fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
-    bind(&mut known.object, facts);
-    // The API server clears this field on objects that it creates, so it must not excuse anything.
-    known.object.metadata_mut().deleted = None;
 }
 
 impl Parsed {

@@ -75,7 +75,13 @@ impl Repair<'_> {
         let source = |it: &Repairable<'_>| it.known.place.source;
         for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
             match self.parsed.text(of_file[0].known).release() {
-                Some(release) => edits.release(self, release, of_file),
+                Some(release) => {
+                    for it in of_file {
+                        if !edits.edits_origin_of(self, it) {
+                            edits.by_hand(release, it);
+                        }
+                    }
+                }
                 None => edits.file(self, of_file),
             }
         }
@@ -237,15 +243,6 @@ impl Edits {
             }
         }
         Some(edited)
-    }
-
-    /// Prints the patches for the objects of a release, unless their source files are edited.
-    fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
-        for it in repairable {
-            if !self.edits_origin_of(repair, it) {
-                self.by_hand(release, it);
-            }
-        }
     }
 
     /// Whether the file from which the object was rendered is edited.

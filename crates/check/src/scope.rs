@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::parse::Parsed;
 pub(super) use context::{APPLIED_TOGETHER, Context};
 use engine::model::Text;
+use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
-use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
@@ -170,12 +170,9 @@ impl<'p> Scopes<'p> {
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
-                for claim in workload.template.claims() {
-                    let users = self.users.entry((namespace.clone(), claim.clone()));
-                    users.or_default().push(number);
-                }
-                for (claim, _) in workload.ephemeral_claims() {
-                    let users = self.users.entry((namespace.clone(), claim.into()));
+                let ephemeral = workload.ephemeral_claims().map(|(claim, _)| claim.into());
+                for claim in workload.template.claims().cloned().chain(ephemeral) {
+                    let users = self.users.entry((namespace.clone(), claim));
                     users.or_default().push(number);
                 }
                 for stem in stems(workload) {
@@ -187,8 +184,8 @@ impl<'p> Scopes<'p> {
                     workloads.or_default().push(number);
                 }
             }
-            Object::Autoscaler(_) => {
-                if let Some(target) = target(object) {
+            Object::Autoscaler(autoscaler) => {
+                if let Some(target) = target(autoscaler) {
                     self.scalers.entry(target).or_default().push(number);
                 }
             }
@@ -426,22 +423,11 @@ const MAX_LOOK: usize = 512;
 
 /// The key of an object.
 fn key(object: &Object) -> Key {
-    let named =
-        |kind, metadata: &Metadata| (kind, metadata.namespace.clone(), metadata.shown_name());
-    match object {
-        Object::Workload(it) => named(ObjectKind::Workload(it.kind), &it.metadata),
-        Object::Claim(it) => named(ObjectKind::Claim, &it.metadata),
-        Object::Autoscaler(it) => named(it.kind.object_kind(), &it.metadata),
-        Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
-        Object::Lease(it) => named(ObjectKind::Lease, &it.metadata),
-        Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),
-        Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
-        Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
-        Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
-        Object::CsiNode(it) => global(ObjectKind::CsiNode, &it.metadata.name),
-        Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
-        Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
-        Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),
+    let (kind, metadata) = (object.kind(), object.metadata());
+    if kind.is_namespaced() {
+        (kind, metadata.namespace.clone(), metadata.shown_name())
+    } else {
+        global(kind, &metadata.name)
     }
 }
 
@@ -454,10 +440,7 @@ fn claim_key(namespace: &Text, name: impl Into<Text>) -> Key {
 }
 
 /// The workload that an autoscaler scales.
-fn target(object: &Object) -> Option<Key> {
-    let Object::Autoscaler(autoscaler) = object else {
-        return None;
-    };
+fn target(autoscaler: &Autoscaler) -> Option<Key> {
     let kind = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)?;
     Some((
         ObjectKind::Workload(kind),
