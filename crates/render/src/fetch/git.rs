@@ -18,7 +18,7 @@ use super::client::{Client, large, no_url, parsed, slow};
 use super::repository::best;
 use crate::files::GIT;
 use crate::program::command_line::{CommandLine, Field, Word};
-use crate::program::group::Groups;
+use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::reason::Reason;
 
@@ -279,7 +279,8 @@ impl Repository {
             time: self.limit,
             file: MAX_PACK,
         };
-        output(command, "git", &Groups::watched(), limits).await
+        group::watch();
+        output(command, "git", limits).await
     }
 
     /// Fetches the reference and returns the name of its commit.

@@ -9,7 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::group::Groups;
+use super::group::Group;
+use super::sandbox::{MAX_COPY, MAX_ENTRIES};
 use manifest::source::MAX_BYTES;
 
 /// The most bytes of memory that a program may use. The largest known chart needs a third.
@@ -35,11 +36,7 @@ pub(crate) enum Failure {
     Copy(io::Error),
     #[error("it holds {path}, {problem}")]
     Entry { path: String, problem: String },
-    #[error(
-        "it holds more than {} MiB or {} files",
-        Self::COPY_LIMITS.0,
-        Self::COPY_LIMITS.1
-    )]
+    #[error("it holds more than {} MiB or {} files", MAX_COPY >> 20, MAX_ENTRIES)]
     LargeRoot,
     #[error("{program} cannot be started: {error}")]
     Start { program: String, error: io::Error },
@@ -95,11 +92,10 @@ pub(crate) struct Limits {
     pub(crate) file: u64,
 }
 
-/// The output of the command of the program `name`, which becomes one of the `groups`.
+/// The output of the command of the program `name`, which leads a group.
 pub(crate) async fn output(
     mut command: Command,
     name: &str,
-    groups: &Groups,
     limits: Limits,
 ) -> Result<String, Failure> {
     let limit = limits.time;
@@ -113,9 +109,9 @@ pub(crate) async fn output(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    Groups::lead(&mut command);
+    Group::lead(&mut command);
     let mut child = command.spawn().map_err(start)?;
-    let group = groups.of(&child);
+    let group = Group::of(&child);
     restrict(&child, limits).map_err(start)?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
@@ -126,11 +122,7 @@ pub(crate) async fn output(
         program: name(),
         limit,
     })?;
-    let Ended {
-        text,
-        complaint,
-        status,
-    } = ended.map_err(|error| Failure::Read {
+    let (text, complaint, status) = ended.map_err(|error| Failure::Read {
         program: name(),
         error,
     })?;
@@ -150,14 +142,13 @@ pub(crate) async fn output(
     String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
 }
 
-/// The output and the status of a program. Without a status, the output reached its limit.
-struct Ended {
-    text: Vec<u8>,
-    complaint: Vec<u8>,
-    status: Option<ExitStatus>,
-}
-
-async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
+/// The output, the complaint and the status of a program. Without a status, the output reached its
+/// limit.
+async fn end_of(
+    mut child: Child,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+) -> io::Result<(Vec<u8>, Vec<u8>, Option<ExitStatus>)> {
     // If stdout exceeds its limit, its pipe is closed and the program is not waited for.
     let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
     let status = if text.len() as u64 > MAX_BYTES {
@@ -165,11 +156,7 @@ async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> i
     } else {
         Some(child.wait().await?)
     };
-    Ok(Ended {
-        text,
-        complaint,
-        status,
-    })
+    Ok((text, complaint, status))
 }
 
 /// Limits the memory and the file size of the program and of its child processes.

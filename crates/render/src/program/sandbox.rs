@@ -24,8 +24,8 @@ use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
 use crate::files::{GIT, is_inside, normal};
 
 /// The most bytes and entries that the copy for one root may have.
-const MAX_COPY: u64 = 64 << 20;
-const MAX_ENTRIES: usize = 20_000;
+pub(super) const MAX_COPY: u64 = 64 << 20;
+pub(super) const MAX_ENTRIES: usize = 20_000;
 
 /// The time limit for testing the restrictions of the machine.
 const PROBE: Duration = Duration::from_secs(10);
@@ -450,11 +450,6 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::copy(target, at).map(drop)
-}
-
-impl Failure {
-    /// The limits of a copy, for messages.
-    pub(crate) const COPY_LIMITS: (u64, usize) = (MAX_COPY >> 20, MAX_ENTRIES);
 }
 
 /// Whether `name`, written in a file of `folder`, leads above `top`.

@@ -19,7 +19,7 @@ impl Release {
             owner: owner.reference.clone(),
             place: owner.place.clone(),
             template: owner.template.clone(),
-            field: self.field.clone().unwrap_or_else(|| "spec".to_owned()),
+            field: self.field.clone(),
             held_by: vec![owner.place.source],
             namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {

@@ -76,9 +76,9 @@ impl Renderer {
                 Ok((copy, chart))
             }
             ChartFiles::Archive(file) => {
-                let copy = Copy::empty(&self.sandbox.folder).map_err(|it| it.to_string())?;
+                let copy = Copy::empty(&self.sandbox.folder)?;
                 let chart = copy.folder().join("chart.tgz");
-                fs::copy(file, &chart).map_err(|error| Failure::Copy(error).to_string())?;
+                fs::copy(file, &chart).map_err(Failure::Copy)?;
                 Ok((copy, chart))
             }
         }
@@ -106,7 +106,7 @@ impl Renderer {
         let (copy, chart) = self.chart_files(files)?;
         if let Some(values) = &settings.own_values {
             let written = replace(&chart.join("values.yaml"), &values.to_string());
-            written.map_err(|error| Failure::Copy(error).to_string())?;
+            written.map_err(Failure::Copy)?;
         }
         let line = template(settings, copy.folder())?;
         let rendered = self.helm_template(line, &settings.name, &chart, &copy);
@@ -118,7 +118,7 @@ impl Renderer {
             let folder = copy.folder().join(format!("post-renderer-{number}"));
             let written =
                 fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
-            written.map_err(|error| Failure::Copy(error).to_string())?;
+            written.map_err(Failure::Copy)?;
             let mut fields = fields.clone();
             fields.insert("resources".to_owned(), json!([RENDERED]));
             text = self.kustomize(&folder, fields, &copy).await?;
@@ -169,7 +169,7 @@ fn template(settings: &ChartSettings, folder: &Path) -> Result<CommandLine, Reas
     }
     for (number, values) in settings.values.iter().enumerate() {
         let file = folder.join(format!("values-{number}.yaml"));
-        fs::write(&file, values.to_string()).map_err(|error| Failure::Copy(error).to_string())?;
+        fs::write(&file, values.to_string()).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
     for setting in &settings.sets {
