@@ -139,21 +139,17 @@ fn judge_object(
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
     }
+    let annotations = document.spot("metadata.annotations");
+    let of_annotations = notices.into_iter().chain(unused);
+    let of_annotations = of_annotations.map(|text| (text, annotations));
+    let notes = known.notes.iter();
+    let notes = notes.map(|note| (note.text.clone(), note.spot));
     let mut judged = Judged {
         number,
         is_unrendered,
         findings: Vec::new(),
-        notices: Vec::new(),
+        notices: of_annotations.chain(notes).collect(),
     };
-    let annotations = document.spot("metadata.annotations");
-    let notices = notices.into_iter().chain(unused);
-    judged
-        .notices
-        .extend(notices.map(|text| (text, annotations)));
-    let notes = known.notes.iter();
-    judged
-        .notices
-        .extend(notes.map(|note| (note.text.clone(), note.spot)));
     if !findings.is_empty() {
         let start = document.spot("");
         let elsewhere = elsewhere(parsed, known, context).into_iter();

@@ -32,7 +32,6 @@ use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
-use origin::Naming;
 use release::Job;
 use roots::{Root, RootKind};
 
@@ -101,7 +100,8 @@ struct Renderer {
     sandbox: Sandbox,
     /// The sandbox's folder, which is deleted when this is dropped.
     _scratch: TempDir,
-    naming: Naming,
+    /// The working directory, with links followed.
+    here: PathBuf,
     limit: Duration,
     /// The time at which all rendering ends.
     end: Instant,
@@ -214,9 +214,7 @@ impl Renderer {
             sandbox,
             runtime,
             _scratch: scratch,
-            naming: Naming {
-                here: std::env::current_dir().and_then(fs::canonicalize)?,
-            },
+            here: std::env::current_dir().and_then(fs::canonicalize)?,
             limit,
             end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
             texts: AtomicUsize::new(0),
@@ -247,29 +245,26 @@ impl Renderer {
     }
 
     async fn root(&self, root: &Root) -> Result<String, Reason> {
-        if let Some(reason) = self.refusal(root) {
-            return Err(reason);
-        }
+        self.admit(root)?;
         match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,
         }
     }
 
-    /// The reason why rendering the root is not attempted. Otherwise, the root is counted.
-    fn refusal(&self, root: &Root) -> Option<Reason> {
-        let url = || match &root.url {
-            Some(url) if !self.sandbox.is_offline() => {
-                Some(Reason::network(format!("it names {url}")))
-            }
-            _ => None,
-        };
-        let too_many = || {
-            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS).then(|| {
-                format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into()
-            })
-        };
-        root.refused.clone().or_else(url).or_else(too_many)
+    /// Counts the root, or gives the reason why rendering it is not attempted.
+    fn admit(&self, root: &Root) -> Result<(), Reason> {
+        if let Some(reason) = &root.refused {
+            return Err(reason.clone());
+        }
+        if let Some(url) = root.url.as_ref().filter(|_| !self.sandbox.is_offline()) {
+            return Err(Reason::network(format!("it names {url}")));
+        }
+        if self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS {
+            let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
+            return Err(most.into());
+        }
+        Ok(())
     }
 
     /// The text, unless the output of all of them becomes too large.
@@ -342,7 +337,7 @@ impl Renderer {
             inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
         };
         let fetched = root.laid_out.as_deref();
-        Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
+        Ok(origin::of_kustomize(&text, file_of, &self.here, fetched))
     }
 
     /// Builds a kustomization with these fields, which is written into the folder. It starts no

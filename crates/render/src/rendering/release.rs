@@ -68,9 +68,7 @@ impl Renderer {
     fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
         match chart {
             ChartFiles::Folder(root) => {
-                if let Some(reason) = self.refusal(root) {
-                    return Err(reason);
-                }
+                self.admit(root)?;
                 let copy = self.copy(root)?;
                 let chart = copy.of_original(&root.real);
                 Ok((copy, chart))
@@ -87,13 +85,11 @@ impl Renderer {
     pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
         match job {
             Job::Chart(chart, settings) => self.release(chart, settings).await,
-            Job::Kustomization(root, fields, variables) => match self.refusal(root) {
-                Some(reason) => Err(reason),
-                None => {
-                    let text = self.kustomization(root, fields.clone()).await?;
-                    variables.substituted(text)
-                }
-            },
+            Job::Kustomization(root, fields, variables) => {
+                self.admit(root)?;
+                let text = self.kustomization(root, fields.clone()).await?;
+                variables.substituted(text)
+            }
             Job::Manifests(folder, recursive) => manifests(folder, *recursive),
         }
     }
