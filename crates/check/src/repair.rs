@@ -141,7 +141,10 @@ impl Repairable<'_> {
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });
-        let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
+        let mut after = self.document.value().clone();
+        // The patch was made for this object, so it applies.
+        let _ = json_patch::patch(&mut after, &self.patch);
+        let patch = merge_patch::strategic(object, self.document.value(), &after);
         let patch = safe::yaml(edit::to_yaml(&patch), &patch);
         let title = format!("A patch for {object}{origin}.");
         format!("---\n# {}\n{patch}", safe::line(&title))
@@ -154,13 +157,6 @@ impl Repairable<'_> {
         let target = json!({"kind": object.kind, "name": object.name});
         let patches = json!([{"target": target, "patch": patch}]);
         json!({"spec": {"postRenderers": [{"kustomize": {"patches": patches}}]}})
-    }
-
-    fn repaired(&self) -> Value {
-        let mut after = self.document.value().clone();
-        // The patch was made for this object, so it applies.
-        let _ = json_patch::patch(&mut after, &self.patch);
-        after
     }
 }
 

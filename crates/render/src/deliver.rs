@@ -157,7 +157,7 @@ impl Delivering<'_> {
             match text {
                 Ok(text) => {
                     let source = Source::rendered(&release.shown(), text);
-                    let origin = Box::new(release.origin(self.paths.input.repository));
+                    let origin = Box::new(release.origin(self.paths.places()));
                     let texts = &mut self.reading.texts;
                     self.releases.push((texts.len(), release));
                     texts.push(Text::new(source, Origin::Release(origin)));

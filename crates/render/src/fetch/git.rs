@@ -100,8 +100,8 @@ pub(super) async fn commit(
         }
         _ => None,
     };
-    let repository = Repository::new(parsed.scheme(), resolved, client.limit).map_err(failed)?;
-    repository.init().await.map_err(failed)?;
+    let repository = Repository::init(parsed.scheme(), resolved, client.limit).await;
+    let repository = repository.map_err(failed)?;
     let tag = match range {
         Some(range) => Some(repository.newest_tag(&parsed, &address, range).await?),
         None => None,
@@ -147,8 +147,7 @@ fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
     let bytes = fs::read(bundle).map_err(Failure::Copy)?;
     let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
-    let repository = Repository::new("none", None, limit)?;
-    repository.init().await?;
+    let repository = Repository::init("none", None, limit).await?;
     let packs = repository.folder.path().join("objects/pack");
     fs::create_dir_all(&packs)
         .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
@@ -226,23 +225,26 @@ fn without_user(url: &Url) -> String {
 }
 
 impl Repository {
-    fn new(protocol: &str, resolved: Option<String>, limit: Duration) -> Result<Self, Failure> {
+    /// An empty repository.
+    async fn init(
+        protocol: &str,
+        resolved: Option<String>,
+        limit: Duration,
+    ) -> Result<Self, Failure> {
         let missing = || Failure::Start {
             program: "git".to_owned(),
             error: io::Error::from(io::ErrorKind::NotFound),
         };
-        Ok(Self {
+        let repository = Self {
             git: on_path("git").ok_or_else(missing)?,
             folder: tempfile::tempdir().map_err(Failure::Copy)?,
             protocol: protocol.to_owned(),
             resolved,
             limit,
-        })
-    }
-
-    async fn init(&self) -> Result<(), Failure> {
+        };
         let init = CommandLine::git("init --quiet --bare --template=");
-        self.git(&init).await.map(drop)
+        repository.git(&init).await?;
+        Ok(repository)
     }
 
     async fn git(&self, line: &CommandLine) -> Result<String, Failure> {

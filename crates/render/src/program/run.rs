@@ -162,19 +162,32 @@ async fn end_of(
 /// Limits the memory and the file size of the program and of its child processes.
 #[cfg(target_os = "linux")]
 fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use rustix::process::Pid;
     let Some(child) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
         return Ok(());
     };
-    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::Fsize, limits.file)] {
-        let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
-        };
-        match prlimit(Some(child), resource, limit) {
-            // The program has already ended.
-            Err(rustix::io::Errno::SRCH) => {}
-            limited => drop(limited?),
+    match set_limits(Some(child), Some(MAX_MEMORY), Some(limits.file)) {
+        // The program has already ended.
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        limited => Ok(limited?),
+    }
+}
+
+/// Sets the limits that are given for the process, or for this one.
+#[cfg(target_os = "linux")]
+pub(super) fn set_limits(
+    process: Option<rustix::process::Pid>,
+    memory: Option<u64>,
+    file_size: Option<u64>,
+) -> rustix::io::Result<()> {
+    use rustix::process::{Resource, Rlimit, prlimit};
+    for (resource, most) in [(Resource::Data, memory), (Resource::Fsize, file_size)] {
+        if most.is_some() {
+            let limit = Rlimit {
+                current: most,
+                maximum: most,
+            };
+            prlimit(process, resource, limit)?;
         }
     }
     Ok(())

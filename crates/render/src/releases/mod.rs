@@ -45,8 +45,6 @@ pub(super) struct Release {
     pub(super) variables: Variables,
     /// Further sources of its values that are not known, each as the start of a sentence.
     pub(super) unknown: Vec<String>,
-    /// The name of its folder, if that is in another repository.
-    pub(super) elsewhere: Option<String>,
 }
 
 /// The object that defines a release.
@@ -187,9 +185,6 @@ impl Wanted {
             Delivers::Release(mut release) => {
                 let namespace = &mut release.settings.namespace;
                 namespace.get_or_insert_with(|| around.to_owned());
-                let folder = release.chart.folder_on_disk();
-                let shown = folder.and_then(|it| context.places.fetcher.shown(it));
-                release.elsewhere = shown.map(|it| it.display().to_string());
                 let job = release.job(context)?;
                 self.rendered.push((*release, job));
             }
@@ -301,7 +296,6 @@ impl Release {
             field: "spec".to_owned(),
             variables: Variables::default(),
             unknown: Vec::new(),
-            elsewhere: None,
         }
     }
 
