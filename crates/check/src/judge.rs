@@ -67,7 +67,7 @@ pub(super) fn verdict(
     document: &FileDocument<'_>,
     mode: Mode,
 ) -> Verdict {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let review = Review {
         object: &known.object,
         old: None,
@@ -128,7 +128,7 @@ fn judge_object(
     context: &Context<'_>,
     number: usize,
 ) -> Option<Judged> {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let document = FileDocument::of(known, parsed.now);
     let mode = Mode::Propose;
     let Verdict {
@@ -198,7 +198,7 @@ fn qualify(
     number: usize,
     document: &FileDocument<'_>,
 ) -> Vec<(String, Spot)> {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let namespace = &known.object.metadata().namespace;
     let mut ambiguous = context.ambiguous_of(number);
     if finding.rule == codes::UNRESOLVED_CLAIM

@@ -99,7 +99,7 @@ impl Repair<'_> {
                 .iter()
                 .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
             repairable.extend(sure.filter_map(|number| {
-                let known = &parsed.objects[*number];
+                let known = &parsed.reading.objects[*number];
                 let document = FileDocument::of(known, parsed.now);
                 let mode = self.mode;
                 let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
@@ -120,7 +120,7 @@ impl Repair<'_> {
 /// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
 /// not rendered may change the object.
 fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     if context.doubt(parsed, known).is_some() {
         return true;
     }

@@ -108,7 +108,7 @@ impl<'p> Scopes<'p> {
     pub(super) fn of(parsed: &'p Parsed) -> Self {
         let mut scopes = Self {
             parsed,
-            places: Places::of(&parsed.texts),
+            places: Places::of(&parsed.reading.texts),
             definitions: HashMap::new(),
             users: HashMap::new(),
             makers: HashMap::new(),
@@ -119,7 +119,7 @@ impl<'p> Scopes<'p> {
             default_classes: Vec::new(),
             drivers: Vec::new(),
         };
-        for number in 0..parsed.objects.len() {
+        for number in 0..parsed.reading.objects.len() {
             scopes.enter(number);
         }
         let Self {
@@ -131,7 +131,7 @@ impl<'p> Scopes<'p> {
         } = &mut scopes;
         let lists = workloads.values_mut().chain(definitions.values_mut());
         for numbers in lists.chain([default_classes]) {
-            numbers.sort_by_key(|it| (places.rank(parsed.objects[*it].place.source), *it));
+            numbers.sort_by_key(|it| (places.rank(parsed.reading.objects[*it].place.source), *it));
         }
         scopes
     }
@@ -139,7 +139,7 @@ impl<'p> Scopes<'p> {
     /// The numbers of the objects to judge, with those of one file together. Objects that never run
     /// at the same time as the others are judged separately.
     pub(super) fn groups(&self) -> Vec<Vec<usize>> {
-        let objects = &self.parsed.objects;
+        let objects = &self.parsed.reading.objects;
         let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
         let judged: Vec<usize> = judged.collect();
         let passes = |number: &usize| objects[*number].passes();
@@ -151,16 +151,16 @@ impl<'p> Scopes<'p> {
     }
 
     fn object(&self, number: usize) -> &'p Object {
-        &self.parsed.objects[number].object
+        &self.parsed.reading.objects[number].object
     }
 
     fn name(&self, source: usize) -> &'p str {
-        &self.parsed.texts[source].source.name
+        &self.parsed.reading.texts[source].source.name
     }
 
     /// The number of the source that contains the object with the number `number`.
     fn source(&self, number: usize) -> usize {
-        self.parsed.objects[number].place.source
+        self.parsed.reading.objects[number].place.source
     }
 
     fn enter(&mut self, number: usize) {
@@ -359,7 +359,8 @@ impl<'p> Scopes<'p> {
     }
 
     fn names_its_namespace(&self, number: usize) -> bool {
-        self.parsed.objects[number].reference.namespace.is_some()
+        let known = &self.parsed.reading.objects[number];
+        known.reference.namespace.is_some()
     }
 
     fn one(&self, from: usize, key: &Key) -> Option<usize> {
@@ -386,7 +387,7 @@ impl<'p> Scopes<'p> {
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
         let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
         let users = [by_name, by_template].into_iter().flatten().flatten();
-        let passes = |user: &usize| self.parsed.objects[*user].passes();
+        let passes = |user: &usize| self.parsed.reading.objects[*user].passes();
         let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
         users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
         let mut meanings = Meanings::default();

@@ -119,11 +119,11 @@ impl<'p> Scopes<'p> {
         for number in &taken {
             cluster.apply(self.object(*number).clone());
         }
-        taken.retain(|number| self.parsed.objects[*number].is_judged());
+        taken.retain(|number| self.parsed.reading.objects[*number].is_judged());
         let judged = taken.iter().map(|it| (*it, self.object(*it)));
         let doubts = taken
             .iter()
-            .map(|it| self.parsed.text(&self.parsed.objects[*it]));
+            .map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
         Context {
             cluster,
             order: BatchOrder::of(judged),
@@ -285,7 +285,7 @@ impl<'p> Walk<'_, 'p> {
     fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
         let scopes = self.scopes;
         let namespace = &workload.metadata.namespace;
-        let alone = scopes.parsed.objects[number].hook == Some(HelmHook::OutsideRelease);
+        let alone = scopes.parsed.reading.objects[number].hook == Some(HelmHook::OutsideRelease);
         let shares = depth == Depth::Judged && !alone;
         for template in &workload.claim_templates {
             self.storage(template);
