@@ -48,16 +48,13 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     if format == Format::Junit {
         let objects = parsed.reading.objects.iter();
         let judged = objects.filter(|known| known.is_judged());
-        report.judged = judged.map(|it| named(parsed, it)).collect();
+        let named = judged.map(|known| JudgedObject {
+            object: known.reference.clone(),
+            file: Some(parsed.text(known).source.name.clone()),
+        });
+        report.judged = named.collect();
     }
     report
-}
-
-fn named(parsed: &Parsed, known: &ParsedObject) -> JudgedObject {
-    JudgedObject {
-        object: known.reference.clone(),
-        file: Some(parsed.text(known).source.name.clone()),
-    }
 }
 
 /// The findings and notices of the group with their lines, for which the file is read again.

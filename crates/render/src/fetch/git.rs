@@ -231,9 +231,9 @@ impl Repository {
         resolved: Option<String>,
         limit: Duration,
     ) -> Result<Self, Failure> {
-        let missing = || Failure::Start {
-            program: "git".to_owned(),
-            error: io::Error::from(io::ErrorKind::NotFound),
+        let missing = || {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            Failure::Other(format!("git cannot be started: {error}"))
         };
         let repository = Self {
             git: on_path("git").ok_or_else(missing)?,

@@ -57,12 +57,8 @@ pub(crate) struct Word(String);
 
 /// A word that the program does not accept: the end of a sentence.
 #[derive(Debug, thiserror::Error)]
-#[error("its {name} {text:?} is not one that {program} takes")]
-pub(crate) struct RefusedWord {
-    name: &'static str,
-    text: String,
-    program: &'static str,
-}
+#[error("{0}")]
+pub(crate) struct RefusedWord(String);
 
 impl Word {
     /// Checks the text.
@@ -79,11 +75,8 @@ impl Word {
             text.pop();
             text.push('…');
         }
-        Err(RefusedWord {
-            name,
-            text,
-            program,
-        })
+        let refused = format!("its {name} {text:?} is not one that {program} takes");
+        Err(RefusedWord(refused))
     }
 }
 

@@ -10,7 +10,6 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::group::Group;
-use super::sandbox::{MAX_COPY, MAX_ENTRIES};
 use manifest::source::MAX_BYTES;
 
 /// The most bytes of memory that a program may use. The largest known chart needs a third.
@@ -34,28 +33,14 @@ const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 pub(crate) enum Failure {
     #[error("it cannot be copied: {0}")]
     Copy(io::Error),
-    #[error("it holds {path}, {problem}")]
-    Entry { path: String, problem: String },
-    #[error("it holds more than {} MiB or {} files", MAX_COPY >> 20, MAX_ENTRIES)]
-    LargeRoot,
-    #[error("{program} cannot be started: {error}")]
-    Start { program: String, error: io::Error },
-    #[error("{program} cannot be read: {error}")]
-    Read { program: String, error: io::Error },
     #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
     Slow { program: String, limit: Duration },
-    #[error("{program} writes more than {} MiB", MAX_BYTES >> 20)]
-    LargeOutput { program: String },
-    #[error("{program} needs more than {} MiB of memory", MAX_MEMORY >> 20)]
-    Memory { program: String },
-    #[error("{program} writes text that is not UTF-8")]
-    NotUtf8 { program: String },
     #[error("it asks for {url}")]
     Fetches { url: String },
     #[error("{program} says: {}", shortened(complaint))]
     Refused { program: String, complaint: String },
-    #[error("{program} ended with {status} and said nothing")]
-    Silent { program: String, status: ExitStatus },
+    #[error("{0}")]
+    Other(String),
 }
 
 /// The program `name`, if the variable PATH leads to it.
@@ -99,11 +84,8 @@ pub(crate) async fn output(
     limits: Limits,
 ) -> Result<String, Failure> {
     let limit = limits.time;
-    let name = || name.to_owned();
-    let start = |error| Failure::Start {
-        program: name(),
-        error,
-    };
+    let other = |problem: &str| Failure::Other(format!("{name} {problem}"));
+    let start = |error: io::Error| other(&format!("cannot be started: {error}"));
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -119,27 +101,23 @@ pub(crate) async fn output(
     // If the time is over, the group is dropped, which stops it.
     let ended = timeout(limit, end_of(child, stdout, stderr)).await;
     let ended = ended.map_err(|_| Failure::Slow {
-        program: name(),
+        program: name.to_owned(),
         limit,
     })?;
-    let (text, complaint, status) = ended.map_err(|error| Failure::Read {
-        program: name(),
-        error,
-    })?;
+    let read = ended.map_err(|error| other(&format!("cannot be read: {error}")));
+    let (text, complaint, status) = read?;
     let Some(status) = status else {
-        return Err(Failure::LargeOutput { program: name() });
+        let most = MAX_BYTES >> 20;
+        return Err(other(&format!("writes more than {most} MiB")));
     };
     if let Some(group) = group {
         group.ended();
     }
     if !status.success() {
-        return Err(failure(
-            name(),
-            status,
-            &String::from_utf8_lossy(&complaint),
-        ));
+        let complaint = String::from_utf8_lossy(&complaint);
+        return Err(failure(name, status, &complaint));
     }
-    String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
+    String::from_utf8(text).map_err(|_| other("writes text that is not UTF-8"))
 }
 
 /// The output, the complaint and the status of a program. Without a status, the output reached its
@@ -200,19 +178,20 @@ fn restrict(_child: &Child, _limits: Limits) -> io::Result<()> {
 }
 
 /// The reason why a program failed, from its message.
-fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
+fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
     if let Some(url) = fetched(complaint) {
         let url = url.to_owned();
         return Failure::Fetches { url };
     }
     let no_memory = ["out of memory", "cannot allocate memory"];
     if complaint.contains("fatal error: ") && no_memory.iter().any(|it| complaint.contains(it)) {
-        return Failure::Memory { program };
+        let most = MAX_MEMORY >> 20;
+        return Failure::Other(format!("{program} needs more than {most} MiB of memory"));
     }
     match complaint.trim() {
-        "" => Failure::Silent { program, status },
+        "" => Failure::Other(format!("{program} ended with {status} and said nothing")),
         complaint => Failure::Refused {
-            program,
+            program: program.to_owned(),
             complaint: complaint.to_owned(),
         },
     }

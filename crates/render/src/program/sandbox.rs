@@ -24,8 +24,8 @@ use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
 use crate::files::{GIT, is_inside, normal};
 
 /// The most bytes and entries that the copy for one root may have.
-pub(super) const MAX_COPY: u64 = 64 << 20;
-pub(super) const MAX_ENTRIES: usize = 20_000;
+const MAX_COPY: u64 = 64 << 20;
+const MAX_ENTRIES: usize = 20_000;
 
 /// The time limit for testing the restrictions of the machine.
 const PROBE: Duration = Duration::from_secs(10);
@@ -368,16 +368,13 @@ impl Copy {
         self.folder.path().join("root")
     }
 
-    fn refused(&self, path: &Path, problem: String) -> Failure {
+    fn refused(&self, path: &Path, problem: &str) -> Failure {
         let inner = path.strip_prefix(&self.top).unwrap_or(path);
-        Failure::Entry {
-            path: inner.display().to_string(),
-            problem,
-        }
+        Failure::Other(format!("it holds {}, {problem}", inner.display()))
     }
 
     fn unreadable(&self, path: &Path, error: &io::Error) -> Failure {
-        self.refused(path, format!("which cannot be read: {error}"))
+        self.refused(path, &format!("which cannot be read: {error}"))
     }
 }
 
@@ -399,7 +396,7 @@ impl Copying<'_> {
                 let path = entry.map_err(unreadable)?.path();
                 self.entries += 1;
                 if self.entries > MAX_ENTRIES {
-                    return Err(Failure::LargeRoot);
+                    return Err(too_large());
                 }
                 if path.file_name() != Some(OsStr::new(GIT)) && self.entry(&path)? {
                     waiting.push(path);
@@ -425,20 +422,27 @@ impl Copying<'_> {
                 return Ok(false);
             };
             if !self.folders.iter().any(|it| is_inside(it, &target)) {
-                return Err(copy.refused(path, "a link that leads out of it".to_owned()));
+                return Err(copy.refused(path, "a link that leads out of it"));
             }
             link(&copy.of_original(&target), &copied).map_err(Failure::Copy)?;
         } else if kind.is_file() {
             self.bytes = self.bytes.saturating_add(metadata.len());
             if self.bytes > MAX_COPY {
-                return Err(Failure::LargeRoot);
+                return Err(too_large());
             }
             fs::copy(path, copied).map_err(unreadable)?;
         } else {
-            return Err(copy.refused(path, "which is neither a file nor a folder".to_owned()));
+            return Err(copy.refused(path, "which is neither a file nor a folder"));
         }
         Ok(false)
     }
+}
+
+fn too_large() -> Failure {
+    let most = MAX_COPY >> 20;
+    Failure::Other(format!(
+        "it holds more than {most} MiB or {MAX_ENTRIES} files"
+    ))
 }
 
 #[cfg(unix)]
