@@ -170,7 +170,8 @@ impl<'p> Scopes<'p> {
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
-                let ephemeral = workload.ephemeral_claims().map(|(claim, _)| claim.into());
+                let ephemeral = workload.ephemeral_claims();
+                let ephemeral = ephemeral.map(|(claim, _)| Text::from(claim));
                 for claim in workload.template.claims().cloned().chain(ephemeral) {
                     let users = self.users.entry((namespace.clone(), claim));
                     users.or_default().push(number);
