@@ -29,7 +29,7 @@ pub(super) struct Claims(HashMap<(Text, Text), Vec<usize>>);
 impl Claims {
     pub(super) fn of(parsed: &Parsed) -> Self {
         let mut claims: HashMap<_, Vec<usize>> = HashMap::new();
-        for (number, known) in parsed.objects.iter().enumerate() {
+        for (number, known) in parsed.reading.objects.iter().enumerate() {
             if let Object::Claim(claim) = &known.object {
                 let metadata = &claim.metadata;
                 let key = (metadata.namespace.clone(), metadata.name.clone());
@@ -51,13 +51,13 @@ impl Claims {
         let all = self.0.get(&(namespace.clone(), name.clone()))?;
         let mut own = all
             .iter()
-            .filter(|number| parsed.objects[**number].place.source == source);
+            .filter(|number| parsed.reading.objects[**number].place.source == source);
         let number = match (&all[..], own.next(), own.next()) {
             ([only], ..) => only,
             (_, Some(first), None) => first,
             _ => return None,
         };
-        let known = &parsed.objects[*number];
+        let known = &parsed.reading.objects[*number];
         match &known.object {
             Object::Claim(claim) => Some((known, claim)),
             _ => None,

@@ -6,36 +6,7 @@ use std::hash::Hash;
 
 use engine::model::Text;
 use engine::model::object::ObjectRef;
-use engine::policy::Action;
 use report::{Excerpt, Located, Notice};
-
-/// The key by which the findings of several overlays are merged.
-#[derive(PartialEq, Eq, Hash)]
-struct Line {
-    rule: &'static str,
-    action: Action,
-    kind: Text,
-    name: Text,
-    file: String,
-    line: usize,
-    message: String,
-}
-
-impl Line {
-    fn of(located: &Located) -> Option<Self> {
-        let finding = &located.finding;
-        let place = located.place.as_ref().filter(|it| it.template.is_some())?;
-        Some(Self {
-            rule: finding.rule,
-            action: finding.action,
-            kind: finding.object.kind.clone(),
-            name: finding.object.name.clone(),
-            file: place.file.clone(),
-            line: place.line,
-            message: without_object(&finding.message, &finding.object),
-        })
-    }
-}
 
 /// Merges elements with the same key. Each one is passed to `merge` with the first one of its key;
 /// `merge` returns it if the two must stay separate.
@@ -121,7 +92,16 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
 
 /// Merges findings on the same line that several charts or kustomizations include.
 pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
-    folded(all, Line::of, |first, located| {
+    let key = |located: &Located| {
+        let finding = &located.finding;
+        let object = &finding.object;
+        let place = located.place.as_ref().filter(|it| it.template.is_some())?;
+        let object_name = (object.kind.clone(), object.name.clone());
+        let line = (place.file.clone(), place.line);
+        let message = without_object(&finding.message, object);
+        Some((finding.rule, finding.action, object_name, line, message))
+    };
+    folded(all, key, |first, located| {
         let place = located.place.as_ref();
         if is_among(first, place.and_then(|it| it.template.as_deref())) {
             return Some(located);

@@ -67,7 +67,7 @@ pub(super) fn verdict(
     document: &FileDocument<'_>,
     mode: Mode,
 ) -> Verdict {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let review = Review {
         object: &known.object,
         old: None,
@@ -128,7 +128,7 @@ fn judge_object(
     context: &Context<'_>,
     number: usize,
 ) -> Option<Judged> {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let document = FileDocument::of(known, parsed.now);
     let mode = Mode::Propose;
     let Verdict {
@@ -139,21 +139,17 @@ fn judge_object(
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
     }
+    let annotations = document.spot("metadata.annotations");
+    let of_annotations = notices.into_iter().chain(unused);
+    let of_annotations = of_annotations.map(|text| (text, annotations));
+    let notes = known.notes.iter();
+    let notes = notes.map(|note| (note.text.clone(), note.spot));
     let mut judged = Judged {
         number,
         is_unrendered,
         findings: Vec::new(),
-        notices: Vec::new(),
+        notices: of_annotations.chain(notes).collect(),
     };
-    let annotations = document.spot("metadata.annotations");
-    let notices = notices.into_iter().chain(unused);
-    judged
-        .notices
-        .extend(notices.map(|text| (text, annotations)));
-    let notes = known.notes.iter();
-    judged
-        .notices
-        .extend(notes.map(|note| (note.text.clone(), note.spot)));
     if !findings.is_empty() {
         let start = document.spot("");
         let elsewhere = elsewhere(parsed, known, context).into_iter();
@@ -202,7 +198,7 @@ fn qualify(
     number: usize,
     document: &FileDocument<'_>,
 ) -> Vec<(String, Spot)> {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     let namespace = &known.object.metadata().namespace;
     let mut ambiguous = context.ambiguous_of(number);
     if finding.rule == codes::UNRESOLVED_CLAIM

@@ -116,7 +116,7 @@ impl Parsed {
         files: &dyn Files,
         format: ::report::Format,
     ) -> ::report::Report {
-        let is_wanted = |number: &usize| wanted(&self.objects[*number].reference);
+        let is_wanted = |number: &usize| wanted(&self.reading.objects[*number].reference);
         let scopes = Scopes::of(self);
         let groups = scopes.groups();
         #[cfg(feature = "threads")]

@@ -1,6 +1,5 @@
 //! A range of a line of a file.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::files::Files;
@@ -35,7 +34,8 @@ impl Line {
         let (number, column) = lines.line_and_column(spot.start);
         let (_, end_column) = lines.line_and_column(spot.end);
         // The file may have been changed in the meantime.
-        let own = text.get(line_around(text, spot.start));
+        let from_line = text.get(lines.start(spot.start)..);
+        let own = from_line.and_then(|it| it.lines().next());
         Self {
             number,
             column,
@@ -73,20 +73,4 @@ impl Line {
         let real = real.unwrap_or_else(|| PathBuf::from(&file));
         self.place(file, Some(files.path_of(&real)), template)
     }
-}
-
-/// The range of the line that contains the byte `at`, without its line end.
-fn line_around(text: &str, at: usize) -> Range<usize> {
-    let bytes = text.as_bytes();
-    let at = at.min(bytes.len());
-    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
-    let start = before.map_or(0, |newline| newline + 1);
-    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
-    let end = after.map_or(bytes.len(), |newline| at + newline);
-    let end = if end > start && bytes[end - 1] == b'\r' {
-        end - 1
-    } else {
-        end
-    };
-    start..end
 }

@@ -31,8 +31,7 @@ impl Namespaces {
     pub(super) fn of(objects: &[ParsedObject], texts: &[Text], given: Option<&str>) -> Self {
         let mut all = Self {
             given: given.map(str::to_owned),
-            of_source: HashMap::new(),
-            of_folder: HashMap::new(),
+            ..Self::default()
         };
         let named = objects.iter().filter(|known| known.is_judged());
         for known in named {
@@ -48,35 +47,18 @@ impl Namespaces {
         all
     }
 
-    /// Puts an object that names no namespace into one: that of the kustomization in its folder, or
-    /// the one from `--namespace`, or the only one that is named in the same file, in the same
-    /// folder and those inside it, or in the folders above.
-    pub(super) fn complete(
-        &self,
-        known: &mut ParsedObject,
-        text: &Text,
-        of_kustomization: Option<&str>,
-    ) {
-        let number = known.place.source;
-        if let Some(namespace) = known.unnamed_namespace() {
-            *namespace = self.around(number, text, of_kustomization);
-        }
-    }
-
-    /// The namespace of objects in the source that name none.
+    /// The namespace of objects in the source that name none: that of the kustomization in its
+    /// folder, or the one from `--namespace`, or the only one that is named in the same file, in
+    /// the same folder and those inside it, or in the folders above.
     pub(super) fn around(
         &self,
         number: usize,
         text: &Text,
         of_kustomization: Option<&str>,
     ) -> Name {
-        match of_kustomization.or(self.given.as_deref()) {
-            Some(namespace) => namespace.into(),
-            None => self.inferred(number, text),
+        if let Some(namespace) = of_kustomization.or(self.given.as_deref()) {
+            return namespace.into();
         }
-    }
-
-    fn inferred(&self, number: usize, text: &Text) -> Name {
         let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
         let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
         match nearest.next() {

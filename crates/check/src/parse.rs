@@ -1,7 +1,6 @@
 //! The second stage: from texts to objects to judge and the facts they are for each other.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
 use jiff::Timestamp;
 
@@ -12,15 +11,12 @@ use super::text::Text;
 use engine::model::Text as Name;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
-use report::{Summary, Unopened, Unread};
+use report::Unread;
 
 /// All objects of the texts.
 pub struct Parsed {
-    pub(super) texts: Vec<Text>,
-    /// The checked files, with links followed, that are parts of rendered output.
-    pub(super) parts: HashSet<PathBuf>,
-    /// The objects, in the order of the texts and of their places in them.
-    pub(super) objects: Vec<ParsedObject>,
+    /// The texts, and the completed objects with their counts.
+    pub(super) reading: Reading,
     /// The facts that do not come from the files.
     pub facts: Snapshot,
     /// Whether the facts contain the cluster's classes, so that a class that is not among them is
@@ -32,76 +28,56 @@ pub struct Parsed {
     pub(super) is_default_in_doubt: bool,
     /// The templates and kinds of objects that several kustomizations take from one file.
     shared: HashSet<(Box<str>, String)>,
-    pub(super) unread: Vec<Unread>,
-    /// The charts, kustomizations and opaque objects that could not be rendered.
-    pub(super) unopened: Vec<Unopened>,
-    /// The counts, except those of the findings.
-    pub(super) summary: Summary,
     /// The time of judgement, which decides whether overrides have ended.
     pub(super) now: Timestamp,
 }
 
 /// Completes the objects with the namespaces of their places and with `facts`, which do not come
 /// from the files.
-pub fn parse(reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
-    let Reading {
-        texts,
-        parts,
-        mut objects,
-        neighbours,
-        namespaces,
-        mut summary,
-        unread,
-        unopened,
-        unrendered_charts,
-        ..
-    } = reading;
-    for known in &mut objects {
+pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
+    let texts = &reading.texts;
+    for known in &mut reading.objects {
         let text = &texts[known.place.source];
         let release = text.release().and_then(|it| it.namespace.as_deref());
         match text.namespace.as_deref().or(release) {
             Some(namespace) => known.put_into(namespace),
             None => {
-                let beside = neighbours.namespace_beside(text);
-                namespaces.complete(known, text, beside);
+                let number = known.place.source;
+                if let Some(unnamed) = known.unnamed_namespace() {
+                    let beside = reading.neighbours.namespace_beside(text);
+                    *unnamed = reading.namespaces.around(number, text, beside);
+                }
             }
         }
-        as_created(known, &facts);
+        bind(&mut known.object, &facts);
+        // The API server clears this field on objects that it creates, so it must not excuse
+        // anything.
+        known.object.metadata_mut().deleted = None;
     }
-    let named = named_classes(&objects);
+    let objects = &reading.objects;
+    let named = named_classes(objects);
     let is_default_in_doubt = has_local_path(&named);
-    let made_classes = made_classes(&named, &objects, &facts, &texts, &unrendered_charts);
+    let made_classes = made_classes(&named, objects, &facts, texts, &reading.unrendered_charts);
+    let summary = &mut reading.summary;
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
-    summary.unreadable = unread.len();
+    summary.unreadable = reading.unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
         is_default_in_doubt,
         made_classes,
-        shared: shared(&objects),
-        texts,
-        parts,
-        objects,
+        shared: shared(objects),
+        reading,
         facts,
-        unread,
-        unopened,
-        summary,
         now,
     }
-}
-
-/// Completes the object as the API server would store it.
-fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
-    bind(&mut known.object, facts);
-    // The API server clears this field on objects that it creates, so it must not excuse anything.
-    known.object.metadata_mut().deleted = None;
 }
 
 impl Parsed {
     /// Adds the files that could not be changed.
     pub fn refuse(&mut self, failed: Vec<Unread>) {
-        self.unread.extend(failed);
-        self.summary.unreadable = self.unread.len();
+        self.reading.unread.extend(failed);
+        self.reading.summary.unreadable = self.reading.unread.len();
     }
 
     /// Whether several kustomizations take an object of its kind from the same file.
@@ -114,7 +90,7 @@ impl Parsed {
 
     /// The text that contains the object.
     pub(super) fn text(&self, known: &ParsedObject) -> &Text {
-        &self.texts[known.place.source]
+        &self.reading.texts[known.place.source]
     }
 }
 

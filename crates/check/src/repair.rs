@@ -75,7 +75,13 @@ impl Repair<'_> {
         let source = |it: &Repairable<'_>| it.known.place.source;
         for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
             match self.parsed.text(of_file[0].known).release() {
-                Some(release) => edits.release(self, release, of_file),
+                Some(release) => {
+                    for it in of_file {
+                        if !edits.edits_origin_of(self, it) {
+                            edits.by_hand(release, it);
+                        }
+                    }
+                }
                 None => edits.file(self, of_file),
             }
         }
@@ -93,7 +99,7 @@ impl Repair<'_> {
                 .iter()
                 .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
             repairable.extend(sure.filter_map(|number| {
-                let known = &parsed.objects[*number];
+                let known = &parsed.reading.objects[*number];
                 let document = FileDocument::of(known, parsed.now);
                 let mode = self.mode;
                 let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
@@ -114,7 +120,7 @@ impl Repair<'_> {
 /// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
 /// not rendered may change the object.
 fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
-    let known = &parsed.objects[number];
+    let known = &parsed.reading.objects[number];
     if context.doubt(parsed, known).is_some() {
         return true;
     }
@@ -135,7 +141,10 @@ impl Repairable<'_> {
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });
-        let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
+        let mut after = self.document.value().clone();
+        // The patch was made for this object, so it applies.
+        let _ = json_patch::patch(&mut after, &self.patch);
+        let patch = merge_patch::strategic(object, self.document.value(), &after);
         let patch = safe::yaml(edit::to_yaml(&patch), &patch);
         let title = format!("A patch for {object}{origin}.");
         format!("---\n# {}\n{patch}", safe::line(&title))
@@ -148,13 +157,6 @@ impl Repairable<'_> {
         let target = json!({"kind": object.kind, "name": object.name});
         let patches = json!([{"target": target, "patch": patch}]);
         json!({"spec": {"postRenderers": [{"kustomize": {"patches": patches}}]}})
-    }
-
-    fn repaired(&self) -> Value {
-        let mut after = self.document.value().clone();
-        // The patch was made for this object, so it applies.
-        let _ = json_patch::patch(&mut after, &self.patch);
-        after
     }
 }
 
@@ -237,15 +239,6 @@ impl Edits {
             }
         }
         Some(edited)
-    }
-
-    /// Prints the patches for the objects of a release, unless their source files are edited.
-    fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
-        for it in repairable {
-            if !self.edits_origin_of(repair, it) {
-                self.by_hand(release, it);
-            }
-        }
     }
 
     /// Whether the file from which the object was rendered is edited.

@@ -28,9 +28,9 @@ pub(super) type Placed = (Vec<Located>, Vec<Notice>);
 /// Creates the report.
 pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
     let mut report = Report {
-        unread: parsed.unread.clone(),
-        unopened: parsed.unopened.clone(),
-        summary: parsed.summary.clone(),
+        unread: parsed.reading.unread.clone(),
+        unopened: parsed.reading.unopened.clone(),
+        summary: parsed.reading.summary.clone(),
         ..Report::default()
     };
     let (findings, notices): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
@@ -46,17 +46,15 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
         report.summary.count(&located.finding);
     }
     if format == Format::Junit {
-        let judged = parsed.objects.iter().filter(|known| known.is_judged());
-        report.judged = judged.map(|it| named(parsed, it)).collect();
+        let objects = parsed.reading.objects.iter();
+        let judged = objects.filter(|known| known.is_judged());
+        let named = judged.map(|known| JudgedObject {
+            object: known.reference.clone(),
+            file: Some(parsed.text(known).source.name.clone()),
+        });
+        report.judged = named.collect();
     }
     report
-}
-
-fn named(parsed: &Parsed, known: &ParsedObject) -> JudgedObject {
-    JudgedObject {
-        object: known.reference.clone(),
-        file: Some(parsed.text(known).source.name.clone()),
-    }
 }
 
 /// The findings and notices of the group with their lines, for which the file is read again.
@@ -67,7 +65,7 @@ pub(super) fn place(
     claims: &Claims,
     group: JudgedGroup<'_>,
 ) -> Placed {
-    let origin = parsed.text(&parsed.objects[group.objects[0].number]);
+    let origin = parsed.text(&parsed.reading.objects[group.objects[0].number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let file = FileText {
@@ -91,7 +89,7 @@ pub(super) fn place(
         notices: noticed,
     } in group.objects
     {
-        let known = &parsed.objects[number];
+        let known = &parsed.reading.objects[number];
         for (finding, spot) in found {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = is_unrendered;
@@ -154,7 +152,7 @@ impl FileText<'_> {
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = self.files.real(Path::new(template?))?;
-        let is_part = self.parsed.parts.contains(&file);
+        let is_part = self.parsed.reading.parts.contains(&file);
         is_part
             .then(|| hunk::at_origin(self.files, &file, &known.reference, proposal))
             .flatten()
@@ -166,7 +164,7 @@ impl FileText<'_> {
             return written::of_root(root, template, &known.reference, field, self.files);
         }
         if let Some(release) = self.origin.release() {
-            let holder = &self.parsed.texts[release.place.source].source;
+            let holder = &self.parsed.reading.texts[release.place.source].source;
             let template = template.filter(|_| release.leaves(field));
             return template
                 .and_then(|it| written::in_release(it, release, known, field, self.files))

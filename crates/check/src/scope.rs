@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::parse::Parsed;
 pub(super) use context::{APPLIED_TOGETHER, Context};
 use engine::model::Text;
+use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
-use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
@@ -108,7 +108,7 @@ impl<'p> Scopes<'p> {
     pub(super) fn of(parsed: &'p Parsed) -> Self {
         let mut scopes = Self {
             parsed,
-            places: Places::of(&parsed.texts),
+            places: Places::of(&parsed.reading.texts),
             definitions: HashMap::new(),
             users: HashMap::new(),
             makers: HashMap::new(),
@@ -119,7 +119,7 @@ impl<'p> Scopes<'p> {
             default_classes: Vec::new(),
             drivers: Vec::new(),
         };
-        for number in 0..parsed.objects.len() {
+        for number in 0..parsed.reading.objects.len() {
             scopes.enter(number);
         }
         let Self {
@@ -131,7 +131,7 @@ impl<'p> Scopes<'p> {
         } = &mut scopes;
         let lists = workloads.values_mut().chain(definitions.values_mut());
         for numbers in lists.chain([default_classes]) {
-            numbers.sort_by_key(|it| (places.rank(parsed.objects[*it].place.source), *it));
+            numbers.sort_by_key(|it| (places.rank(parsed.reading.objects[*it].place.source), *it));
         }
         scopes
     }
@@ -139,7 +139,7 @@ impl<'p> Scopes<'p> {
     /// The numbers of the objects to judge, with those of one file together. Objects that never run
     /// at the same time as the others are judged separately.
     pub(super) fn groups(&self) -> Vec<Vec<usize>> {
-        let objects = &self.parsed.objects;
+        let objects = &self.parsed.reading.objects;
         let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
         let judged: Vec<usize> = judged.collect();
         let passes = |number: &usize| objects[*number].passes();
@@ -151,16 +151,16 @@ impl<'p> Scopes<'p> {
     }
 
     fn object(&self, number: usize) -> &'p Object {
-        &self.parsed.objects[number].object
+        &self.parsed.reading.objects[number].object
     }
 
     fn name(&self, source: usize) -> &'p str {
-        &self.parsed.texts[source].source.name
+        &self.parsed.reading.texts[source].source.name
     }
 
     /// The number of the source that contains the object with the number `number`.
     fn source(&self, number: usize) -> usize {
-        self.parsed.objects[number].place.source
+        self.parsed.reading.objects[number].place.source
     }
 
     fn enter(&mut self, number: usize) {
@@ -170,12 +170,10 @@ impl<'p> Scopes<'p> {
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
-                for claim in workload.template.claims() {
-                    let users = self.users.entry((namespace.clone(), claim.clone()));
-                    users.or_default().push(number);
-                }
-                for (claim, _) in workload.ephemeral_claims() {
-                    let users = self.users.entry((namespace.clone(), claim.into()));
+                let ephemeral = workload.ephemeral_claims();
+                let ephemeral = ephemeral.map(|(claim, _)| Text::from(claim));
+                for claim in workload.template.claims().cloned().chain(ephemeral) {
+                    let users = self.users.entry((namespace.clone(), claim));
                     users.or_default().push(number);
                 }
                 for stem in stems(workload) {
@@ -187,8 +185,8 @@ impl<'p> Scopes<'p> {
                     workloads.or_default().push(number);
                 }
             }
-            Object::Autoscaler(_) => {
-                if let Some(target) = target(object) {
+            Object::Autoscaler(autoscaler) => {
+                if let Some(target) = target(autoscaler) {
                     self.scalers.entry(target).or_default().push(number);
                 }
             }
@@ -362,7 +360,8 @@ impl<'p> Scopes<'p> {
     }
 
     fn names_its_namespace(&self, number: usize) -> bool {
-        self.parsed.objects[number].reference.namespace.is_some()
+        let known = &self.parsed.reading.objects[number];
+        known.reference.namespace.is_some()
     }
 
     fn one(&self, from: usize, key: &Key) -> Option<usize> {
@@ -389,7 +388,7 @@ impl<'p> Scopes<'p> {
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
         let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
         let users = [by_name, by_template].into_iter().flatten().flatten();
-        let passes = |user: &usize| self.parsed.objects[*user].passes();
+        let passes = |user: &usize| self.parsed.reading.objects[*user].passes();
         let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
         users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
         let mut meanings = Meanings::default();
@@ -426,22 +425,11 @@ const MAX_LOOK: usize = 512;
 
 /// The key of an object.
 fn key(object: &Object) -> Key {
-    let named =
-        |kind, metadata: &Metadata| (kind, metadata.namespace.clone(), metadata.shown_name());
-    match object {
-        Object::Workload(it) => named(ObjectKind::Workload(it.kind), &it.metadata),
-        Object::Claim(it) => named(ObjectKind::Claim, &it.metadata),
-        Object::Autoscaler(it) => named(it.kind.object_kind(), &it.metadata),
-        Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
-        Object::Lease(it) => named(ObjectKind::Lease, &it.metadata),
-        Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),
-        Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
-        Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
-        Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
-        Object::CsiNode(it) => global(ObjectKind::CsiNode, &it.metadata.name),
-        Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
-        Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
-        Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),
+    let (kind, metadata) = (object.kind(), object.metadata());
+    if kind.is_namespaced() {
+        (kind, metadata.namespace.clone(), metadata.shown_name())
+    } else {
+        global(kind, &metadata.name)
     }
 }
 
@@ -454,10 +442,7 @@ fn claim_key(namespace: &Text, name: impl Into<Text>) -> Key {
 }
 
 /// The workload that an autoscaler scales.
-fn target(object: &Object) -> Option<Key> {
-    let Object::Autoscaler(autoscaler) = object else {
-        return None;
-    };
+fn target(autoscaler: &Autoscaler) -> Option<Key> {
     let kind = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)?;
     Some((
         ObjectKind::Workload(kind),

@@ -8,6 +8,7 @@ use manifest::read::Position;
 use manifest::source::Source;
 
 /// A text to read.
+#[derive(Clone)]
 pub struct Text {
     /// Its name and content.
     pub source: Source,
@@ -133,11 +134,8 @@ impl Text {
     /// The same text for a controller that sets another namespace on its objects.
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self {
-            source: self.source.clone(),
-            origin: self.origin.clone(),
             namespace: Some(namespace.to_owned()),
-            doubt: self.doubt.clone(),
-            taken_by: self.taken_by.clone(),
+            ..self.clone()
         }
     }
 

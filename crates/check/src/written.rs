@@ -124,7 +124,8 @@ fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
     let (blanks, rest) = line.split_at_checked(indent)?;
     let value = rest.strip_prefix(key)?.strip_prefix(':')?;
     let value = value.split(" #").next().unwrap_or_default().trim();
-    is_blank(blanks).then(|| value.trim_matches(['"', '\'']))
+    let is_indented = blanks.bytes().all(|byte| byte == b' ');
+    is_indented.then(|| value.trim_matches(['"', '\'']))
 }
 
 /// The place of a release's values in its object, or of its `spec`. `source` is the one from which
@@ -176,10 +177,6 @@ pub(super) fn in_release(
 ) -> Option<Place> {
     let line = line_in(files, from, files.top(), &known.reference, field)?;
     Some(line.in_file(from.to_owned(), Some(release.shown()), files))
-}
-
-fn is_blank(text: &str) -> bool {
-    text.bytes().all(|byte| byte == b' ')
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::discover::{Kustomizations, ReadOptions, refuse};
+use super::Paths;
+use super::discover::{Kustomizations, refuse};
 use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes};
 use super::rendering::Render;
@@ -23,16 +24,16 @@ use manifest::source::Source;
 pub(super) fn deliver(
     reading: Reading,
     kustomizations: Kustomizations,
-    options: ReadOptions<'_>,
+    paths: &Paths<'_>,
 ) -> io::Result<Reading> {
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
-        remotes: remotes(options.repository),
+        remotes: remotes(paths.input.repository),
         refused: Vec::new(),
         standing: HashSet::new(),
         kustomizations,
-        options,
+        paths,
     };
     delivering.deliver()?;
     let superseded = delivering.superseded();
@@ -51,7 +52,7 @@ struct Delivering<'a> {
     /// Folders, with links followed, that a release delivers unchanged.
     standing: HashSet<PathBuf>,
     kustomizations: Kustomizations,
-    options: ReadOptions<'a>,
+    paths: &'a Paths<'a>,
 }
 
 impl Delivering<'_> {
@@ -62,10 +63,9 @@ impl Delivering<'_> {
             let texts = &self.reading.texts;
             let around = self.reading.namespaces(first);
             let context = RenderContext {
-                repository: self.options.repository,
+                places: self.paths.places(),
                 texts,
                 deliveries: &self.reading.deliveries,
-                fetcher: self.options.fetcher,
                 remotes: &self.remotes,
             };
             let Wanted {
@@ -80,9 +80,8 @@ impl Delivering<'_> {
             for placed in placed {
                 self.place(&placed);
             }
-            let numbered: Vec<(usize, &Release)> =
-                rendered.iter().map(|(it, _)| it).enumerate().collect();
-            let replaced = self.replaced(&numbered);
+            let numbered = rendered.iter().map(|(it, _)| it).enumerate();
+            let replaced = self.replaced(numbered);
             let waits = |release: &Release| {
                 let by = replaced.get(&release.owner.place.source);
                 by.is_some_and(|by| by.iter().any(|other| rendered[*other].0 != *release))
@@ -95,13 +94,13 @@ impl Delivering<'_> {
             self.render(now)?;
             // The output with the additions of a release contains the same releases again, so the
             // replaced ones are not rendered.
-            let replaced = self.replaced(&self.numbered());
+            let replaced = self.replaced(self.numbered());
             later.retain(|(release, _)| !replaced.contains_key(&release.owner.place.source));
             self.render(later)?;
             if first == self.reading.texts.len() {
                 break;
             }
-            self.reading.read(self.options.repository);
+            self.reading.read(self.paths.input.repository);
         }
         Ok(())
     }
@@ -152,13 +151,13 @@ impl Delivering<'_> {
                 let skipped = |_| Err(Reason::from(""));
                 jobs.iter().map(skipped).collect()
             }
-            Render::Auto | Render::Require => self.options.rendering.releases(&jobs)?,
+            Render::Auto | Render::Require => self.paths.rendering.releases(&jobs)?,
         };
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {
                     let source = Source::rendered(&release.shown(), text);
-                    let origin = Box::new(release.origin(self.options.repository));
+                    let origin = Box::new(release.origin(self.paths.places()));
                     let texts = &mut self.reading.texts;
                     self.releases.push((texts.len(), release));
                     texts.push(Text::new(source, Origin::Release(origin)));
@@ -174,30 +173,31 @@ impl Delivering<'_> {
     }
 
     fn wish(&self) -> Render {
-        if self.options.fetcher.is_required() {
+        if self.paths.fetcher.is_required() {
             Render::Require
         } else {
-            self.options.render.render
+            self.paths.input.render.render
         }
     }
 
-    fn numbered(&self) -> Vec<(usize, &Release)> {
+    fn numbered(&self) -> impl Iterator<Item = (usize, &Release)> {
         let releases = self.releases.iter();
-        releases
-            .map(|(number, release)| (*number, release))
-            .collect()
+        releases.map(|(number, release)| (*number, release))
     }
 
     /// The texts that contain the objects of one of these releases without its additions, each with
     /// the numbers of those releases.
-    fn replaced(&self, releases: &[(usize, &Release)]) -> HashMap<usize, Vec<usize>> {
+    fn replaced<'r>(
+        &self,
+        releases: impl Iterator<Item = (usize, &'r Release)>,
+    ) -> HashMap<usize, Vec<usize>> {
         let mut by_folder: HashMap<&Path, Vec<(usize, bool)>> = HashMap::new();
         for (number, release) in releases {
             if let Some(folder) = release.chart.folder() {
                 let holds_files = release.chart.is_generated()
                     && (self.kustomizations == Kustomizations::Rendered || release.changes());
                 let of_folder = by_folder.entry(folder).or_default();
-                of_folder.push((*number, holds_files));
+                of_folder.push((number, holds_files));
             }
         }
         let mut replaced: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -229,7 +229,7 @@ impl Delivering<'_> {
     /// texts contain.
     fn superseded(&self) -> HashSet<usize> {
         let texts = &self.reading.texts;
-        let replaced = self.replaced(&self.numbered());
+        let replaced = self.replaced(self.numbered());
         let mut superseded: HashSet<usize> = HashSet::new();
         let is_gone = |holder: usize, superseded: &HashSet<usize>| {
             // A release that delivers itself is kept.

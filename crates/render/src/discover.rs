@@ -4,36 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::fetch::Fetcher;
-use super::rendering::dependencies;
-use super::rendering::roots::{self, Places, Root, RootKind};
-use super::rendering::{Outcome, Render, RenderOptions, Rendering};
+use super::Paths;
+use super::reason::Reason;
+use super::rendering::roots::{self, Root, RootKind};
+use super::rendering::{Render, dependencies};
 use super::repository::Repository;
 use check::text::Origin;
 use check::{Files as _, Reading, Text, unread};
 use manifest::find::{Exclude, Found, find};
 use manifest::source::Source;
 use report::{Missing, Unopened, Unread};
-
-/// Options for reading.
-#[derive(Clone, Copy)]
-pub(super) struct ReadOptions<'a> {
-    /// The namespace of objects that name none.
-    pub(super) namespace: Option<&'a str>,
-    pub(super) render: &'a RenderOptions,
-    pub(super) rendering: &'a Rendering<'a>,
-    pub(super) fetcher: &'a Fetcher<'a>,
-    pub(super) repository: &'a Repository,
-}
-
-impl<'a> ReadOptions<'a> {
-    const fn places(&self) -> Places<'a> {
-        Places {
-            repository: self.repository,
-            fetcher: self.fetcher,
-        }
-    }
-}
 
 /// The treatment of kustomizations that can be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,37 +68,27 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
 ///
 /// # Errors
 /// Nothing can be rendered on this machine or with these options.
-pub(super) fn discover(
-    files: &Files,
-    kustomizations: Kustomizations,
-    options: ReadOptions<'_>,
-) -> io::Result<Reading> {
-    let paths = files.sources.iter().filter_map(Source::path);
-    let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
-    let mut wanted = roots::find(&paths, options.places());
+pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io::Result<Reading> {
+    let files = paths.files.sources.iter().filter_map(Source::path);
+    let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
+    let mut wanted = roots::find(&files, paths.places());
     let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
     let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
-    options.fetcher.fetch(remotes.collect())?;
+    paths.fetcher.fetch(remotes.collect())?;
     for root in &mut wanted {
-        dependencies::add(root, options.places());
+        dependencies::add(root, paths.places());
     }
-    let outcomes = match options.render.render {
-        Render::Never => {
-            let skipped = |root| Outcome {
-                root,
-                text: Err(String::new().into()),
-            };
-            wanted.into_iter().map(skipped).collect()
-        }
-        Render::Auto | Render::Require => options.rendering.roots(wanted)?,
+    let texts = match paths.input.render.render {
+        Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
+        Render::Auto | Render::Require => paths.rendering.roots(&wanted)?,
     };
     let mut sorted = Sorted::default();
-    for outcome in outcomes {
-        let is_kustomization = outcome.root.kind == RootKind::Kustomization;
+    for (root, text) in wanted.into_iter().zip(texts) {
+        let is_kustomization = root.kind == RootKind::Kustomization;
         let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
-        sorted.add(outcome, in_place);
+        sorted.add(root, text, in_place);
     }
-    Ok(sorted.read(files, options))
+    Ok(sorted.read(paths))
 }
 
 /// Counts and reports a chart, kustomization or release that is not rendered. It is an error if
@@ -157,17 +127,15 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn add(&mut self, Outcome { root, text }: Outcome, in_place: bool) {
+    fn add(&mut self, root: Root, text: Result<String, Reason>, in_place: bool) {
         match text {
             Ok(_) if in_place => return self.in_place.push(root),
             Err(_) if in_place => return self.unrendered.push(root),
             Ok(text) => return self.rendered.push((root, text)),
-            Err(reason) => self.refused.push(Unopened {
-                what: root.kind.name().to_owned(),
-                path: root.folder.to_string_lossy().into_owned(),
-                missing: reason.missing,
-                reason: reason.text,
-            }),
+            Err(reason) => {
+                let path = root.folder.to_string_lossy().into_owned();
+                self.refused.push(reason.unopened(root.kind.name(), path));
+            }
         }
         match root.kind {
             RootKind::Chart => self.charts.push(root),
@@ -177,7 +145,8 @@ impl Sorted {
 
     /// Divides the files into parts of rendered and unrendered roots, and reads all texts: first
     /// the files that belong to no root, then the output of charts and kustomizations.
-    fn read(self, files: &Files, options: ReadOptions<'_>) -> Reading {
+    fn read(self, paths: &Paths<'_>) -> Reading {
+        let (files, input) = (&paths.files, paths.input);
         let sources = &files.sources;
         let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
         let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
@@ -221,14 +190,14 @@ impl Sorted {
             texts.push(text);
         }
         texts.extend(self.rendered.into_iter().map(of_root));
-        let mut reading = Reading::of(texts, options.namespace, options.repository);
+        let mut reading = Reading::of(texts, input.namespace, input.repository);
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
         reading.summary.links = files.links;
         reading.summary.templates += files.templates;
         // Files that could not be opened come before files that could not be read.
         let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
         for unopened in self.refused {
-            refuse(&mut reading, unopened, options.render.render);
+            refuse(&mut reading, unopened, input.render.render);
         }
         reading.summary.files += reading.unread.len();
         reading.unread.extend(unread);

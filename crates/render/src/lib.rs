@@ -29,12 +29,13 @@ use std::time::Duration;
 
 use check::Reading;
 pub use discover::Kustomizations;
-use discover::{Files, ReadOptions, discover};
+use discover::{Files, discover};
 use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
 use rendering::Rendering;
+use rendering::roots::Places;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
 
@@ -76,7 +77,7 @@ impl<'a> Paths<'a> {
             input,
             files: discover::files(input.paths, input.exclude, input.repository),
             fetcher: Fetcher::new(input.fetch, limit, input.say),
-            rendering: Rendering::new(input.render, input.namespace, input.repository, input.say),
+            rendering: Rendering::new(input),
         }
     }
 
@@ -85,14 +86,15 @@ impl<'a> Paths<'a> {
     /// # Errors
     /// Nothing can be rendered on this machine or with these options.
     pub fn read(&self, kustomizations: Kustomizations) -> io::Result<Reading> {
-        let options = ReadOptions {
-            namespace: self.input.namespace,
-            render: self.input.render,
-            rendering: &self.rendering,
-            fetcher: &self.fetcher,
+        let reading = discover(self, kustomizations)?;
+        deliver::deliver(reading, kustomizations, self)
+    }
+
+    /// The places in which names in a root are looked up.
+    const fn places(&self) -> Places<'_> {
+        Places {
             repository: self.input.repository,
-        };
-        let reading = discover(&self.files, kustomizations, options)?;
-        deliver::deliver(reading, kustomizations, options)
+            fetcher: &self.fetcher,
+        }
     }
 }

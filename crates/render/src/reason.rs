@@ -1,7 +1,8 @@
 //! The reasons why a chart, kustomization or release is not rendered.
 
 use super::program::command_line::RefusedWord;
-use report::Missing;
+use super::program::run::Failure;
+use report::{Missing, Unopened};
 
 /// The reason why something is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,16 @@ impl Reason {
         }
     }
 
+    /// The report of the thing that is not rendered, a `what` with this path or name.
+    pub(super) fn unopened(self, what: &str, path: String) -> Unopened {
+        Unopened {
+            what: what.to_owned(),
+            path,
+            reason: self.text,
+            missing: self.missing,
+        }
+    }
+
     /// Another program renders it, with the command in the text.
     pub(super) fn of_tool(text: impl Into<String>) -> Self {
         Self {
@@ -50,6 +61,12 @@ impl From<String> for Reason {
 impl From<RefusedWord> for Reason {
     fn from(refused: RefusedWord) -> Self {
         refused.to_string().into()
+    }
+}
+
+impl From<Failure> for Reason {
+    fn from(failure: Failure) -> Self {
+        failure.to_string().into()
     }
 }
 

@@ -119,11 +119,11 @@ impl<'p> Scopes<'p> {
         for number in &taken {
             cluster.apply(self.object(*number).clone());
         }
-        taken.retain(|number| self.parsed.objects[*number].is_judged());
+        taken.retain(|number| self.parsed.reading.objects[*number].is_judged());
         let judged = taken.iter().map(|it| (*it, self.object(*it)));
         let doubts = taken
             .iter()
-            .map(|it| self.parsed.text(&self.parsed.objects[*it]));
+            .map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
         Context {
             cluster,
             order: BatchOrder::of(judged),
@@ -172,12 +172,24 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
+    /// Collects the definition of `key` as seen from `source`, if there is exactly one.
+    fn take_one(&mut self, source: usize, key: &Key) -> Option<usize> {
+        let definition = self.scopes.one(source, key)?;
+        self.take(definition, Depth::Fact);
+        Some(definition)
+    }
+
     /// Collects the definition of `key` in this scope, or otherwise in other scopes.
     fn named(&mut self, key: &Key) -> Answer {
         let answer = match self.scopes.answer(self.from, key) {
             Answer::Nothing => self.scopes.elsewhere(self.from, key),
             answer => answer,
         };
+        self.taken(answer)
+    }
+
+    /// Collects the object of the answer.
+    fn taken(&mut self, answer: Answer) -> Answer {
         if let Answer::One(number) = answer {
             self.take(number, Depth::Fact);
         }
@@ -201,8 +213,8 @@ impl<'p> Walk<'_, 'p> {
                     None => self.storage_elsewhere(source, claim),
                 }
             }
-            Object::Autoscaler(_) if depth == Depth::Judged => {
-                let target = target(scopes.object(number));
+            Object::Autoscaler(autoscaler) if depth == Depth::Judged => {
+                let target = target(autoscaler);
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
                     self.take(target, Depth::Neighbor);
@@ -212,9 +224,7 @@ impl<'p> Walk<'_, 'p> {
         }
         let metadata = scopes.object(number).metadata();
         let namespace = global(ObjectKind::Namespace, &metadata.namespace);
-        if let Some(namespace) = scopes.one(self.from, &namespace) {
-            self.take(namespace, Depth::Fact);
-        }
+        self.take_one(self.from, &namespace);
     }
 
     /// Collects the objects that decide which storage a claim has or gets.
@@ -222,7 +232,7 @@ impl<'p> Walk<'_, 'p> {
         let scopes = self.scopes;
         let class = match claim.class() {
             Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
-            None => self.default_class(),
+            None => self.taken(scopes.nearest_beside(self.from, &scopes.default_classes)),
         };
         if let Answer::Several(classes) = class
             && !scopes.is_settled(claim, &classes)
@@ -261,17 +271,6 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    /// Collects the nearest default class.
-    fn default_class(&mut self) -> Answer {
-        let answer = self
-            .scopes
-            .nearest_beside(self.from, &self.scopes.default_classes);
-        if let Answer::One(number) = answer {
-            self.take(number, Depth::Fact);
-        }
-        answer
-    }
-
     /// Collects the objects in the folder of this file, above it or inside it; of several with one
     /// name, the nearest, if the nearest agree. `numbers` has one object for each name.
     fn take_nearest(&mut self, numbers: &[usize]) {
@@ -279,16 +278,14 @@ impl<'p> Walk<'_, 'p> {
         for number in numbers {
             let key = key(scopes.object(*number));
             let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
-            if let Answer::One(nearest) = scopes.nearest_beside(self.from, namesakes) {
-                self.take(nearest, Depth::Fact);
-            }
+            self.taken(scopes.nearest_beside(self.from, namesakes));
         }
     }
 
     fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
         let scopes = self.scopes;
         let namespace = &workload.metadata.namespace;
-        let alone = scopes.parsed.objects[number].hook == Some(HelmHook::OutsideRelease);
+        let alone = scopes.parsed.reading.objects[number].hook == Some(HelmHook::OutsideRelease);
         let shares = depth == Depth::Judged && !alone;
         for template in &workload.claim_templates {
             self.storage(template);
@@ -343,8 +340,7 @@ impl<'p> Walk<'_, 'p> {
             workload.metadata.namespace.clone(),
             source.name.clone(),
         );
-        let definition = scopes.one(scopes.source(number), &key)?;
-        self.take(definition, Depth::Fact);
+        let definition = self.take_one(scopes.source(number), &key)?;
         match scopes.object(definition) {
             Object::Workload(workload) => Some(workload),
             _ => None,
@@ -359,37 +355,31 @@ impl<'p> Walk<'_, 'p> {
         let (_, _, claim) = key;
         let note = |text| (number, ClaimNote::new(claim, text));
         match scopes.answer(source, key) {
-            // A Pod is often a trial, and does not refer to a claim in another folder.
-            Answer::One(definition)
-                if kind == WorkloadKind::Pod
-                    && !scopes.places.belongs_to(source, scopes.source(definition)) =>
-            {
-                if !scopes.is_only(key) || !scopes.names_its_namespace(number) {
+            Answer::One(definition) => {
+                let defined = scopes.source(definition);
+                // A Pod is often a trial, and does not refer to a claim in another folder.
+                let is_far =
+                    kind == WorkloadKind::Pod && !scopes.places.belongs_to(source, defined);
+                if is_far && !(scopes.is_only(key) && scopes.names_its_namespace(number)) {
                     return Resolved::Missing;
                 }
                 self.take(definition, Depth::Fact);
                 if depth == Depth::Judged {
-                    let file = scopes.name(scopes.source(definition));
-                    self.assumed.push(note(apart(claim, file)));
-                }
-                Resolved::One(definition)
-            }
-            Answer::One(definition) => {
-                self.take(definition, Depth::Fact);
-                let defined = scopes.source(definition);
-                if depth == Depth::Judged
-                    && let Object::Claim(claim) = scopes.object(definition)
-                {
-                    self.twins(number, claim);
-                }
-                if depth == Depth::Judged && scopes.places.is_apart(source, defined) {
-                    self.assumed.push(note(apart(claim, scopes.name(defined))));
+                    if let Object::Claim(claim) = scopes.object(definition)
+                        && !is_far
+                    {
+                        self.twins(number, claim);
+                    }
+                    if is_far || scopes.places.is_apart(source, defined) {
+                        self.assumed.push(note(apart(claim, scopes.name(defined))));
+                    }
                 }
                 Resolved::One(definition)
             }
             Answer::Several(definitions) => {
                 if depth == Depth::Judged {
-                    self.ambiguous.push(note(self.several(claim, &definitions)));
+                    let text = self.several(claim, &definitions, "are equally near");
+                    self.ambiguous.push(note(text));
                 }
                 Resolved::Ambiguous
             }
@@ -405,10 +395,7 @@ impl<'p> Walk<'_, 'p> {
     fn twins(&mut self, number: usize, claim: &Claim) {
         let scopes = self.scopes;
         for twin in scopes.claims_of_twins(claim) {
-            let definition = scopes.one(scopes.source(number), &twin);
-            if let Some(definition) = definition {
-                self.take(definition, Depth::Fact);
-            }
+            let definition = self.take_one(scopes.source(number), &twin);
             self.users(number, &twin, definition.into());
         }
     }
@@ -422,10 +409,7 @@ impl<'p> Walk<'_, 'p> {
             for ordinal in first..first.saturating_add(pods) {
                 let claim = format!("{stem}-{ordinal}");
                 let key = claim_key(&workload.metadata.namespace, claim);
-                let definition = self.scopes.one(source, &key);
-                if let Some(definition) = definition {
-                    self.take(definition, Depth::Fact);
-                }
+                let definition = self.take_one(source, &key);
                 self.users(number, &key, definition.into());
             }
         }
@@ -449,7 +433,8 @@ impl<'p> Walk<'_, 'p> {
                 (Some(definition), &mut self.assumed, text)
             }
             Answer::Several(definitions) => {
-                let text = self.several_apart(claim, &definitions);
+                let how = "are checked apart from this and differ";
+                let text = self.several(claim, &definitions, how);
                 (None, &mut self.ambiguous, text)
             }
         };
@@ -517,16 +502,10 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    fn several(&self, claim: &str, definitions: &[usize]) -> String {
+    /// `how` says why no definition is better than the others.
+    fn several(&self, claim: &str, definitions: &[usize], how: &str) -> String {
         format!(
-            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
-            self.files(definitions)
-        )
-    }
-
-    fn several_apart(&self, claim: &str, definitions: &[usize]) -> String {
-        format!(
-            "claim \"{claim}\" is defined in {}, which are checked apart from this and differ, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
+            "claim \"{claim}\" is defined in {}, which {how}, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
             self.files(definitions)
         )
     }

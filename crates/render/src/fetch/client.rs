@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Resolver, Unasked};
-use crate::program::run::Failure;
+use crate::reason::Reason;
 use reqwest::header::{HeaderMap, LOCATION};
-use reqwest::{Response, StatusCode, Url, redirect};
+use reqwest::{Response, Url, redirect};
 
 /// The most bytes of a packed chart. The largest known chart has a tenth of that.
 pub(super) const MAX_CHART: u64 = 32 << 20;
@@ -23,68 +23,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 const MAX_REDIRECTS: usize = 5;
 
-/// The reason why nothing was fetched. Each is the end of a sentence.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FetchError {
-    #[error("{0} is not a URL that anything is fetched from")]
-    Url(String),
-    #[error(
-        "{url} is on the host {host}, which the manifests do not name; allow it with --fetch-from {host}"
-    )]
-    OtherHost { url: String, host: String },
-    #[error("{host} is not among the hosts of --fetch-from")]
-    NotAllowed { host: String },
-    #[error("{host} is not asked: {reason}; allow it with --fetch-from {host}")]
-    Private { host: String, reason: Unasked },
-    #[error("{host} is not asked: {reason}")]
-    Unknown { host: String, reason: Unasked },
-    #[error("{url} answers {status}")]
-    Status { url: String, status: StatusCode },
-    #[error("{url} is without TLS, and a host with TLS refers to it")]
-    Plain { url: String },
-    #[error("{url} redirects more than {MAX_REDIRECTS} times")]
-    Redirects { url: String },
-    #[error("{url} is larger than {} MiB", limit >> 20)]
-    Large { url: String, limit: u64 },
-    #[error("{url} did not answer within {} s", limit.as_secs())]
-    Slow { url: String, limit: Duration },
-    #[error("{url} cannot be read: {source}")]
-    Request {
-        url: String,
-        source: Box<reqwest::Error>,
-    },
-    #[error("{url} has the digest {found}, and {expected} was announced")]
-    Digest {
-        url: String,
-        found: String,
-        expected: String,
-    },
-    #[error("{url} {problem}")]
-    Content { url: String, problem: String },
-    #[error("{url} has no version of {name} that fits {version}")]
-    Version {
-        url: String,
-        name: String,
-        version: String,
-    },
-    #[error("{0} is a version in a notation that is not read here")]
-    Constraint(String),
-    #[error("fetching from {host} uses your SSH keys; allow it with --fetch-from {host}")]
-    Keys { host: String },
-    #[error("{url} is on this machine; allow it with --fetch-from {url}")]
-    Local { url: String },
-    #[error("{url} has no commit, tag or branch named {name}")]
-    Reference { url: String, name: String },
-    #[error("{url} cannot be fetched: {failure}")]
-    Git { url: String, failure: Failure },
-}
-
 /// A client for the hosts that are allowed.
 pub(super) struct Client {
     http: reqwest::Client,
     resolver: Resolver,
     /// The time limit for a complete answer.
-    limit: Duration,
+    pub(super) limit: Duration,
 }
 
 impl Client {
@@ -112,22 +56,18 @@ impl Client {
         named: &str,
         headers: &HeaderMap,
         limit: u64,
-    ) -> Result<Vec<u8>, FetchError> {
+    ) -> Result<Vec<u8>, Reason> {
         let mut response = self.request(url, named, headers).await?;
         let status = response.status();
         let url = response.url().to_string();
         if !status.is_success() {
-            return Err(FetchError::Status { url, status });
+            return Err(format!("{url} answers {status}").into());
         }
-        let large = || FetchError::Large {
-            url: url.clone(),
-            limit,
-        };
         if response
             .content_length()
             .is_some_and(|length| length > limit)
         {
-            return Err(large());
+            return Err(large(&url, limit));
         }
         let mut bytes = Vec::new();
         loop {
@@ -136,7 +76,7 @@ impl Client {
                 return Ok(bytes);
             };
             if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(large());
+                return Err(large(&url, limit));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -148,7 +88,7 @@ impl Client {
         url: &str,
         named: &str,
         headers: &HeaderMap,
-    ) -> Result<Response, FetchError> {
+    ) -> Result<Response, Reason> {
         let mut at = parsed(url)?;
         let first = at.origin();
         for _ in 0..=MAX_REDIRECTS {
@@ -167,102 +107,117 @@ impl Client {
             };
             at = referred(&at, location)?;
         }
-        let url = url.to_owned();
-        Err(FetchError::Redirects { url })
+        Err(format!("{url} redirects more than {MAX_REDIRECTS} times").into())
     }
 
-    fn failed(&self, url: &str, error: reqwest::Error) -> FetchError {
-        let url = url.to_owned();
+    fn failed(&self, url: &str, error: reqwest::Error) -> Reason {
         if error.is_timeout() {
-            let limit = self.limit;
-            return FetchError::Slow { url, limit };
+            return slow(url, self.limit);
         }
-        FetchError::Request {
-            url,
-            source: Box::new(error.without_url()),
-        }
-    }
-
-    /// The time limit for a complete answer.
-    pub(super) const fn limit(&self) -> Duration {
-        self.limit
+        format!("{url} cannot be read: {}", error.without_url()).into()
     }
 
     /// Checks that a Git repository may be contacted. Its URL comes from a manifest.
-    pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
-        let host = url.host_str().unwrap_or_default().to_owned();
+    pub(super) fn allow_repository(&self, url: &Url) -> Result<(), Reason> {
+        let host = url.host_str().unwrap_or_default();
         let is_allowed = |name: &str| self.resolver.is_allowed(name);
         match url.scheme() {
-            "http" | "https" => self.allow(url, &host),
-            "ssh" if is_allowed(&host) => Ok(()),
-            "ssh" => Err(FetchError::Keys { host }),
+            "http" | "https" => self.allow(url, host),
+            "ssh" if is_allowed(host) => Ok(()),
+            "ssh" => Err(format!(
+                "fetching from {host} uses your SSH keys; allow it with --fetch-from {host}"
+            )
+            .into()),
             "file" if is_allowed(url.as_str()) => Ok(()),
-            "file" => Err(FetchError::Local {
-                url: url.to_string(),
-            }),
-            _ => Err(FetchError::Url(url.to_string())),
+            "file" => {
+                Err(format!("{url} is on this machine; allow it with --fetch-from {url}").into())
+            }
+            _ => Err(no_url(url.as_str())),
         }
     }
 
-    fn allow(&self, url: &Url, named: &str) -> Result<(), FetchError> {
+    fn allow(&self, url: &Url, named: &str) -> Result<(), Reason> {
         let host = url.host_str().unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(FetchError::Url(url.to_string()));
+            return Err(no_url(url.as_str()));
         }
         if self.resolver.is_allowed(host) {
             return Ok(());
         }
-        let name = || host.to_owned();
-        if self.resolver.is_limited() && host == named {
-            return Err(FetchError::NotAllowed { host: name() });
-        }
         if host != named {
-            let url = url.to_string();
-            return Err(FetchError::OtherHost { url, host: name() });
+            return Err(format!(
+                "{url} is on the host {host}, which the manifests do not name; allow it with --fetch-from {host}"
+            )
+            .into());
+        }
+        if self.resolver.is_limited() {
+            return Err(format!("{host} is not among the hosts of --fetch-from").into());
         }
         Ok(())
     }
 
     /// The addresses of the URL's host, which may be contacted. The result is empty if the user has
     /// a proxy and this machine cannot resolve the name.
-    pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, FetchError> {
-        let host = url.host_str().unwrap_or_default().to_owned();
-        match self.resolver.addresses(&host).await {
+    pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, Reason> {
+        let host = url.host_str().unwrap_or_default();
+        match self.resolver.addresses(host).await {
             Ok(found) => Ok(found),
-            Err(reason @ Unasked::Private(_)) => Err(FetchError::Private { host, reason }),
+            Err(reason @ Unasked::Private(_)) => Err(format!(
+                "{host} is not asked: {reason}; allow it with --fetch-from {host}"
+            )
+            .into()),
             Err(_) if self.resolver.has_proxy() => Ok(Vec::new()),
-            Err(reason) => Err(FetchError::Unknown { host, reason }),
+            Err(reason) => Err(format!("{host} is not asked: {reason}").into()),
         }
     }
 }
 
+/// The reason for a text that is not a URL, or is one with a scheme that is not supported.
+pub(super) fn no_url(text: &str) -> Reason {
+    format!("{text} is not a URL that anything is fetched from").into()
+}
+
+/// The reason for content with more than `limit` bytes.
+pub(super) fn large(url: &str, limit: u64) -> Reason {
+    format!("{url} is larger than {} MiB", limit >> 20).into()
+}
+
+/// The reason for a host that does not answer in time.
+pub(super) fn slow(url: &str, limit: Duration) -> Reason {
+    format!("{url} did not answer within {} s", limit.as_secs()).into()
+}
+
+/// The reason for content that is not the announced one.
+pub(super) fn wrong_digest(url: &str, found: &str, expected: &str) -> Reason {
+    format!("{url} has the digest {found}, and {expected} was announced").into()
+}
+
 /// The host of the URL.
-pub(super) fn host(url: &str) -> Result<String, FetchError> {
+pub(super) fn host(url: &str) -> Result<String, Reason> {
     let parsed = parsed(url)?;
     let host = parsed.host_str();
-    host.map(str::to_owned)
-        .ok_or_else(|| FetchError::Url(url.to_owned()))
+    host.map(str::to_owned).ok_or_else(|| no_url(url))
 }
 
 /// The URL `to`, relative to the URL `from`. It must not change from https to http.
-pub(super) fn referred(from: &Url, to: &str) -> Result<Url, FetchError> {
-    let url = from.join(to).map_err(|_| FetchError::Url(to.to_owned()))?;
+pub(super) fn referred(from: &Url, to: &str) -> Result<Url, Reason> {
+    let url = from.join(to).map_err(|_| no_url(to))?;
     let url = parsed(url.as_str())?;
     if (from.scheme(), url.scheme()) == ("https", "http") {
-        return Err(FetchError::Plain { url: url.into() });
+        return Err(format!("{url} is without TLS, and a host with TLS refers to it").into());
     }
     Ok(url)
 }
 
 /// Parses the URL. Its host must be a single shell word, because messages print it after
 /// `--fetch-from`.
-pub(super) fn parsed(url: &str) -> Result<Url, FetchError> {
+pub(super) fn parsed(url: &str) -> Result<Url, Reason> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     let is_word = |host: &str| !host.starts_with('-') && host.chars().all(is_plain);
     Url::parse(url)
         .ok()
         .filter(|url| url.host_str().is_none_or(is_word))
-        .ok_or_else(|| FetchError::Url(url.to_owned()))
+        .ok_or_else(|| no_url(url))
 }
 
 #[cfg(test)]
@@ -351,7 +306,7 @@ mod tests {
                 limit: Duration::from_secs(1),
             };
             let allowed = client.allow(&parsed(url).unwrap(), "charts.example.com");
-            let message = allowed.err().map(|error| error.to_string());
+            let message = allowed.err().map(|reason| reason.text);
             match expected {
                 None => assert_eq!(message, None, "{url}"),
                 Some(part) => assert!(message.unwrap().contains(part), "{url}"),

@@ -14,12 +14,13 @@ use reqwest::Url;
 use tokio::process::Command;
 
 use super::Download;
-use super::client::{Client, FetchError, parsed};
+use super::client::{Client, large, no_url, parsed, slow};
 use super::repository::best;
 use crate::files::GIT;
 use crate::program::command_line::{CommandLine, Field, Word};
-use crate::program::group::Groups;
+use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
+use crate::reason::Reason;
 
 /// The most bytes of a pack.
 pub(super) const MAX_PACK: u64 = 64 << 20;
@@ -84,13 +85,13 @@ pub(super) async fn commit(
     client: &Client,
     url: &str,
     reference: Option<&str>,
-) -> Result<Download, FetchError> {
+) -> Result<Download, Reason> {
     let parsed = parsed(url)?;
     client.allow_repository(&parsed)?;
     // The URL is the parsed one: git would read `https://a\@b/` as the host b.
     let address = Word::new(Field::GitUrl, parsed.as_str());
-    let address = address.map_err(|_| FetchError::Url(without_user(&parsed)))?;
-    let failed = |failure: Failure| failed(url, failure);
+    let address = address.map_err(|_| no_url(&without_user(&parsed)))?;
+    let failed = |failure: Failure| failed(&parsed, &failure);
     let wanted = reference.unwrap_or("HEAD");
     let range = wanted.strip_prefix(TAGS);
     let resolved = match parsed.port_or_known_default() {
@@ -99,21 +100,18 @@ pub(super) async fn commit(
         }
         _ => None,
     };
-    let repository = Repository::new(parsed.scheme(), resolved, client.limit()).map_err(failed)?;
-    repository.init().await.map_err(failed)?;
+    let repository = Repository::init(parsed.scheme(), resolved, client.limit).await;
+    let repository = repository.map_err(failed)?;
     let tag = match range {
-        Some(range) => Some(repository.newest_tag(url, &address, range).await?),
+        Some(range) => Some(repository.newest_tag(&parsed, &address, range).await?),
         None => None,
     };
     let wanted = tag.as_deref().unwrap_or(wanted);
-    let named = Word::new(Field::GitReference, wanted).map_err(|_| FetchError::Reference {
-        url: without_user(&parsed),
-        name: wanted.to_owned(),
-    })?;
+    let named = Word::new(Field::GitReference, wanted);
+    let named = named.map_err(|_| no_reference(&parsed, wanted))?;
     let commit = match repository.fetch(&address, &named).await {
         Err(_) if repository.is_full() => {
-            let (url, limit) = (without_user(&parsed), MAX_PACK);
-            return Err(FetchError::Large { url, limit });
+            return Err(large(&without_user(&parsed), MAX_PACK));
         }
         fetched => fetched.map_err(failed)?,
     };
@@ -149,8 +147,7 @@ fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
     let bytes = fs::read(bundle).map_err(Failure::Copy)?;
     let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
-    let repository = Repository::new("none", None, limit)?;
-    repository.init().await?;
+    let repository = Repository::init("none", None, limit).await?;
     let packs = repository.folder.path().join("objects/pack");
     fs::create_dir_all(&packs)
         .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
@@ -203,12 +200,17 @@ fn opened(bytes: &[u8]) -> Option<(&str, &[u8])> {
     (is_name && commit.len() >= 40).then_some((commit, &rest[end + 2..]))
 }
 
-fn failed(url: &str, failure: Failure) -> FetchError {
-    let url = Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it));
+fn failed(url: &Url, failure: &Failure) -> Reason {
+    let url = without_user(url);
     match failure {
-        Failure::Slow { limit, .. } => FetchError::Slow { url, limit },
-        failure => FetchError::Git { url, failure },
+        Failure::Slow { limit, .. } => slow(&url, *limit),
+        failure => format!("{url} cannot be fetched: {failure}").into(),
     }
+}
+
+fn no_reference(url: &Url, name: &str) -> Reason {
+    let url = without_user(url);
+    format!("{url} has no commit, tag or branch named {name}").into()
 }
 
 /// The URL without parts that may be a password.
@@ -223,23 +225,26 @@ fn without_user(url: &Url) -> String {
 }
 
 impl Repository {
-    fn new(protocol: &str, resolved: Option<String>, limit: Duration) -> Result<Self, Failure> {
-        let missing = || Failure::Start {
-            program: "git".to_owned(),
-            error: io::Error::from(io::ErrorKind::NotFound),
+    /// An empty repository.
+    async fn init(
+        protocol: &str,
+        resolved: Option<String>,
+        limit: Duration,
+    ) -> Result<Self, Failure> {
+        let missing = || {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            Failure::Other(format!("git cannot be started: {error}"))
         };
-        Ok(Self {
+        let repository = Self {
             git: on_path("git").ok_or_else(missing)?,
             folder: tempfile::tempdir().map_err(Failure::Copy)?,
             protocol: protocol.to_owned(),
             resolved,
             limit,
-        })
-    }
-
-    async fn init(&self) -> Result<(), Failure> {
+        };
         let init = CommandLine::git("init --quiet --bare --template=");
-        self.git(&init).await.map(drop)
+        repository.git(&init).await?;
+        Ok(repository)
     }
 
     async fn git(&self, line: &CommandLine) -> Result<String, Failure> {
@@ -276,7 +281,8 @@ impl Repository {
             time: self.limit,
             file: MAX_PACK,
         };
-        output(command, "git", &Groups::watched(), limits).await
+        group::watch();
+        output(command, "git", limits).await
     }
 
     /// Fetches the reference and returns the name of its commit.
@@ -296,25 +302,16 @@ impl Repository {
     }
 
     /// The newest tag in the repository at the URL that fits the range.
-    async fn newest_tag(
-        &self,
-        url: &str,
-        address: &Word,
-        range: &str,
-    ) -> Result<String, FetchError> {
+    async fn newest_tag(&self, url: &Url, address: &Word, range: &str) -> Result<String, Reason> {
         let list = CommandLine::git("ls-remote --tags --refs").word(address);
         let listed = self.git(&list).await;
-        let listed = listed.map_err(|failure| failed(url, failure))?;
+        let listed = listed.map_err(|failure| failed(url, &failure))?;
         let tags = listed
             .lines()
             .filter_map(|line| line.split_once("\trefs/tags/"));
         let tags: Vec<&str> = tags.map(|(_, tag)| tag).collect();
         let newest = best(tags.iter().copied(), range)?;
-        let name = format!("{TAGS}{range}");
-        let missing = || FetchError::Reference {
-            url: Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it)),
-            name,
-        };
+        let missing = || no_reference(url, &newest_tag(range));
         let tag = newest.and_then(|at| tags.get(at)).ok_or_else(missing)?;
         Ok(format!("refs/tags/{tag}"))
     }

@@ -29,7 +29,7 @@ use tokio::time::timeout_at;
 use super::files::{is_inside, normal};
 use super::reason::{Reason, without_user};
 use crate::Say;
-use client::{Client, FetchError, MAX_ANSWER};
+use client::{Client, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
 
 /// The most downloads at the same time.
@@ -207,8 +207,9 @@ pub(super) struct Fetcher<'o> {
     options: &'o FetchOptions,
     say: Say,
     known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
-    /// The folder into which repositories are checked out; it is created on first use.
-    laid_out: OnceCell<(TempDir, PathBuf)>,
+    /// The folder into which repositories are checked out, also with links followed; it is created
+    /// on first use.
+    laid_out: OnceCell<io::Result<(TempDir, PathBuf)>>,
     folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// The time limit for an answer of a host.
     limit: Duration,
@@ -236,7 +237,8 @@ impl<'o> Fetcher<'o> {
 
     /// The folder into which repositories are checked out, with links followed.
     pub(super) fn top(&self) -> Option<&Path> {
-        self.laid_out.get().map(|(_, folder)| folder.as_path())
+        let (_, folder) = self.laid_out.get()?.as_ref().ok()?;
+        Some(folder)
     }
 
     /// The fetched folder `real` as it is shown in messages; `None` for other folders.
@@ -298,17 +300,12 @@ impl<'o> Fetcher<'o> {
     fn lay_out(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         let bundle = self.now(remote)?;
         let failed = |error: &dyn Display| Reason::from(format!("{remote}: {error}"));
-        if self.laid_out.get().is_none() {
-            let made = tempfile::tempdir().and_then(|it| {
-                let folder = fs::canonicalize(it.path())?;
-                Ok((it, folder))
-            });
-            // The cell was empty a moment ago, so this cannot fail.
-            let _ = self.laid_out.set(made.map_err(|error| failed(&error))?);
-        }
-        let Some(top) = self.top() else {
-            return Err(failed(&"there is no folder for it"));
-        };
+        let made = self.laid_out.get_or_init(|| {
+            let folder = tempfile::tempdir()?;
+            let real = fs::canonicalize(folder.path())?;
+            Ok((folder, real))
+        });
+        let (_, top) = made.as_ref().map_err(|error| failed(error))?;
         let folder = top.join(key(remote)).join(remote.path());
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
@@ -365,10 +362,7 @@ impl<'o> Fetcher<'o> {
                 .map(|remote| async {
                     // One limit applies to all hosts together.
                     let download = timeout_at(self.end.into(), download(&client, remote)).await;
-                    match download {
-                        Ok(download) => download.map_err(|error| error.to_string().into()),
-                        Err(_) => Err(self.out_of_time()),
-                    }
+                    download.unwrap_or_else(|_| Err(self.out_of_time()))
                 })
                 .buffered(AT_ONCE)
                 .collect(),
@@ -433,7 +427,7 @@ pub(super) fn shown(top: &Path, real: &Path) -> Option<PathBuf> {
     Some(parts.as_path().to_owned())
 }
 
-async fn download(client: &Client, remote: &Remote) -> Result<Download, FetchError> {
+async fn download(client: &Client, remote: &Remote) -> Result<Download, Reason> {
     match remote {
         Remote::Repository { url, name, version } => {
             repository::chart(client, url, name, version).await

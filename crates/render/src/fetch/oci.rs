@@ -4,9 +4,10 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use serde::Deserialize;
 
-use super::client::{Client, FetchError, MAX_ANSWER, MAX_CHART, host, parsed, referred};
-use super::repository::best;
+use super::client::{Client, MAX_ANSWER, MAX_CHART, host, no_url, parsed, referred, wrong_digest};
+use super::repository::{best, no_version};
 use super::{Download, credentials, digest};
+use crate::reason::Reason;
 
 /// The media type of a packed chart.
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
@@ -48,12 +49,8 @@ struct Place<'c> {
 }
 
 /// Downloads the newest version of the chart that fits.
-pub(super) async fn chart(
-    client: &Client,
-    url: &str,
-    version: &str,
-) -> Result<Download, FetchError> {
-    let wrong = || FetchError::Url(url.to_owned());
+pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<Download, Reason> {
+    let wrong = || no_url(url);
     let rest = url.strip_prefix("oci://").ok_or_else(wrong)?;
     let (registry, path) = rest.split_once('/').ok_or_else(wrong)?;
     let (path, tagged) = match path.split_once(':') {
@@ -78,19 +75,12 @@ pub(super) async fn chart(
     let manifest: Manifest = place.json(&manifest, &mut headers).await?;
     let mut layers = manifest.layers.iter();
     let layer = layers.find(|it| it.media_type == CHART);
-    let layer = layer.ok_or_else(|| FetchError::Content {
-        url: url.to_owned(),
-        problem: "is not a chart".to_owned(),
-    })?;
+    let layer = layer.ok_or_else(|| format!("{url} is not a chart"))?;
     let blob = format!("{}/blobs/{}", place.base, layer.digest);
     let bytes = client.get(&blob, &place.host, &headers, MAX_CHART).await?;
     let found = digest(&bytes);
     if found != layer.digest {
-        return Err(FetchError::Digest {
-            url: blob,
-            found,
-            expected: layer.digest.clone(),
-        });
+        return Err(wrong_digest(&blob, &found, &layer.digest));
     }
     Ok(Download {
         bytes,
@@ -105,7 +95,7 @@ impl Place<'_> {
         url: &str,
         version: &str,
         headers: &mut HeaderMap,
-    ) -> Result<String, FetchError> {
+    ) -> Result<String, Reason> {
         let is_exact = semver::Version::parse(version.trim_start_matches('v')).is_ok();
         if is_exact || version.starts_with("sha256:") {
             return Ok(version.replace('+', "_"));
@@ -115,11 +105,7 @@ impl Place<'_> {
         let found = best(versions.iter().map(String::as_str), version)?;
         found
             .map(|at| tags.tags[at].clone())
-            .ok_or_else(|| FetchError::Version {
-                url: url.to_owned(),
-                name: "the chart".to_owned(),
-                version: version.to_owned(),
-            })
+            .ok_or_else(|| no_version(url, "the chart", version))
     }
 
     /// The content at the path, requested with a token if the registry requires one.
@@ -127,7 +113,7 @@ impl Place<'_> {
         &self,
         path: &str,
         headers: &mut HeaderMap,
-    ) -> Result<T, FetchError> {
+    ) -> Result<T, Reason> {
         headers.insert(ACCEPT, HeaderValue::from_static(MANIFEST));
         let url = format!("{}/{path}", self.base);
         let response = self.client.request(&url, &self.host, headers).await?;
@@ -142,14 +128,12 @@ impl Place<'_> {
             .client
             .get(&url, &self.host, headers, MAX_ANSWER)
             .await?;
-        serde_json::from_slice(&bytes).map_err(|_| FetchError::Content {
-            url,
-            problem: "is not JSON of a registry".to_owned(),
-        })
+        serde_json::from_slice(&bytes)
+            .map_err(|_| format!("{url} is not JSON of a registry").into())
     }
 
     /// Gets the token that the challenge `Bearer realm="…",service="…",scope="…"` requires.
-    async fn authorize(&self, challenge: &str, headers: &mut HeaderMap) -> Result<(), FetchError> {
+    async fn authorize(&self, challenge: &str, headers: &mut HeaderMap) -> Result<(), Reason> {
         let value = |name: &str| {
             let (_, rest) = challenge.split_once(&format!("{name}=\""))?;
             Some(rest.split_once('"')?.0)

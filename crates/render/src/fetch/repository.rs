@@ -4,8 +4,9 @@ use semver::{Version, VersionReq};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-use super::client::{Client, FetchError, MAX_CHART, MAX_INDEX, host, parsed, referred};
+use super::client::{Client, MAX_CHART, MAX_INDEX, host, parsed, referred, wrong_digest};
 use super::{Download, credentials, digest};
+use crate::reason::Reason;
 
 #[derive(Deserialize)]
 struct Index {
@@ -28,25 +29,18 @@ pub(super) async fn chart(
     url: &str,
     name: &str,
     version: &str,
-) -> Result<Download, FetchError> {
+) -> Result<Download, Reason> {
     let named = host(url)?;
     let headers = credentials::of_repository(url);
     let index_url = format!("{}/index.yaml", url.trim_end_matches('/'));
     let index = client.get(&index_url, &named, &headers, MAX_INDEX).await?;
-    let wrong = || FetchError::Content {
-        url: index_url.clone(),
-        problem: "is not an index of charts".to_owned(),
-    };
+    let wrong = || format!("{index_url} is not an index of charts");
     let index = std::str::from_utf8(&index).map_err(|_| wrong())?;
     let options = serde_saphyr::options! { budget: None };
     let index: Index = serde_saphyr::from_str_with_options(index, options).map_err(|_| wrong())?;
     let entries = index.entries.get(name).map_or(&[][..], Vec::as_slice);
     let versions = entries.iter().map(|entry| entry.version.as_str());
-    let missing = || FetchError::Version {
-        url: url.to_owned(),
-        name: name.to_owned(),
-        version: version.to_owned(),
-    };
+    let missing = || no_version(url, name, version);
     let at = best(versions, version)?.ok_or_else(missing)?;
     let entry = &entries[at];
     let base = parsed(&index_url)?;
@@ -64,11 +58,7 @@ pub(super) async fn chart(
     if let Some(expected) = &entry.digest
         && found.trim_start_matches("sha256:") != expected.trim_start_matches("sha256:")
     {
-        return Err(FetchError::Digest {
-            url: file.to_string(),
-            found,
-            expected: expected.clone(),
-        });
+        return Err(wrong_digest(file.as_str(), &found, expected));
     }
     Ok(Download {
         bytes,
@@ -76,11 +66,16 @@ pub(super) async fn chart(
     })
 }
 
+/// The reason if no version of the chart fits.
+pub(super) fn no_version(url: &str, name: &str, version: &str) -> Reason {
+    format!("{url} has no version of {name} that fits {version}").into()
+}
+
 /// The index of the newest version that fits the constraint, as Helm interprets it.
 pub(super) fn best<'v>(
     versions: impl Iterator<Item = &'v str>,
     constraint: &str,
-) -> Result<Option<usize>, FetchError> {
+) -> Result<Option<usize>, Reason> {
     let constraint = constraint.trim();
     let read = |text: &str| Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
     let exact = read(constraint);
@@ -100,8 +95,11 @@ pub(super) fn best<'v>(
 }
 
 /// The ranges of the constraint. A version must match one of them.
-fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
-    let refused = || FetchError::Constraint(constraint.to_owned());
+fn ranges(constraint: &str) -> Result<Vec<VersionReq>, Reason> {
+    let refused = || {
+        let problem = "is a version in a notation that is not read here";
+        Reason::from(format!("{constraint} {problem}"))
+    };
     let one = |text: &str| {
         let text = match text.split_once(" - ") {
             Some((from, to)) => format!(">={from} <={to}"),

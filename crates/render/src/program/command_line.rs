@@ -57,12 +57,8 @@ pub(crate) struct Word(String);
 
 /// A word that the program does not accept: the end of a sentence.
 #[derive(Debug, thiserror::Error)]
-#[error("its {name} {text:?} is not one that {program} takes")]
-pub(crate) struct RefusedWord {
-    name: &'static str,
-    text: String,
-    program: &'static str,
-}
+#[error("{0}")]
+pub(crate) struct RefusedWord(String);
 
 impl Word {
     /// Checks the text.
@@ -79,48 +75,33 @@ impl Word {
             text.pop();
             text.push('…');
         }
-        Err(RefusedWord {
-            name,
-            text,
-            program,
-        })
+        let refused = format!("its {name} {text:?} is not one that {program} takes");
+        Err(RefusedWord(refused))
     }
 }
 
-/// An argument on a command line other than a constant option.
-pub(crate) enum Argument<'a> {
-    /// A path that this program created.
-    Path(&'a Path),
-    /// A number that this program chose.
-    Number(u64),
-    Word(&'a Word),
-}
+/// An argument on a command line other than a constant option. It is made only from the three types
+/// below.
+pub(crate) struct Argument(OsString);
 
-impl<'a> From<&'a Path> for Argument<'a> {
-    fn from(path: &'a Path) -> Self {
-        Self::Path(path)
+/// A path that this program created.
+impl From<&Path> for Argument {
+    fn from(path: &Path) -> Self {
+        Self(path.into())
     }
 }
 
-impl From<u64> for Argument<'_> {
+/// A number that this program chose.
+impl From<u64> for Argument {
     fn from(number: u64) -> Self {
-        Self::Number(number)
+        Self(number.to_string().into())
     }
 }
 
-impl<'a> From<&'a Word> for Argument<'a> {
-    fn from(word: &'a Word) -> Self {
-        Self::Word(word)
-    }
-}
-
-impl Argument<'_> {
-    fn text(self) -> OsString {
-        match self {
-            Self::Path(path) => path.into(),
-            Self::Number(number) => number.to_string().into(),
-            Self::Word(Word(text)) => text.into(),
-        }
+/// A word that the program accepts.
+impl From<&Word> for Argument {
+    fn from(Word(text): &Word) -> Self {
+        Self(text.into())
     }
 }
 
@@ -159,16 +140,16 @@ impl CommandLine {
     }
 
     /// Adds an option and its value.
-    pub(crate) fn option<'a>(&mut self, name: &'static str, value: impl Into<Argument<'a>>) {
+    pub(crate) fn option(&mut self, name: &'static str, value: impl Into<Argument>) {
         let mut option = OsString::from(name);
         option.push("=");
-        option.push(value.into().text());
+        option.push(value.into().0);
         self.options.push(option);
     }
 
     /// Adds a word after all options.
-    pub(crate) fn word<'a>(mut self, word: impl Into<Argument<'a>>) -> Self {
-        self.words.push(word.into().text());
+    pub(crate) fn word(mut self, word: impl Into<Argument>) -> Self {
+        self.words.push(word.into().0);
         self
     }
 

@@ -48,32 +48,13 @@ pub fn confine(options: &ConfineOptions) -> io::Result<()> {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    limit(options)?;
+    super::run::set_limits(None, options.memory, options.file_size)?;
     let is_restricted = restrict(options).map_err(io::Error::other)?;
     let Some((program, arguments)) = options.program.split_first() else {
         let said = if is_restricted { IN_FORCE } else { "nothing" };
         return writeln!(io::stdout(), "{said}");
     };
     Err(Command::new(program).args(arguments).exec())
-}
-
-#[cfg(target_os = "linux")]
-fn limit(options: &ConfineOptions) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-
-    for (resource, most) in [
-        (Resource::Data, options.memory),
-        (Resource::Fsize, options.file_size),
-    ] {
-        if most.is_some() {
-            let limit = Rlimit {
-                current: most,
-                maximum: most,
-            };
-            setrlimit(resource, limit)?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether the kernel restricts this process from now on.

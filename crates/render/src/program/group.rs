@@ -5,38 +5,34 @@
 //! interrupts only the foreground group, so this program must pass the signal on.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::process::{Child, Command};
 
-/// The process groups that are running.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Groups {
-    leaders: Arc<Mutex<BTreeSet<i32>>>,
+/// The leaders of the groups that are running.
+static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Watches for interrupts: if this program is interrupted, all groups are stopped first.
+pub(crate) fn watch() {
+    #[cfg(unix)]
+    {
+        static WATCH: std::sync::Once = std::sync::Once::new();
+        WATCH.call_once(|| {
+            std::thread::spawn(interrupts::wait);
+        });
+    }
 }
 
 /// A group that is stopped when this is dropped.
 pub(super) struct Group {
-    groups: Groups,
     leader: i32,
 }
 
-impl Groups {
-    /// All groups of this program. If this program is interrupted, the groups are stopped first.
-    pub(crate) fn watched() -> Self {
-        static ALL: OnceLock<Groups> = OnceLock::new();
-        let start = || {
-            let groups = Self::default();
-            #[cfg(unix)]
-            {
-                let groups = groups.clone();
-                std::thread::spawn(move || interrupts::wait(&groups));
-            }
-            groups
-        };
-        ALL.get_or_init(start).clone()
-    }
-
+impl Group {
     /// Makes the process of `command` the leader of a group.
     pub(super) fn lead(command: &mut Command) {
         #[cfg(unix)]
@@ -46,32 +42,22 @@ impl Groups {
     }
 
     /// The group that `child` leads; `None` if the child has ended.
-    pub(super) fn of(&self, child: &Child) -> Option<Group> {
+    pub(super) fn of(child: &Child) -> Option<Self> {
         let leader = i32::try_from(child.id()?).ok()?;
-        let mut leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        leaders.insert(leader);
-        Some(Group {
-            groups: self.clone(),
-            leader,
-        })
+        leaders().insert(leader);
+        Some(Self { leader })
     }
 
-    fn remove(&self, leader: i32) -> bool {
-        let mut leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        leaders.remove(&leader)
-    }
-}
-
-impl Group {
     /// Forgets the group: its leader has ended, and another process may soon get its number.
     pub(super) fn ended(self) {
-        self.groups.remove(self.leader);
+        leaders().remove(&self.leader);
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.groups.remove(self.leader) {
+        let is_running = leaders().remove(&self.leader);
+        if is_running {
             stop(self.leader);
         }
     }
@@ -92,15 +78,13 @@ fn stop(_leader: i32) {}
 
 #[cfg(unix)]
 mod interrupts {
-    use std::sync::PoisonError;
-
     use tokio::runtime::Builder;
     use tokio::signal::unix::{SignalKind, signal};
 
-    use super::{Groups, stop};
+    use super::{leaders, stop};
 
     /// Waits for a signal that ends this program, then stops all groups and exits.
-    pub(super) fn wait(groups: &Groups) {
+    pub(super) fn wait() {
         let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
             return;
         };
@@ -113,8 +97,9 @@ mod interrupts {
             })
         });
         let Some(number) = number else { return };
-        let leaders = groups.leaders.lock();
-        for leader in leaders.unwrap_or_else(PoisonError::into_inner).iter() {
+        // The lock is kept until the exit, so that no group is added.
+        let leaders = leaders();
+        for leader in leaders.iter() {
             stop(*leader);
         }
         // A shell reports a program that was ended by a signal in the same way.

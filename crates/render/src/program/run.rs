@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::group::Groups;
+use super::group::Group;
 use manifest::source::MAX_BYTES;
 
 /// The most bytes of memory that a program may use. The largest known chart needs a third.
@@ -33,32 +33,14 @@ const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 pub(crate) enum Failure {
     #[error("it cannot be copied: {0}")]
     Copy(io::Error),
-    #[error("it holds {path}, {problem}")]
-    Entry { path: String, problem: String },
-    #[error(
-        "it holds more than {} MiB or {} files",
-        Self::COPY_LIMITS.0,
-        Self::COPY_LIMITS.1
-    )]
-    LargeRoot,
-    #[error("{program} cannot be started: {error}")]
-    Start { program: String, error: io::Error },
-    #[error("{program} cannot be read: {error}")]
-    Read { program: String, error: io::Error },
     #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
     Slow { program: String, limit: Duration },
-    #[error("{program} writes more than {} MiB", MAX_BYTES >> 20)]
-    LargeOutput { program: String },
-    #[error("{program} needs more than {} MiB of memory", MAX_MEMORY >> 20)]
-    Memory { program: String },
-    #[error("{program} writes text that is not UTF-8")]
-    NotUtf8 { program: String },
     #[error("it asks for {url}")]
     Fetches { url: String },
     #[error("{program} says: {}", shortened(complaint))]
     Refused { program: String, complaint: String },
-    #[error("{program} ended with {status} and said nothing")]
-    Silent { program: String, status: ExitStatus },
+    #[error("{0}")]
+    Other(String),
 }
 
 /// The program `name`, if the variable PATH leads to it.
@@ -95,27 +77,23 @@ pub(crate) struct Limits {
     pub(crate) file: u64,
 }
 
-/// The output of the command of the program `name`, which becomes one of the `groups`.
+/// The output of the command of the program `name`, which leads a group.
 pub(crate) async fn output(
     mut command: Command,
     name: &str,
-    groups: &Groups,
     limits: Limits,
 ) -> Result<String, Failure> {
     let limit = limits.time;
-    let name = || name.to_owned();
-    let start = |error| Failure::Start {
-        program: name(),
-        error,
-    };
+    let other = |problem: &str| Failure::Other(format!("{name} {problem}"));
+    let start = |error: io::Error| other(&format!("cannot be started: {error}"));
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    Groups::lead(&mut command);
+    Group::lead(&mut command);
     let mut child = command.spawn().map_err(start)?;
-    let group = groups.of(&child);
+    let group = Group::of(&child);
     restrict(&child, limits).map_err(start)?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
@@ -123,41 +101,32 @@ pub(crate) async fn output(
     // If the time is over, the group is dropped, which stops it.
     let ended = timeout(limit, end_of(child, stdout, stderr)).await;
     let ended = ended.map_err(|_| Failure::Slow {
-        program: name(),
+        program: name.to_owned(),
         limit,
     })?;
-    let Ended {
-        text,
-        complaint,
-        status,
-    } = ended.map_err(|error| Failure::Read {
-        program: name(),
-        error,
-    })?;
+    let read = ended.map_err(|error| other(&format!("cannot be read: {error}")));
+    let (text, complaint, status) = read?;
     let Some(status) = status else {
-        return Err(Failure::LargeOutput { program: name() });
+        let most = MAX_BYTES >> 20;
+        return Err(other(&format!("writes more than {most} MiB")));
     };
     if let Some(group) = group {
         group.ended();
     }
     if !status.success() {
-        return Err(failure(
-            name(),
-            status,
-            &String::from_utf8_lossy(&complaint),
-        ));
+        let complaint = String::from_utf8_lossy(&complaint);
+        return Err(failure(name, status, &complaint));
     }
-    String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
+    String::from_utf8(text).map_err(|_| other("writes text that is not UTF-8"))
 }
 
-/// The output and the status of a program. Without a status, the output reached its limit.
-struct Ended {
-    text: Vec<u8>,
-    complaint: Vec<u8>,
-    status: Option<ExitStatus>,
-}
-
-async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
+/// The output, the complaint and the status of a program. Without a status, the output reached its
+/// limit.
+async fn end_of(
+    mut child: Child,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+) -> io::Result<(Vec<u8>, Vec<u8>, Option<ExitStatus>)> {
     // If stdout exceeds its limit, its pipe is closed and the program is not waited for.
     let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
     let status = if text.len() as u64 > MAX_BYTES {
@@ -165,29 +134,38 @@ async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> i
     } else {
         Some(child.wait().await?)
     };
-    Ok(Ended {
-        text,
-        complaint,
-        status,
-    })
+    Ok((text, complaint, status))
 }
 
 /// Limits the memory and the file size of the program and of its child processes.
 #[cfg(target_os = "linux")]
 fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use rustix::process::Pid;
     let Some(child) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
         return Ok(());
     };
-    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::Fsize, limits.file)] {
-        let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
-        };
-        match prlimit(Some(child), resource, limit) {
-            // The program has already ended.
-            Err(rustix::io::Errno::SRCH) => {}
-            limited => drop(limited?),
+    match set_limits(Some(child), Some(MAX_MEMORY), Some(limits.file)) {
+        // The program has already ended.
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        limited => Ok(limited?),
+    }
+}
+
+/// Sets the limits that are given for the process, or for this one.
+#[cfg(target_os = "linux")]
+pub(super) fn set_limits(
+    process: Option<rustix::process::Pid>,
+    memory: Option<u64>,
+    file_size: Option<u64>,
+) -> rustix::io::Result<()> {
+    use rustix::process::{Resource, Rlimit, prlimit};
+    for (resource, most) in [(Resource::Data, memory), (Resource::Fsize, file_size)] {
+        if most.is_some() {
+            let limit = Rlimit {
+                current: most,
+                maximum: most,
+            };
+            prlimit(process, resource, limit)?;
         }
     }
     Ok(())
@@ -200,19 +178,20 @@ fn restrict(_child: &Child, _limits: Limits) -> io::Result<()> {
 }
 
 /// The reason why a program failed, from its message.
-fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
+fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
     if let Some(url) = fetched(complaint) {
         let url = url.to_owned();
         return Failure::Fetches { url };
     }
     let no_memory = ["out of memory", "cannot allocate memory"];
     if complaint.contains("fatal error: ") && no_memory.iter().any(|it| complaint.contains(it)) {
-        return Failure::Memory { program };
+        let most = MAX_MEMORY >> 20;
+        return Failure::Other(format!("{program} needs more than {most} MiB of memory"));
     }
     match complaint.trim() {
-        "" => Failure::Silent { program, status },
+        "" => Failure::Other(format!("{program} ended with {status} and said nothing")),
         complaint => Failure::Refused {
-            program,
+            program: program.to_owned(),
             complaint: complaint.to_owned(),
         },
     }

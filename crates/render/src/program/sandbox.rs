@@ -368,16 +368,13 @@ impl Copy {
         self.folder.path().join("root")
     }
 
-    fn refused(&self, path: &Path, problem: String) -> Failure {
+    fn refused(&self, path: &Path, problem: &str) -> Failure {
         let inner = path.strip_prefix(&self.top).unwrap_or(path);
-        Failure::Entry {
-            path: inner.display().to_string(),
-            problem,
-        }
+        Failure::Other(format!("it holds {}, {problem}", inner.display()))
     }
 
     fn unreadable(&self, path: &Path, error: &io::Error) -> Failure {
-        self.refused(path, format!("which cannot be read: {error}"))
+        self.refused(path, &format!("which cannot be read: {error}"))
     }
 }
 
@@ -399,7 +396,7 @@ impl Copying<'_> {
                 let path = entry.map_err(unreadable)?.path();
                 self.entries += 1;
                 if self.entries > MAX_ENTRIES {
-                    return Err(Failure::LargeRoot);
+                    return Err(too_large());
                 }
                 if path.file_name() != Some(OsStr::new(GIT)) && self.entry(&path)? {
                     waiting.push(path);
@@ -425,20 +422,27 @@ impl Copying<'_> {
                 return Ok(false);
             };
             if !self.folders.iter().any(|it| is_inside(it, &target)) {
-                return Err(copy.refused(path, "a link that leads out of it".to_owned()));
+                return Err(copy.refused(path, "a link that leads out of it"));
             }
             link(&copy.of_original(&target), &copied).map_err(Failure::Copy)?;
         } else if kind.is_file() {
             self.bytes = self.bytes.saturating_add(metadata.len());
             if self.bytes > MAX_COPY {
-                return Err(Failure::LargeRoot);
+                return Err(too_large());
             }
             fs::copy(path, copied).map_err(unreadable)?;
         } else {
-            return Err(copy.refused(path, "which is neither a file nor a folder".to_owned()));
+            return Err(copy.refused(path, "which is neither a file nor a folder"));
         }
         Ok(false)
     }
+}
+
+fn too_large() -> Failure {
+    let most = MAX_COPY >> 20;
+    Failure::Other(format!(
+        "it holds more than {most} MiB or {MAX_ENTRIES} files"
+    ))
 }
 
 #[cfg(unix)]
@@ -450,11 +454,6 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::copy(target, at).map(drop)
-}
-
-impl Failure {
-    /// The limits of a copy, for messages.
-    pub(crate) const COPY_LIMITS: (u64, usize) = (MAX_COPY >> 20, MAX_ENTRIES);
 }
 
 /// Whether `name`, written in a file of `folder`, leads above `top`.

@@ -197,9 +197,10 @@ impl Application<'_> {
             let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
             let url = text(found, &["repoURL"]).unwrap_or_default();
             let top = if self.context.is_here(url) {
-                Ok(self.context.repository.root().to_owned())
+                Ok(self.context.places.repository.root().to_owned())
             } else {
-                self.context.other(url, text(found, &["targetRevision"]))
+                let remote = Remote::git(url, text(found, &["targetRevision"]));
+                self.context.places.fetcher.repository(&remote)
             };
             return Ok(match top {
                 Ok(top) => ValuesFile::At(top, path.to_owned()),
@@ -222,7 +223,8 @@ impl Application<'_> {
                 ValuesFile::At(top, path)
             }
             _ if file.starts_with('/') => {
-                ValuesFile::At(self.context.repository.root().to_owned(), file.to_owned())
+                let top = self.context.places.repository.root();
+                ValuesFile::At(top.to_owned(), file.to_owned())
             }
             _ => ValuesFile::Unknown(format!("The values file {file} in the chart")),
         })
@@ -238,12 +240,12 @@ impl Application<'_> {
         let values = &mut release.settings.values;
         if let Some(value) = at(source, &["helm", "valuesObject"]) {
             values.push(value.clone());
-            release.field = Some(field);
+            release.field = field;
         } else if let Some(text) = text(source, &["helm", "values"]) {
             values.push(mapping("helm.values", text)?);
-            release.field = Some(field.replace("valuesObject", "values"));
+            release.field = field.replace("valuesObject", "values");
         } else if values.is_empty() {
-            release.field = Some(field);
+            release.field = field;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Reason, text};
-use crate::fetch::{Fetcher, Remote, newest_tag};
+use crate::fetch::{Remote, newest_tag};
 use crate::files::{is_inside, normal, text_inside};
 use crate::rendering::roots::Places;
 use crate::repository::Repository;
@@ -18,33 +18,25 @@ pub(super) const MAX_FILE: u64 = 4 << 20;
 
 /// Everything that a release may refer to.
 pub(crate) struct RenderContext<'w> {
-    pub(crate) repository: &'w Repository,
+    pub(crate) places: Places<'w>,
     pub(crate) texts: &'w [Text],
     pub(crate) deliveries: &'w [Delivery],
-    pub(crate) fetcher: &'w Fetcher<'w>,
     /// The URLs of this repository.
     pub(crate) remotes: &'w [String],
 }
 
 impl<'w> RenderContext<'w> {
-    /// The places in which names in a release are looked up.
-    pub(super) const fn places(&self) -> Places<'w> {
-        Places {
-            repository: self.repository,
-            fetcher: self.fetcher,
-        }
-    }
-
-    /// The object with the kind and the name: from the source `near` and in the namespace if there
-    /// is one, otherwise in the namespace, otherwise any. Several candidates from other sources
-    /// must agree.
-    pub(super) fn find(
+    /// The object that a reference in a release names: from the source of the release and in the
+    /// namespace if there is one, otherwise in the namespace, otherwise any. Several candidates
+    /// from other sources must agree.
+    fn find(
         &self,
-        kind: &str,
-        name: &str,
+        release: &Delivery,
+        reference: &Value,
         namespace: Option<&str>,
-        near: usize,
     ) -> Option<&'w Delivery> {
+        let (kind, name) = kind_and_name(reference);
+        let namespace = namespace.or(release.reference.namespace.as_deref());
         let named = || {
             let all = self.deliveries.iter().filter(|it| it.role != Role::Release);
             all.filter(|it| *it.reference.kind == *kind && *it.reference.name == *name)
@@ -53,7 +45,7 @@ impl<'w> RenderContext<'w> {
             (Some(there), Some(wanted)) => **there == *wanted,
             _ => true,
         };
-        let here = |it: &&Delivery| it.place.source == near;
+        let here = |it: &&Delivery| it.place.source == release.place.source;
         named()
             .find(|it| here(it) && is_there(it))
             .or_else(|| agreed(named().filter(is_there)))
@@ -61,14 +53,8 @@ impl<'w> RenderContext<'w> {
     }
 
     /// The content of a ConfigMap or Secret, or the reason why it is not known.
-    fn content(
-        &self,
-        kind: &str,
-        name: &str,
-        namespace: Option<&str>,
-        near: usize,
-    ) -> Result<Value, &'static str> {
-        let found = self.find(kind, name, namespace, near);
+    fn content(&self, release: &Delivery, reference: &Value) -> Result<Value, &'static str> {
+        let found = self.find(release, reference, None);
         let found = found.ok_or("which is not in this repository")?;
         let text = self.texts[found.place.source].source.text().ok();
         let content = text.and_then(|text| document_at(&text, &found.place));
@@ -79,19 +65,18 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// The texts of a ConfigMap or Secret with their keys; of two with one key, the last one
-    /// counts.
+    /// The texts, with their keys, of the ConfigMap or Secret that a reference in a release names;
+    /// of two with one key, the last one counts.
     ///
     /// # Errors
     /// The content is not known; the error is the start of a sentence.
     pub(super) fn data(
         &self,
-        kind: &str,
-        name: &str,
-        namespace: Option<&str>,
-        near: usize,
+        release: &Delivery,
+        reference: &Value,
     ) -> Result<Vec<(String, String)>, String> {
-        let content = self.content(kind, name, namespace, near);
+        let (kind, name) = kind_and_name(reference);
+        let content = self.content(release, reference);
         let content = content.map_err(|why| format!("The {kind} {name}, {why},"))?;
         let of = |field: &str| {
             let entries = content.get(field).and_then(Value::as_object);
@@ -107,11 +92,7 @@ impl<'w> RenderContext<'w> {
 
     /// The content of the object that a reference in a release names.
     pub(super) fn source(&self, release: &Delivery, reference: &Value) -> Option<&'w Value> {
-        let kind = text(reference, &["kind"]).unwrap_or_default();
-        let name = text(reference, &["name"]).unwrap_or_default();
-        let namespace = text(reference, &["namespace"]);
-        let namespace = namespace.or(release.reference.namespace.as_deref());
-        let found = self.find(kind, name, namespace, release.place.source);
+        let found = self.find(release, reference, text(reference, &["namespace"]));
         found.map(|it| &it.document)
     }
 
@@ -157,25 +138,18 @@ impl<'w> RenderContext<'w> {
     /// There is no such folder.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
         let missing = || format!("there is no folder {path} in this repository");
-        let real = real_in(self.repository.root(), path).filter(|real| real.is_dir());
+        let real = real_in(self.places.repository.root(), path).filter(|real| real.is_dir());
         real.ok_or_else(|| missing().into())
     }
 
     /// The top folder of the repository that contains the folder of a chart: this repository, or a
     /// fetched one.
     pub(super) fn top_of<'p>(&'p self, folder: &'p Path) -> &'p Path {
-        match self.fetcher.shown(folder) {
-            Some(_) => self.repository.top_of(folder),
-            None => self.repository.root(),
+        let repository = self.places.repository;
+        match self.places.fetcher.shown(folder) {
+            Some(_) => repository.top_of(folder),
+            None => repository.root(),
         }
-    }
-
-    /// The top folder of another repository, with links followed.
-    ///
-    /// # Errors
-    /// The repository cannot be fetched, or fetching is off.
-    pub(super) fn other(&self, url: &str, reference: Option<&str>) -> Result<PathBuf, Reason> {
-        self.fetcher.repository(&Remote::git(url, reference))
     }
 
     /// The folder, with links followed, at `path` from the top of another repository.
@@ -189,13 +163,20 @@ impl<'w> RenderContext<'w> {
         path: &str,
     ) -> Result<PathBuf, Reason> {
         let path = path.trim_start_matches('/');
-        self.fetcher.folder(&Remote::git(url, reference), path)
+        let fetcher = self.places.fetcher;
+        fetcher.folder(&Remote::git(url, reference), path)
     }
 
     /// The path of the folder `real` from the top of this repository.
     pub(super) fn shown(&self, real: &Path) -> String {
-        self.repository.path_of(real)
+        self.places.repository.path_of(real)
     }
+}
+
+/// The kind and the name in a reference; each is empty if it is missing.
+pub(super) fn kind_and_name(reference: &Value) -> (&str, &str) {
+    let field = |name| text(reference, &[name]).unwrap_or_default();
+    (field("kind"), field("name"))
 }
 
 /// The file at `path` from the top of a repository, and its text.

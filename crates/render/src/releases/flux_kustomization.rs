@@ -81,12 +81,8 @@ fn variables(
     context: &RenderContext<'_>,
 ) -> (Variables, Vec<String>) {
     let (mut variables, mut unknown) = (Variables::default(), Vec::new());
-    let namespace = delivery.reference.namespace.as_deref();
     for from in items(post_build, &["substituteFrom"]) {
-        let kind = text(from, &["kind"]).unwrap_or_default();
-        let name = text(from, &["name"]).unwrap_or_default();
-        let near = delivery.place.source;
-        match context.data(kind, name, namespace, near) {
+        match context.data(delivery, from) {
             Ok(data) => variables.extend(data),
             Err(what) => unknown.push(what),
         }

@@ -3,7 +3,7 @@
 use manifest::delivery::{Delivery, value_of};
 use serde_json::{Map, Value, json};
 
-use super::context::{RenderContext, file_in};
+use super::context::{RenderContext, file_in, kind_and_name};
 use super::values::{keys, mapping, merge, set};
 use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, text};
 use crate::fetch::Remote;
@@ -31,7 +31,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let own = at(document, &["spec", "values"]);
     let own = own.cloned().unwrap_or_else(|| json!({}));
     release.settings.values.extend([from, own]);
-    release.field = Some("spec.values".to_owned());
+    "spec.values".clone_into(&mut release.field);
     for renderer in items(document, &["spec", "postRenderers"]) {
         let Some(kustomize) = renderer.get("kustomize") else {
             return Err("it has a post-renderer that is not kustomize".into());
@@ -93,9 +93,8 @@ impl<'s> Sources<'s> {
     /// The content of the object that a reference names.
     fn source(&self, reference: &Value) -> Result<&'s Value, Reason> {
         let found = self.context.source(self.delivery, reference);
-        let text = |field: &str| text(reference, &[field]).unwrap_or_default();
         let missing = || {
-            let (kind, name) = (text("kind"), text("name"));
+            let (kind, name) = kind_and_name(reference);
             format!("its {kind} {name} is not in this repository").into()
         };
         found.ok_or_else(missing)
@@ -128,12 +127,9 @@ impl<'s> Sources<'s> {
 
     /// Adds the values from a `ConfigMap` or a `Secret`.
     fn values_from(&self, reference: &Value, into: &mut Value, release: &mut Release) {
-        let kind = text(reference, &["kind"]).unwrap_or_default();
-        let name = text(reference, &["name"]).unwrap_or_default();
+        let (kind, name) = kind_and_name(reference);
         let key = text(reference, &["valuesKey"]).unwrap_or("values.yaml");
-        let namespace = self.delivery.reference.namespace.as_deref();
-        let near = self.delivery.place.source;
-        let data = match self.context.data(kind, name, namespace, near) {
+        let data = match self.context.data(self.delivery, reference) {
             Ok(data) => data,
             Err(unknown) => return release.unknown.push(unknown),
         };
@@ -175,7 +171,7 @@ fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
         };
         fields.retain(|_, value| !value.is_null());
         if !fields.get("patch").is_some_and(Value::is_string) {
-            return Err(foreign_patch());
+            return Err("it has a post-renderer with a patch that is not written in it".into());
         }
     }
     let mut fields = Map::new();
@@ -184,8 +180,4 @@ fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
         fields.insert("images".to_owned(), images.clone());
     }
     Ok(fields)
-}
-
-fn foreign_patch() -> Reason {
-    "it has a post-renderer with a patch that is not written in it".into()
 }

@@ -39,14 +39,12 @@ pub(super) struct Release {
     pub(super) owner: Owner,
     pub(super) chart: Chart,
     pub(super) settings: ChartSettings,
-    /// The field of its object that contains values.
-    pub(super) field: Option<String>,
+    /// The field of its object that contains values, or `spec`.
+    pub(super) field: String,
     /// The variables that are substituted in the rendered output.
     pub(super) variables: Variables,
     /// Further sources of its values that are not known, each as the start of a sentence.
     pub(super) unknown: Vec<String>,
-    /// The name of its folder, if that is in another repository.
-    pub(super) elsewhere: Option<String>,
 }
 
 /// The object that defines a release.
@@ -130,12 +128,7 @@ impl Refused {
             holder: owner.place.source,
             shown: reference.to_string(),
             folders,
-            unopened: Unopened {
-                what: reference.kind.to_string(),
-                path,
-                reason: reason.text,
-                missing: reason.missing,
-            },
+            unopened: reason.unopened(&reference.kind, path),
         }
     }
 }
@@ -159,7 +152,7 @@ pub(super) fn wanted(
         Delivers::Release(release) => release.chart.remotes(),
         Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
     });
-    context.fetcher.fetch(remotes.collect())?;
+    context.places.fetcher.fetch(remotes.collect())?;
     let files = (first..context.texts.len()).filter_map(|text| of_file(text, context));
     let mut wanted = Wanted {
         refused: files.collect(),
@@ -192,9 +185,6 @@ impl Wanted {
             Delivers::Release(mut release) => {
                 let namespace = &mut release.settings.namespace;
                 namespace.get_or_insert_with(|| around.to_owned());
-                let folder = release.chart.folder_on_disk();
-                let shown = folder.and_then(|it| context.fetcher.shown(it));
-                release.elsewhere = shown.map(|it| it.display().to_string());
                 let job = release.job(context)?;
                 self.rendered.push((*release, job));
             }
@@ -256,12 +246,7 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
         holder: number,
         shown: format!("{format} {}", file.name),
         folders: Vec::new(),
-        unopened: Unopened {
-            what: format.to_owned(),
-            path: file.name.clone(),
-            reason: reason.text,
-            missing: reason.missing,
-        },
+        unopened: reason.unopened(format, file.name.clone()),
     })
 }
 
@@ -308,10 +293,9 @@ impl Release {
                 namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
                 ..ChartSettings::default()
             },
-            field: None,
+            field: "spec".to_owned(),
             variables: Variables::default(),
             unknown: Vec::new(),
-            elsewhere: None,
         }
     }
 
@@ -335,14 +319,14 @@ impl Release {
     /// Its chart is not available.
     pub(super) fn job(&self, context: &RenderContext<'_>) -> Result<Job, Reason> {
         let root = |folder: &PathBuf, kind: RootKind| {
-            let root = roots::at(folder, kind, context.places());
+            let root = roots::at(folder, kind, context.places);
             let folder = context.shown(folder);
             root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
         };
         let chart = match &self.chart {
             Chart::Kustomization(folder, fields) => {
                 let mut root = if self.chart.is_generated() {
-                    roots::generated(folder, context.places())
+                    roots::generated(folder, context.places)
                 } else {
                     root(folder, RootKind::Kustomization)?
                 };
@@ -350,7 +334,7 @@ impl Release {
                     .iter()
                     .filter_map(Value::as_str)
                 {
-                    root.add_component(name, context.places());
+                    root.add_component(name, context.places);
                 }
                 let (fields, variables) = (fields.clone(), self.variables.clone());
                 return Ok(Job::Kustomization(Box::new(root), fields, variables));
@@ -360,10 +344,10 @@ impl Release {
             }
             Chart::Folder(folder) => {
                 let mut root = root(folder, RootKind::Chart)?;
-                dependencies::add(&mut root, context.places());
+                dependencies::add(&mut root, context.places);
                 ChartFiles::Folder(Box::new(root))
             }
-            Chart::Remote(remote) => match context.fetcher.file(remote) {
+            Chart::Remote(remote) => match context.places.fetcher.file(remote) {
                 Some(file) => ChartFiles::Archive(file?),
                 None => {
                     let url = remote.url();

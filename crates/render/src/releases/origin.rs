@@ -6,20 +6,22 @@ use super::{Chart, Release};
 use crate::fetch::Remote;
 use crate::reason::without_user;
 use crate::rendering::dependencies;
-use crate::rendering::roots::{RootKind, holds};
+use crate::rendering::roots::{Places, RootKind, holds};
 use crate::repository::Repository;
 use check::Files as _;
 use check::text::{self, Renderer};
 
 impl Release {
     /// The data that `check` needs about the release.
-    pub(crate) fn origin(&self, repository: &Repository) -> text::Release {
+    pub(crate) fn origin(&self, places: Places<'_>) -> text::Release {
         let owner = &self.owner;
+        let folder = self.chart.folder_on_disk();
+        let elsewhere = folder.and_then(|it| places.fetcher.shown(it));
         text::Release {
             owner: owner.reference.clone(),
             place: owner.place.clone(),
             template: owner.template.clone(),
-            field: self.field.clone().unwrap_or_else(|| "spec".to_owned()),
+            field: self.field.clone(),
             held_by: vec![owner.place.source],
             namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {
@@ -29,9 +31,9 @@ impl Release {
                 }
                 _ => Renderer::Nothing,
             },
-            rendered_from: match &self.elsewhere {
-                Some(name) => without_user(name),
-                None => self.chart.shown(repository),
+            rendered_from: match elsewhere {
+                Some(name) => without_user(&name.display().to_string()),
+                None => self.chart.shown(places.repository),
             },
             unknown: self.unknown.first().map(|it| without_user(it)),
         }
@@ -40,7 +42,7 @@ impl Release {
 
 impl Chart {
     /// Its name as shown in messages.
-    pub(crate) fn shown(&self, repository: &Repository) -> String {
+    fn shown(&self, repository: &Repository) -> String {
         match self {
             Self::Remote(remote) => without_user(&remote.to_string()),
             Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Manifests(folder, _) => {
@@ -68,7 +70,7 @@ impl Chart {
     }
 
     /// The folder on this machine that contains it.
-    pub(super) const fn folder_on_disk(&self) -> Option<&PathBuf> {
+    const fn folder_on_disk(&self) -> Option<&PathBuf> {
         match self {
             Self::Manifests(folder, _) => Some(folder),
             _ => self.folder(),

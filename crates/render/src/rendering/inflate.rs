@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use manifest::delivery::value_of;
@@ -14,8 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::roots::{Inflated, Root};
 use super::{MAX_VALUES, Renderer, helm_template};
-use crate::files::text_inside;
-use crate::files::{is_inside, normal};
+use crate::files::{is_inside, normal, text_inside};
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
@@ -80,10 +78,10 @@ impl Renderer {
             let mut at = copy.of_original(chart);
             if chart.is_file() {
                 at = file.with_extension("tgz");
-                fs::copy(chart, &at).map_err(failed)?;
+                fs::copy(chart, &at).map_err(Failure::Copy)?;
             }
             let text = self.helm_template(line, &release, &at, copy).await?;
-            fs::write(file, text).map_err(failed)?;
+            fs::write(file, text).map_err(Failure::Copy)?;
         }
         Ok(())
     }
@@ -96,7 +94,7 @@ fn replace<'r>(
     copy: &Copy,
 ) -> Result<Vec<Planned<'r>>, Reason> {
     let folder = kustomization.parent().unwrap_or(copy.folder());
-    let text = fs::read_to_string(kustomization).map_err(failed)?;
+    let text = fs::read_to_string(kustomization).map_err(Failure::Copy)?;
     let mut fields = match value_of(&text) {
         Some(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -120,7 +118,7 @@ fn replace<'r>(
     } else {
         *resources = Value::Array(names);
     }
-    fs::write(kustomization, Value::Object(fields).to_string()).map_err(failed)?;
+    fs::write(kustomization, Value::Object(fields).to_string()).map_err(Failure::Copy)?;
     Ok(planned)
 }
 
@@ -187,7 +185,7 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
     // Helm splits file names at commas, so the files get new names.
     for (at, content) in values.into_iter().enumerate() {
         let file = folder.join(format!("inflated-values-{number}-{at}.yaml"));
-        fs::write(&file, content).map_err(failed)?;
+        fs::write(&file, content).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
     Ok(line)
@@ -202,8 +200,4 @@ fn content_of(name: &str, folder: &Path, copy: &Copy) -> Result<String, Reason> 
     })?;
     text_inside(copy.folder(), &file, MAX_VALUES)
         .map_err(|error| format!("its values file {name} cannot be read: {error}").into())
-}
-
-fn failed(error: io::Error) -> Reason {
-    Failure::Copy(error).to_string().into()
 }

@@ -25,15 +25,13 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Say;
+use crate::Input;
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
-use crate::program::group::Groups;
+use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
-use crate::repository::Repository;
-use origin::Naming;
 use release::Job;
 use roots::{Root, RootKind};
 
@@ -87,20 +85,9 @@ pub enum Render {
     Require,
 }
 
-/// The result of rendering a root.
-pub(super) struct Outcome {
-    pub(super) root: Root,
-    /// The rendered text, or the reason why there is none.
-    pub(super) text: Result<String, Reason>,
-}
-
 /// Renders with programs and a sandbox, which are set up when the first text is rendered.
 pub(super) struct Rendering<'o> {
-    options: &'o RenderOptions,
-    /// The namespace of charts, unless a release sets one.
-    namespace: Option<&'o str>,
-    repository: &'o Repository,
-    say: Say,
+    input: Input<'o>,
     renderer: OnceCell<Renderer>,
 }
 
@@ -113,8 +100,8 @@ struct Renderer {
     sandbox: Sandbox,
     /// The sandbox's folder, which is deleted when this is dropped.
     _scratch: TempDir,
-    naming: Naming,
-    groups: Groups,
+    /// The working directory, with links followed.
+    here: PathBuf,
     limit: Duration,
     /// The time at which all rendering ends.
     end: Instant,
@@ -126,17 +113,9 @@ struct Renderer {
 }
 
 impl<'o> Rendering<'o> {
-    pub(super) const fn new(
-        options: &'o RenderOptions,
-        namespace: Option<&'o str>,
-        repository: &'o Repository,
-        say: Say,
-    ) -> Self {
+    pub(super) const fn new(input: Input<'o>) -> Self {
         Self {
-            options,
-            namespace,
-            repository,
-            say,
+            input,
             renderer: OnceCell::new(),
         }
     }
@@ -146,17 +125,12 @@ impl<'o> Rendering<'o> {
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
-    pub(super) fn roots(&self, roots: Vec<Root>) -> io::Result<Vec<Outcome>> {
+    pub(super) fn roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
         if roots.is_empty() {
             return Ok(Vec::new());
         }
         let renderer = self.renderer()?;
-        let texts = renderer.all(&roots, |root| renderer.root(root));
-        let texts = texts.into_iter();
-        Ok(texts
-            .zip(roots)
-            .map(|(text, root)| Outcome { root, text })
-            .collect())
+        Ok(renderer.all(roots, |root| renderer.root(root)))
     }
 
     /// Renders the jobs of releases, several at once. The results are in the same order.
@@ -175,21 +149,21 @@ impl<'o> Rendering<'o> {
         if let Some(renderer) = self.renderer.get() {
             return Ok(renderer);
         }
-        let renderer = Renderer::new(self)?;
+        let renderer = Renderer::new(&self.input)?;
         Ok(self.renderer.get_or_init(|| renderer))
     }
 }
 
 /// The command line with which Helm renders charts that no release renders. It reads copies of the
 /// values files in `folder`.
-fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine> {
-    let options = rendering.options;
+fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
+    let options = input.render;
     let folder = folder.join("values");
     fs::create_dir(&folder)?;
     let mut line = helm_template();
     for (number, file) in options.values.iter().enumerate() {
         let copy = folder.join(format!("{number}.yaml"));
-        let top = rendering.repository.top_for_named(file);
+        let top = input.repository.top_for_named(file);
         text_inside(&top, file, MAX_VALUES)
             .and_then(|text| fs::write(&copy, text))
             .map_err(|error| {
@@ -206,7 +180,7 @@ fn template(rendering: &Rendering<'_>, folder: &Path) -> io::Result<CommandLine>
     for pair in &options.set {
         line.option("--set", &named("--set", Field::Setting, pair)?);
     }
-    if let Some(namespace) = rendering.namespace {
+    if let Some(namespace) = input.namespace {
         let namespace = named("--namespace", Field::Namespace, namespace)?;
         line.option("--namespace", &namespace);
     }
@@ -222,16 +196,17 @@ fn helm_template() -> CommandLine {
 }
 
 impl Renderer {
-    fn new(rendering: &Rendering<'_>) -> io::Result<Self> {
+    fn new(input: &Input<'_>) -> io::Result<Self> {
         let scratch = tempfile::tempdir()?;
         let folder = fs::canonicalize(scratch.path())?;
-        let template = template(rendering, &folder)?;
+        let template = template(input, &folder)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let limit = Duration::from_secs(rendering.options.render_timeout);
+        let limit = Duration::from_secs(input.render.render_timeout);
         let sandbox = runtime.block_on(Sandbox::new(folder))?;
-        if rendering.options.verbose || !sandbox.is_confined() {
-            (rendering.say)(&sandbox.in_force());
+        if input.render.verbose || !sandbox.is_confined() {
+            (input.say)(&sandbox.in_force());
         }
+        group::watch();
         Ok(Self {
             helm: on_path("helm"),
             kustomize: on_path("kustomize"),
@@ -239,10 +214,7 @@ impl Renderer {
             sandbox,
             runtime,
             _scratch: scratch,
-            naming: Naming {
-                here: std::env::current_dir().and_then(fs::canonicalize)?,
-            },
-            groups: Groups::watched(),
+            here: std::env::current_dir().and_then(fs::canonicalize)?,
             limit,
             end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
             texts: AtomicUsize::new(0),
@@ -273,29 +245,26 @@ impl Renderer {
     }
 
     async fn root(&self, root: &Root) -> Result<String, Reason> {
-        if let Some(reason) = self.refusal(root) {
-            return Err(reason);
-        }
+        self.admit(root)?;
         match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,
         }
     }
 
-    /// The reason why rendering the root is not attempted. Otherwise, the root is counted.
-    fn refusal(&self, root: &Root) -> Option<Reason> {
-        let url = || match &root.url {
-            Some(url) if !self.sandbox.is_offline() => {
-                Some(Reason::network(format!("it names {url}")))
-            }
-            _ => None,
-        };
-        let too_many = || {
-            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS).then(|| {
-                format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into()
-            })
-        };
-        root.refused.clone().or_else(url).or_else(too_many)
+    /// Counts the root, or gives the reason why rendering it is not attempted.
+    fn admit(&self, root: &Root) -> Result<(), Reason> {
+        if let Some(reason) = &root.refused {
+            return Err(reason.clone());
+        }
+        if let Some(url) = root.url.as_ref().filter(|_| !self.sandbox.is_offline()) {
+            return Err(Reason::network(format!("it names {url}")));
+        }
+        if self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS {
+            let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
+            return Err(most.into());
+        }
+        Ok(())
     }
 
     /// The text, unless the output of all of them becomes too large.
@@ -368,7 +337,7 @@ impl Renderer {
             inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
         };
         let fetched = root.laid_out.as_deref();
-        Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
+        Ok(origin::of_kustomize(&text, file_of, &self.here, fetched))
     }
 
     /// Builds a kustomization with these fields, which is written into the folder. It starts no
@@ -386,8 +355,7 @@ impl Renderer {
             return Err("there is neither kustomize nor kubectl on the PATH".into());
         };
         let kustomization = Value::Object(fields).to_string();
-        fs::write(folder.join("kustomization.yaml"), kustomization)
-            .map_err(|error| Failure::Copy(error).to_string())?;
+        fs::write(folder.join("kustomization.yaml"), kustomization).map_err(Failure::Copy)?;
         let build = async |(program, command): (&PathBuf, &'static str)| {
             let line = CommandLine::new(command).word(folder);
             self.output(program, &line, copy).await
@@ -402,17 +370,16 @@ impl Renderer {
         text
     }
 
-    fn copy(&self, root: &Root) -> Result<Copy, String> {
+    fn copy(&self, root: &Root) -> Result<Copy, Reason> {
         if Instant::now() >= self.end {
             return Err(self.out_of_time());
         }
         let fetched = root.laid_out.as_deref();
-        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder);
-        let copy = copy.map_err(|it| it.to_string())?;
-        bases::write(root, &copy).map_err(|it| it.to_string())?;
+        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
+        bases::write(root, &copy)?;
         for (chart, name) in &root.additions {
             let added = copy.add(chart, &root.real.join("charts"), name);
-            added.map_err(|error| Failure::Copy(error).to_string())?;
+            added.map_err(Failure::Copy)?;
         }
         Ok(copy)
     }
@@ -425,7 +392,7 @@ impl Renderer {
     ) -> Result<String, Reason> {
         let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(self.out_of_time().into());
+            return Err(self.out_of_time());
         }
         let limit = self.limit.min(left);
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
@@ -434,23 +401,22 @@ impl Renderer {
             file: MAX_OUTPUT,
         };
         let command = self.sandbox.command(program, line, copy.folder(), limits);
-        output(command, &name, &self.groups, limits)
+        output(command, &name, limits)
             .await
             .map_err(|failure| match failure {
                 Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
                 Failure::Refused { program, complaint } => {
                     let complaint = copy.with_originals(&complaint);
-                    without_dependency(&complaint).unwrap_or_else(|| {
-                        Failure::Refused { program, complaint }.to_string().into()
-                    })
+                    without_dependency(&complaint)
+                        .unwrap_or_else(|| Failure::Refused { program, complaint }.into())
                 }
-                failure => failure.to_string().into(),
+                failure => failure.into(),
             })
     }
 
-    fn out_of_time(&self) -> String {
+    fn out_of_time(&self) -> Reason {
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        format!("all rendering together may take {all} s")
+        format!("all rendering together may take {all} s").into()
     }
 }
 

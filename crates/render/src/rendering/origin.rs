@@ -29,17 +29,18 @@ pub(super) fn of_helm(text: &str, chart: &Path) -> String {
 }
 
 /// Kustomize's output with a line above each object that names its file. `file_of` returns the
-/// path, with links followed, for an origin.
+/// path, with links followed, for an origin. A file below `here`, the working directory, is named
+/// by the path from there.
 pub(super) fn of_kustomize(
     text: &str,
     file_of: impl Fn(&str) -> PathBuf,
-    naming: &Naming,
+    here: &Path,
     fetched: Option<&Path>,
 ) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for document in text.split_inclusive("\n---\n") {
         if let Some(origin) = origin(document) {
-            let file = naming.of(&file_of(origin), fetched);
+            let file = name_of(&file_of(origin), here, fetched);
             out.push_str(&format!("{SOURCE}{file}\n"));
         }
         out.push_str(document);
@@ -47,18 +48,10 @@ pub(super) fn of_kustomize(
     out
 }
 
-/// Names files for messages: by the path from the working directory if they are below it.
-pub(super) struct Naming {
-    /// The working directory, with links followed.
-    pub(super) here: PathBuf,
-}
-
-impl Naming {
-    fn of(&self, real: &Path, fetched: Option<&Path>) -> String {
-        if let Some(file) = fetched.and_then(|top| crate::fetch::shown(top, real)) {
-            return shown(&file);
-        }
-        shown(real.strip_prefix(&self.here).unwrap_or(real))
+fn name_of(real: &Path, here: &Path, fetched: Option<&Path>) -> String {
+    match fetched.and_then(|top| crate::fetch::shown(top, real)) {
+        Some(file) => shown(&file),
+        None => shown(real.strip_prefix(here).unwrap_or(real)),
     }
 }
 
@@ -83,7 +76,7 @@ fn is_blank(text: &str) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::{Naming, of_helm, of_kustomize};
+    use super::{of_helm, of_kustomize};
     use crate::files::normal;
 
     #[test]
@@ -94,11 +87,8 @@ mod tests {
             "---\n# Source: apps/shop/templates/web.yaml\nkind: A\n---\n# Source: apps/shop/charts/db/templates/db.yaml\nkind: B\n"
         );
         let text = "kind: A\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      path: ../../work/base/a.yaml\n  name: a\n---\nkind: B\n---\nkind: C\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      configuredIn: ../../other/kustomization.yaml\n      configuredBy: {}\n";
-        let naming = Naming {
-            here: "/work".into(),
-        };
         let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
-        let named = of_kustomize(text, file_of, &naming, None);
+        let named = of_kustomize(text, file_of, Path::new("/work"), None);
         let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
         assert_eq!(
             sources,

@@ -68,17 +68,15 @@ impl Renderer {
     fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
         match chart {
             ChartFiles::Folder(root) => {
-                if let Some(reason) = self.refusal(root) {
-                    return Err(reason);
-                }
+                self.admit(root)?;
                 let copy = self.copy(root)?;
                 let chart = copy.of_original(&root.real);
                 Ok((copy, chart))
             }
             ChartFiles::Archive(file) => {
-                let copy = Copy::empty(&self.sandbox.folder).map_err(|it| it.to_string())?;
+                let copy = Copy::empty(&self.sandbox.folder)?;
                 let chart = copy.folder().join("chart.tgz");
-                fs::copy(file, &chart).map_err(|error| Failure::Copy(error).to_string())?;
+                fs::copy(file, &chart).map_err(Failure::Copy)?;
                 Ok((copy, chart))
             }
         }
@@ -87,13 +85,11 @@ impl Renderer {
     pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
         match job {
             Job::Chart(chart, settings) => self.release(chart, settings).await,
-            Job::Kustomization(root, fields, variables) => match self.refusal(root) {
-                Some(reason) => Err(reason),
-                None => {
-                    let text = self.kustomization(root, fields.clone()).await?;
-                    variables.substituted(text)
-                }
-            },
+            Job::Kustomization(root, fields, variables) => {
+                self.admit(root)?;
+                let text = self.kustomization(root, fields.clone()).await?;
+                variables.substituted(text)
+            }
             Job::Manifests(folder, recursive) => manifests(folder, *recursive),
         }
     }
@@ -106,7 +102,7 @@ impl Renderer {
         let (copy, chart) = self.chart_files(files)?;
         if let Some(values) = &settings.own_values {
             let written = replace(&chart.join("values.yaml"), &values.to_string());
-            written.map_err(|error| Failure::Copy(error).to_string())?;
+            written.map_err(Failure::Copy)?;
         }
         let line = template(settings, copy.folder())?;
         let rendered = self.helm_template(line, &settings.name, &chart, &copy);
@@ -118,7 +114,7 @@ impl Renderer {
             let folder = copy.folder().join(format!("post-renderer-{number}"));
             let written =
                 fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
-            written.map_err(|error| Failure::Copy(error).to_string())?;
+            written.map_err(Failure::Copy)?;
             let mut fields = fields.clone();
             fields.insert("resources".to_owned(), json!([RENDERED]));
             text = self.kustomize(&folder, fields, &copy).await?;
@@ -169,7 +165,7 @@ fn template(settings: &ChartSettings, folder: &Path) -> Result<CommandLine, Reas
     }
     for (number, values) in settings.values.iter().enumerate() {
         let file = folder.join(format!("values-{number}.yaml"));
-        fs::write(&file, values.to_string()).map_err(|error| Failure::Copy(error).to_string())?;
+        fs::write(&file, values.to_string()).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
     for setting in &settings.sets {

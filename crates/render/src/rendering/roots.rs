@@ -200,7 +200,7 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
     }
     let is_inner = |folder: &&PathBuf| {
         let mut above = folder.ancestors().skip(1);
-        above.any(|above| charts.contains_key(above) && in_charts(folder, above))
+        above.any(|above| charts.contains_key(above) && folder.starts_with(above.join("charts")))
     };
     let inner: Vec<PathBuf> = charts.keys().filter(is_inner).cloned().collect();
     let inflated = kustomizations.values().flat_map(|it| &it.charts);
@@ -285,13 +285,6 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
-/// Whether `folder` is in the `charts` folder of the chart `above`.
-fn in_charts(folder: &Path, above: &Path) -> bool {
-    folder
-        .strip_prefix(above)
-        .is_ok_and(|rest| rest.starts_with("charts"))
-}
-
 fn chart(folder: &Path) -> Option<Root> {
     let real = real(folder)?;
     let (text, refused) = match text_inside(&real, &real.join(CHART), MAX_ROOT_FILE) {
@@ -303,14 +296,13 @@ fn chart(folder: &Path) -> Option<Root> {
     };
     // Helm decides which files are valid, for example those with duplicate keys.
     let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
-    let library = chart.kind == "library";
+    let release = match chart.kind.as_str() {
+        "library" => String::new(),
+        _ => release(&chart.name),
+    };
     Some(Root {
         folder: shown(folder),
-        release: if library {
-            String::new()
-        } else {
-            release(&chart.name)
-        },
+        release,
         refused,
         ..Root::new(RootKind::Chart, &real)
     })
@@ -374,12 +366,7 @@ impl Named {
                 Some(path) if path.is_dir() => {
                     // The copy may lack the links in the written path.
                     if path != written && is_inside(top, &path) {
-                        named.fetched.push(Fetched {
-                            file: file.clone(),
-                            name: name.to_owned(),
-                            base: Base::Folder(path.clone()),
-                        });
-                        named.reached.insert(path.clone());
+                        named.put(name, &file, Base::Folder(path.clone()));
                     }
                     named.folders.insert(path);
                 }
@@ -398,12 +385,17 @@ impl Named {
         for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
             let folder = normal(&real_folder.join(home).join(chart.folder()));
-            match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
-                Some(folder) => {
-                    named.charts.insert(folder.clone());
-                    named.inflate(chart, number, &file, Ok(folder));
-                }
-                None => named.inflate(chart, number, &file, fetched(chart, places)),
+            let folder = real(&folder);
+            let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
+            named.charts.extend(folder.clone());
+            match folder.map_or_else(|| fetched(chart, places), Ok) {
+                Ok(found) => named.inflated.push(Inflated {
+                    file: file.clone(),
+                    number,
+                    repository: chart.repo.clone(),
+                    chart: found,
+                }),
+                Err(reason) => drop(named.refused.get_or_insert(reason)),
             }
         }
         named.reach(&read, real_folder, top);
@@ -415,31 +407,21 @@ impl Named {
     fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
         let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
         if is_outside && is_inside(top, &path) {
-            self.fetched.push(Fetched {
-                file: file.to_owned(),
-                name: name.to_owned(),
-                base: Base::File(path.clone()),
-            });
+            self.put(name, file, Base::File(path.clone()));
         }
         self.files.insert(path);
     }
 
-    fn inflate(
-        &mut self,
-        chart: &InflatedChart,
-        number: usize,
-        file: &Path,
-        found: Result<PathBuf, Reason>,
-    ) {
-        match found {
-            Ok(found) => self.inflated.push(Inflated {
-                file: file.to_owned(),
-                number,
-                repository: chart.repo.clone(),
-                chart: found,
-            }),
-            Err(reason) => drop(self.refused.get_or_insert(reason)),
+    /// Adds a resource that kustomize must find in another place than that of its name.
+    fn put(&mut self, name: &str, file: &Path, base: Base) {
+        if let Base::Folder(folder) = &base {
+            self.reached.insert(folder.clone());
         }
+        self.fetched.push(Fetched {
+            file: file.to_owned(),
+            name: name.to_owned(),
+            base,
+        });
     }
 
     /// Adds the fetched resource with that name.
@@ -449,16 +431,7 @@ impl Named {
             Err(Reason::elsewhere(format!("it names {url}")))
         });
         match base {
-            Ok(base) => {
-                if let Base::Folder(folder) = &base {
-                    self.reached.insert(folder.clone());
-                }
-                self.fetched.push(Fetched {
-                    file: file.to_owned(),
-                    name: name.to_owned(),
-                    base,
-                });
-            }
+            Ok(base) => self.put(name, file, base),
             Err(reason) => drop(self.refused.get_or_insert(reason)),
         }
     }
@@ -598,8 +571,7 @@ fn reached_from<'a>(
 /// A folder that a kustomization names, and whose own kustomization, if it has one, cannot be read
 /// here.
 fn unreadable(folder: &Path, repository: &Repository) -> Named {
-    let file = kustomization_in(folder);
-    let refused = file.map(|file| {
+    let refused = kustomization_in(folder).map(|file| {
         let file = repository.path_of(&file);
         format!("{file} is not a kustomization that kustomize reads").into()
     });
