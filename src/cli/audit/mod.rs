@@ -6,7 +6,7 @@
 //! ```
 
 mod facts;
-pub(super) mod members;
+mod members;
 mod objects;
 mod overrides;
 mod owner;
@@ -131,19 +131,19 @@ struct Look<'a> {
 impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
         let format = self.options.report.format;
-        let audited = Audited::new(&one_shot.cluster, self.now, |reference| {
+        let audited = Audited::new(&one_shot.cluster, self.effective, self.now, |reference| {
             self.target.is_none_or(|target| target.is_object(reference))
         });
         if let Some(target) = self.target.filter(|_| audited.is_empty()) {
             return Err(TargetError::Nothing(target.name().to_owned()).into());
         }
-        let mut entries = audited.judge(self.effective);
-        audited.complete(&mut entries, self.connection, self.effective)?;
+        let mut entries = audited.judge();
+        audited.complete(&mut entries, self.connection)?;
         let commands = Commands {
             kubectl: &self.options.cluster.kubectl(),
             helm: &self.options.cluster.helm(),
         };
-        let mut report = audited.report(entries, format, commands, self.effective);
+        let mut report = audited.report(entries, format, commands);
         report.stuck = self.stuck(one_shot)?;
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);
