@@ -12,16 +12,15 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, Connection, ScopeArgs};
+use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
 use super::format;
-use super::target::{Target, held_up_by};
+use super::target::held_up_by;
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
 use engine::model::observed::Observed;
 use engine::policy::Policy;
-use engine::snapshot::Lookup;
 use engine::storage::Catalog;
 use source::one_shot::OneShot;
 
@@ -72,23 +71,13 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
         report::explanation::write(&explanation, options.format, &mut out)?;
         return Ok(0);
     }
-    let target = options.name.as_deref().map(Target::read).transpose()?;
-    let option = options.scope.namespace.as_deref();
-    let namespace = match &target {
-        Some(target) => target.namespace(option)?,
-        None => option,
-    };
+    let subject = options.scope.subject(options.name.as_deref())?;
     let connection = options.cluster.connect()?;
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
     loop {
-        let one_shot = connection.one_shot(namespace)?;
-        let scope = Scope {
-            target: target.as_ref(),
-            namespace,
-            kubectl: &kubectl,
-        };
-        let (diagnosis, code) = look(scope, &connection, one_shot)?;
+        let one_shot = connection.one_shot(&subject)?;
+        let (diagnosis, code) = look(&subject, &kubectl, &connection, one_shot)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -112,16 +101,9 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     }
 }
 
-/// The subject of a look.
-#[derive(Clone, Copy)]
-struct Scope<'a> {
-    target: Option<&'a Target>,
-    namespace: Option<&'a str>,
-    kubectl: &'a str,
-}
-
 fn look(
-    scope: Scope<'_>,
+    subject: &Subject,
+    kubectl: &str,
     connection: &Connection,
     one_shot: OneShot,
 ) -> Result<(Diagnosis, u8), CommandError> {
@@ -131,15 +113,6 @@ fn look(
         observed,
         now,
     } = one_shot;
-    if let Some(name) = scope.namespace
-        && matches!(cluster.view().namespace(name), Lookup::Absent)
-    {
-        let unknown = scope.target.and_then(|target| target.unknown(name));
-        return Err(unknown.map_or_else(
-            || CommandError::Namespace(name.to_owned()),
-            CommandError::Target,
-        ));
-    }
     let now = now.unwrap_or_else(Timestamp::now);
     let facts = DiagnosisInput {
         objects: analysis::Facts {
@@ -149,7 +122,7 @@ fn look(
         },
         observed: &observed,
         now,
-        kubectl: scope.kubectl,
+        kubectl,
     };
     let mut found = cases(facts, |wanted| {
         // Without the documents, the commands that need them are left out.
@@ -159,7 +132,7 @@ fn look(
         open: open::questions(&observed),
         ..Diagnosis::default()
     };
-    match scope.target {
+    match &subject.target {
         Some(target) => {
             found.retain(|case| target.is_about(case));
             if found.is_empty() {
