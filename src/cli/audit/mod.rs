@@ -12,6 +12,7 @@ mod overrides;
 mod owner;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
-use super::output::{ReportArgs, print_report};
+use super::output::{ReportArgs, write_report};
 use super::policies::Installed;
 use super::target::TargetError;
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
@@ -90,7 +91,7 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     // A user who names an object wants to know all of it.
     printed.verbose |= subject.target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
-    print_report(&report, &printed)?;
+    write_report(&report, &printed, io::stdout().lock())?;
     let fails = options.report.fails(&report.summary);
     let blind = facts::is_blind(&one_shot.observed);
     Ok(if fails {

@@ -23,7 +23,7 @@ use tracing_subscriber::util::TryInitError;
 
 pub(crate) use options::ServeOptions;
 
-use super::log_queue::LogQueue;
+use super::log_queue;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
@@ -122,10 +122,9 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());
     let counted = metrics.clone();
-    let log = LogQueue::start(io::stderr(), move || {
+    let (lines, _written_when_dropped) = log_queue::start(io::stderr(), move || {
         counted.log_lines_lost.inc();
     });
-    let lines = log.lines();
     options.log.install(move || lines.clone())?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
