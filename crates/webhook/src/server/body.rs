@@ -108,12 +108,8 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
                 return Err(RequestError::ContentType);
             }
             let until = deadline.started + deadline.timeout.min(limits.body_read);
-            let reading = Reading {
-                memory: &reviews.memory,
-                limit: limits.body,
-                max_queue_wait: deadline.max_queue_wait(),
-            };
-            let read = timeout_at(until, reading.read(&mut body)).await;
+            let whole = read_body(&mut body, &reviews.memory, limits.body, deadline);
+            let read = timeout_at(until, whole).await;
             read.unwrap_or(Err(RequestError::TooSlow))
         };
         match read.await {
@@ -156,56 +152,54 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     tokio::spawn(timeout(limits.body_read, read));
 }
 
-/// The limits within which a body is read.
-struct Reading<'a> {
-    memory: &'a MemoryLimit,
+/// Reads a body of at most `limit` bytes, which waits for its memory.
+async fn read_body(
+    body: &mut Body,
+    memory: &MemoryLimit,
     limit: usize,
-    max_queue_wait: Duration,
+    deadline: Deadline,
+) -> Result<(Vec<u8>, Charge), RequestError> {
+    let max_queue_wait = deadline.max_queue_wait();
+    let declared = body.size_hint().exact();
+    let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    if declared.is_some_and(|length| length > limit) {
+        return Err(RequestError::TooLarge(limit));
+    }
+    let mut charge = memory.admit(declared, max_queue_wait).await?;
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
+    let mut admitted = SMALL_BODY;
+    while let Some(data) = next_data(body, memory).await? {
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(RequestError::TooLarge(limit));
+        }
+        if length > admitted {
+            admitted = declared.unwrap_or((2 * length).min(limit));
+            memory
+                .admit_large(&mut charge, admitted, max_queue_wait)
+                .await?;
+            // No more is reserved than the memory that was admitted.
+            bytes.reserve_exact(admitted - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, charge))
 }
 
-impl Reading<'_> {
-    async fn read(&self, body: &mut Body) -> Result<(Vec<u8>, Charge), RequestError> {
-        let declared = body.size_hint().exact();
-        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared.is_some_and(|length| length > self.limit) {
-            return Err(RequestError::TooLarge(self.limit));
-        }
-        let mut charge = self.memory.admit(declared, self.max_queue_wait).await?;
-        let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
-        let mut admitted = SMALL_BODY;
-        while let Some(data) = self.next_data(body).await? {
-            let length = bytes.len() + data.len();
-            if length > self.limit {
-                return Err(RequestError::TooLarge(self.limit));
-            }
-            if length > admitted {
-                admitted = declared.unwrap_or((2 * length).min(self.limit));
-                self.memory
-                    .admit_large(&mut charge, admitted, self.max_queue_wait)
-                    .await?;
-                // No more is reserved than the memory that was admitted.
-                bytes.reserve_exact(admitted - bytes.len());
-            }
-            bytes.extend_from_slice(&data);
-        }
-        Ok((bytes, charge))
-    }
-
-    /// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
-    /// short is shed.
-    async fn next_data(&self, body: &mut Body) -> Result<Option<Bytes>, RequestError> {
-        loop {
-            let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
-            match timeout(STALLED, frame).await {
-                Err(_) if self.memory.is_short() => return Err(RequestError::NoMemory),
-                Err(_) => {}
-                Ok(None) => return Ok(None),
-                Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
-                Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
-                    Ok(_) | Err(_) => {}
-                },
-            }
+/// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
+/// short is shed.
+async fn next_data(body: &mut Body, memory: &MemoryLimit) -> Result<Option<Bytes>, RequestError> {
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+        match timeout(STALLED, frame).await {
+            Err(_) if memory.is_short() => return Err(RequestError::NoMemory),
+            Err(_) => {}
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                Ok(_) | Err(_) => {}
+            },
         }
     }
 }

@@ -4,7 +4,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::memory::NoMemory;
 use crate::admission::MalformedReview;
 
 /// A reason why a request is not answered as a review.
@@ -19,6 +18,7 @@ pub(super) enum RequestError {
     TooSlow,
     /// The client went away in the middle of the body, or broke the protocol.
     Interrupted,
+    /// No memory became free in time.
     NoMemory,
     Malformed(MalformedReview),
     /// Too many requests, or too many reviews being judged.
@@ -111,11 +111,5 @@ impl IntoResponse for RequestError {
         let mut response = (self.status(), [(CONTENT_TYPE, text)], self.sentence()).into_response();
         response.extensions_mut().insert(self.reason());
         response
-    }
-}
-
-impl From<NoMemory> for RequestError {
-    fn from(NoMemory: NoMemory) -> Self {
-        Self::NoMemory
     }
 }

@@ -23,7 +23,7 @@ use super::body::{MAX_TIMEOUT, ReviewBody, discard};
 use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
-use super::memory::{Charge, MemoryLimit, NoMemory, acquire};
+use super::memory::{Charge, MemoryLimit, acquire};
 use super::metrics::{Held, Metrics};
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
@@ -122,7 +122,7 @@ async fn observe<R: Reviewer>(
             .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
         {
             Ok(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
-            Err(NoMemory) => *response.body_mut() = Body::empty(),
+            Err(_) => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {
