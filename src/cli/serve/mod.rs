@@ -26,7 +26,6 @@ pub(crate) use options::ServeOptions;
 use super::log_queue;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
-use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use source::policy_file::PolicyFileError;
@@ -148,7 +147,6 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
-        rollbacks: Rollbacks::open(options),
         clients_are_known: options.client_ca.is_some(),
         events,
     };
