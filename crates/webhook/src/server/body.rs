@@ -101,7 +101,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         let limits = &reviews.limits;
         let deadline = Deadline::new(request.uri(), limits.timeout);
         let connection = request.extensions().get::<Arc<Connection>>();
-        let client = connection.and_then(|it| it.client());
+        let client = connection.and_then(|it| it.client);
         let (head, mut body) = request.into_parts();
         let read = async {
             if !is_json(&head.headers) {

@@ -47,7 +47,8 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) struct Connection {
     old: Instant,
-    client: Option<IpAddr>,
+    /// The address of the client.
+    pub(super) client: Option<IpAddr>,
     activity: Mutex<Activity>,
     is_evicted: AtomicBool,
     /// Wakes the task of the connection.
@@ -169,11 +170,6 @@ impl Connection {
             is_evicted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
-    }
-
-    /// The address of the client.
-    pub(super) const fn client(&self) -> Option<IpAddr> {
-        self.client
     }
 
     fn activity(&self) -> MutexGuard<'_, Activity> {
