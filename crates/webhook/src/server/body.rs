@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connections::Connection;
 use super::error::RequestError;
-use super::limits::Limits;
+use super::limits::{Limits, MAX_BODY};
 use super::memory::{Charge, MemoryLimit, SMALL_BODY};
 use super::review::Reviewer;
 use super::routes::Reviews;
@@ -108,7 +108,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
                 return Err(RequestError::ContentType);
             }
             let until = deadline.started + deadline.timeout.min(limits.body_read);
-            let whole = read_body(&mut body, &reviews.memory, limits.body, deadline);
+            let whole = read_body(&mut body, &reviews.memory, deadline);
             let read = timeout_at(until, whole).await;
             read.unwrap_or(Err(RequestError::TooSlow))
         };
@@ -138,7 +138,7 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     if body.is_end_stream() || headers.contains_key(EXPECT) {
         return;
     }
-    let mut left = limits.body.saturating_mul(2);
+    let mut left = 2 * MAX_BODY;
     let read = async move {
         let mut pieces = body.into_data_stream();
         while let Some(Ok(data)) = pieces.next().await {
@@ -152,29 +152,28 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     tokio::spawn(timeout(limits.body_read, read));
 }
 
-/// Reads a body of at most `limit` bytes, which waits for its memory.
+/// Reads a body of at most [`MAX_BODY`] bytes, which waits for its memory.
 async fn read_body(
     body: &mut Body,
     memory: &MemoryLimit,
-    limit: usize,
     deadline: Deadline,
 ) -> Result<(Vec<u8>, Charge), RequestError> {
     let max_queue_wait = deadline.max_queue_wait();
     let declared = body.size_hint().exact();
     let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-    if declared.is_some_and(|length| length > limit) {
-        return Err(RequestError::TooLarge(limit));
+    if declared.is_some_and(|length| length > MAX_BODY) {
+        return Err(RequestError::TooLarge);
     }
     let mut charge = memory.admit(declared, max_queue_wait).await?;
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
     let mut admitted = SMALL_BODY;
     while let Some(data) = next_data(body, memory).await? {
         let length = bytes.len() + data.len();
-        if length > limit {
-            return Err(RequestError::TooLarge(limit));
+        if length > MAX_BODY {
+            return Err(RequestError::TooLarge);
         }
         if length > admitted {
-            admitted = declared.unwrap_or((2 * length).min(limit));
+            admitted = declared.unwrap_or((2 * length).min(MAX_BODY));
             memory
                 .admit_large(&mut charge, admitted, max_queue_wait)
                 .await?;

@@ -219,13 +219,12 @@ impl Server {
         let acceptor = Https(Arc::new(Shared {
             connections: Connections::new(
                 limits.connections,
-                limits.age,
+                limits,
                 Some(reviews.memory.clone()),
                 Some(metrics.clone()),
             ),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
-            limits,
             metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),

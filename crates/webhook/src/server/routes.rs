@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
@@ -32,6 +33,10 @@ use crate::admission::{Answer, Endpoint};
 /// of milliseconds, in which the connection's thread would answer nobody else.
 const INLINE: usize = 256 * 1024;
 
+/// The largest number of large reviews that are judged at once, on a machine with many processors.
+/// Large reviews are rare, and each takes memory besides its body.
+const MOST_LARGE: usize = 4;
+
 /// The state that the handlers share.
 pub(super) struct Reviews<R> {
     pub(super) limits: Limits,
@@ -56,7 +61,7 @@ impl<R: Reviewer> Reviews<R> {
             reviewer,
             metrics,
             slots: slots(limits.in_flight),
-            large_slots: slots(limits.large_in_flight),
+            large_slots: slots(available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE))),
         }
     }
 }
