@@ -251,8 +251,7 @@ fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError
         complain(done);
     }
     if is_for_people(options.report.format) {
-        let mut out = io::stdout().lock();
-        out.write_all(edits.output.as_bytes())?;
+        io::stdout().lock().write_all(edits.output.as_bytes())?;
     } else {
         io::stderr().lock().write_all(edits.output.as_bytes())?;
     }
