@@ -94,7 +94,10 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };
-    let mut classes = summaries(&cluster, effective.catalog());
+    let classes = cluster.view().storage_classes().into_iter();
+    let mut classes: Vec<ClassSummary> = classes
+        .map(|class| summary(&cluster, catalog, class))
+        .collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
         classes.retain(|it| {
@@ -131,15 +134,6 @@ fn of_products(
             .map(|it| text(&it.summary, &it.details()))
             .collect(),
     })
-}
-
-fn summaries(cluster: &Snapshot, catalog: &Catalog) -> Vec<ClassSummary> {
-    cluster
-        .view()
-        .storage_classes()
-        .iter()
-        .map(|class| summary(cluster, catalog, class))
-        .collect()
 }
 
 fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {

@@ -12,9 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use super::error::CommandError;
 use super::policies::{self, Installed};
+use super::target::{Target, TargetError};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
-use engine::snapshot::Snapshot;
+use engine::snapshot::{Lookup, Snapshot};
 use source::connect::{Access, client, reach};
 use source::document;
 use source::informer::Informer;
@@ -60,6 +61,29 @@ pub(crate) struct ScopeArgs {
     /// All namespaces, as without -n
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     pub all_namespaces: bool,
+}
+
+/// The part of a cluster that a command is about.
+pub(super) struct Subject {
+    /// The object that its name means.
+    pub(super) target: Option<Target>,
+    pub(super) namespace: Option<String>,
+}
+
+impl ScopeArgs {
+    /// The part that the options and `name` mean together.
+    pub(super) fn subject(&self, name: Option<&str>) -> Result<Subject, TargetError> {
+        let target = name.map(Target::read).transpose()?;
+        let option = self.namespace.as_deref();
+        let namespace = match &target {
+            Some(target) => target.namespace(option)?,
+            None => option,
+        };
+        Ok(Subject {
+            namespace: namespace.map(str::to_owned),
+            target,
+        })
+    }
 }
 
 impl ClusterArgs {
@@ -112,7 +136,16 @@ impl ClusterArgs {
 
     /// Connects to the cluster.
     pub(super) fn connect(&self) -> Result<Connection, CommandError> {
-        Connection::reach(&self.access())
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(CommandError::Runtime)?;
+        let config = runtime.block_on(async {
+            let config = self.access().config().await?;
+            reach(&config, Instant::now() + ANSWER).await?;
+            Ok::<_, CommandError>(config)
+        })?;
+        Ok(Connection { runtime, config })
     }
 }
 
@@ -123,20 +156,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects to the cluster that `access` names.
-    fn reach(access: &Access) -> Result<Self, CommandError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(CommandError::Runtime)?;
-        let config = runtime.block_on(async {
-            let config = access.config().await?;
-            reach(&config, Instant::now() + ANSWER).await?;
-            Ok::<_, CommandError>(config)
-        })?;
-        Ok(Self { runtime, config })
-    }
-
     /// The facts of the cluster. Only `kinds` are read, so no rights are needed for others.
     pub(super) fn read(
         &self,
@@ -165,11 +184,23 @@ impl Connection {
         })
     }
 
-    /// The input of a diagnosis, as far as it may be read; namespaced kinds are read only in
-    /// `namespace` if one is given.
-    pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, CommandError> {
+    /// The input of a diagnosis, as far as it may be read; namespaced kinds are read only in the
+    /// namespace of `subject` if it has one. Fails if there is no such namespace.
+    pub(super) fn one_shot(&self, subject: &Subject) -> Result<OneShot, CommandError> {
+        let namespace = subject.namespace.as_deref();
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
-        Ok(self.runtime.block_on(read)?)
+        let one_shot = self.runtime.block_on(read)?;
+        if let Some(name) = namespace
+            && one_shot.cluster.view().namespace(name) == Lookup::Absent
+        {
+            let target = subject.target.as_ref();
+            let unknown = target.and_then(|target| target.unknown(name));
+            return Err(unknown.map_or_else(
+                || CommandError::Namespace(name.to_owned()),
+                CommandError::Target,
+            ));
+        }
+        Ok(one_shot)
     }
 
     /// The state of the policies in the API server; `None` if it cannot be read.

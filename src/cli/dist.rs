@@ -65,19 +65,10 @@ fn script(shell: Shell) -> String {
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     match shell {
-        Shell::Bash => with_reachable_commands(&script, NAME),
+        // `clap_complete` writes two labels that differ for a command of a program with a hyphen in
+        // its name: in the place that chooses it and in the place that completes it. Nothing would
+        // be completed after a command (clap-rs/clap#6421).
+        Shell::Bash => script.replace(&NAME.replace('-', "__subcmd__"), &NAME.replace('-', "__")),
         _ => script,
     }
-}
-
-/// The script for bash, with the same label for a command in the place that chooses it and in the
-/// place that completes it.
-///
-/// For a program with a hyphen in its name, `clap_complete` writes two labels that differ, so
-/// nothing is completed after a command (clap-rs/clap#6421).
-fn with_reachable_commands(script: &str, program: &str) -> String {
-    script.replace(
-        &program.replace('-', "__subcmd__"),
-        &program.replace('-', "__"),
-    )
 }

@@ -16,14 +16,7 @@ const WAITING: usize = 2 * 1024 * 1024;
 /// The number of lines that may wait.
 const LINES: usize = 8 * 1024;
 
-/// Lines for the log, which are written in their order. When this is dropped, the lines that still
-/// wait are written, for a second at most.
-pub(super) struct LogQueue {
-    lines: Lines,
-    _writer: WorkerGuard,
-}
-
-/// The input of the queue: no write to it waits or fails.
+/// The input of the queue, whose lines are written in their order: no write to it waits or fails.
 #[derive(Clone)]
 pub(super) struct Lines {
     queue: NonBlocking,
@@ -48,36 +41,27 @@ fn room(line: &[u8]) -> usize {
     line.len().max(WAITING / LINES)
 }
 
-impl LogQueue {
-    /// Begins to write to `log`. Calls `lost` for each line for which there is no room, and for
-    /// each that cannot be written.
-    pub(super) fn start(
-        log: impl Write + Send + 'static,
-        lost: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
-        let shared = Arc::new(Shared {
-            waiting: AtomicUsize::new(0),
-            lost: Box::new(lost),
-        });
-        let log = Log {
-            log,
-            shared: Arc::clone(&shared),
-        };
-        let (queue, writer) = NonBlockingBuilder::default()
-            .thread_name("log")
-            // One more line ends the queue.
-            .buffered_lines_limit(LINES + 1)
-            .finish(log);
-        Self {
-            lines: Lines { queue, shared },
-            _writer: writer,
-        }
-    }
-
-    /// The input of the queue.
-    pub(super) fn lines(&self) -> Lines {
-        self.lines.clone()
-    }
+/// Begins to write to `log`. Calls `lost` for each line for which there is no room, and for
+/// each that cannot be written. When the guard is dropped, the lines that still wait are written,
+/// for a second at most.
+pub(super) fn start(
+    log: impl Write + Send + 'static,
+    lost: impl Fn() + Send + Sync + 'static,
+) -> (Lines, WorkerGuard) {
+    let shared = Arc::new(Shared {
+        waiting: AtomicUsize::new(0),
+        lost: Box::new(lost),
+    });
+    let log = Log {
+        log,
+        shared: Arc::clone(&shared),
+    };
+    let (queue, writer) = NonBlockingBuilder::default()
+        .thread_name("log")
+        // One more line ends the queue.
+        .buffered_lines_limit(LINES + 1)
+        .finish(log);
+    (Lines { queue, shared }, writer)
 }
 
 impl Write for Lines {
@@ -137,13 +121,13 @@ mod tests {
     fn a_line_that_cannot_be_written_is_counted_and_the_next_one_is_tried() {
         let lost = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&lost);
-        let queue = LogQueue::start(Disk(true), move || {
+        let (mut lines, writer) = start(Disk(true), move || {
             counted.fetch_add(1, Ordering::Relaxed);
         });
         for line in ["lost\n", "written\n"] {
-            queue.lines().write_all(line.as_bytes()).unwrap();
+            lines.write_all(line.as_bytes()).unwrap();
         }
-        drop(queue);
+        drop(writer);
         assert_eq!(lost.load(Ordering::Relaxed), 1);
     }
 }

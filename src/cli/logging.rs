@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{self, JsonFields, Writer};
-use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -40,9 +40,9 @@ pub(crate) struct LogOptions {
 impl LogOptions {
     /// Sends the log of the whole process to `log`, which passes it on to standard error. It must
     /// be called only once.
-    pub(crate) fn install(
+    pub(crate) fn install<W: Write + 'static>(
         &self,
-        log: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+        log: impl Fn() -> W + Send + Sync + 'static,
     ) -> Result<(), TryInitError> {
         let lines = tracing_subscriber::fmt::layer()
             .fmt_fields(text_fields())
@@ -55,7 +55,8 @@ impl LogOptions {
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,
             LogFormat::Json => {
-                let lines = lines.fmt_fields(JsonFields::new()).map_writer(Escaping);
+                let lines = lines.fmt_fields(JsonFields::new());
+                let lines = lines.map_writer(|log| move || Escaping(log()));
                 filter.with(lines.json().flatten_event(true)).try_init()?;
             }
         }
@@ -65,15 +66,7 @@ impl LogOptions {
 }
 
 /// Makes each line of JSON safe to print.
-struct Escaping<M>(M);
-
-impl<'w, M: MakeWriter<'w>> MakeWriter<'w> for Escaping<M> {
-    type Writer = Escaping<M::Writer>;
-
-    fn make_writer(&'w self) -> Self::Writer {
-        Escaping(self.0.make_writer())
-    }
-}
+struct Escaping<W>(W);
 
 impl<W: Write> Write for Escaping<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -138,9 +131,7 @@ mod tests {
         let (log, written) = channel();
         let name = "web\u{9b}2J\u{202e}";
         let line = serde_json::json!({"object": name}).to_string() + "\n";
-        let writer = Escaping(move || Log(log.clone()));
-        writer.make_writer().write_all(line.as_bytes()).unwrap();
-        drop(writer);
+        Escaping(Log(log)).write_all(line.as_bytes()).unwrap();
         let written = String::from_utf8(written.iter().flatten().collect()).unwrap();
         assert_eq!(written, "{\"object\":\"web\\u009b2J\\u202e\"}\n");
     }

@@ -64,7 +64,7 @@ impl ReportArgs {
     }
 
     /// The style of text, for a terminal or another output.
-    pub(super) fn style(&self, terminal: bool) -> Style {
+    fn style(&self, terminal: bool) -> Style {
         // https://no-color.org
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Style {
@@ -85,22 +85,15 @@ impl ReportArgs {
     }
 }
 
-/// Writes a report to standard output.
-pub(super) fn print_report(report: &Report, options: &ReportArgs) -> io::Result<()> {
-    let out = io::stdout();
-    let style = options.style(out.is_terminal());
-    let mut out = io::BufWriter::new(out.lock());
-    write_report(report, options.format, style, &mut out)
-}
-
-/// Writes a report to `out`.
+/// Writes a report to `out`, which is standard output or standard error.
 pub(super) fn write_report(
     report: &Report,
-    format: Format,
-    style: Style,
-    out: &mut dyn Write,
+    options: &ReportArgs,
+    out: impl Write + IsTerminal,
 ) -> io::Result<()> {
-    report::write(report, format, style, out)?;
+    let style = options.style(out.is_terminal());
+    let mut out = io::BufWriter::new(out);
+    report::write(report, options.format, style, &mut out)?;
     out.flush()
 }
 

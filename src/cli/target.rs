@@ -2,21 +2,16 @@
 
 use doctor::diagnosis::{CaseEntry, DiagnosisInput};
 use engine::model::live_pod::Pod;
-use engine::model::object::ObjectRef;
+use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 
 /// A name, with a kind if one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     namespace: Option<String>,
-    kind: Option<Kind>,
+    /// A claim, a pod or a workload.
+    kind: Option<ObjectKind>,
     name: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Claim,
-    Workload(WorkloadKind),
 }
 
 /// A name that cannot be used, or that nothing has.
@@ -103,16 +98,12 @@ impl Target {
 
     /// Whether the target is this object.
     pub(super) fn is_object(&self, object: &ObjectRef) -> bool {
-        let kind = match object.kind.as_str() {
-            "PersistentVolumeClaim" => Some(Kind::Claim),
-            kind => WorkloadKind::from_name(kind).map(Kind::Workload),
-        };
-        object.name == self.name && (self.kind.is_none() || self.kind == kind)
+        object.name == self.name && self.kind.is_none_or(|it| object.kind == it.name())
     }
 
     /// Whether the case is about the target.
     pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
-        let claim = self.may_be(Kind::Claim) && case.volume.claim == self.name;
+        let claim = self.may_be(ObjectKind::Claim) && case.volume.claim == self.name;
         let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
         let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));
         claim
@@ -147,7 +138,7 @@ impl Target {
             });
         }
         let uses = |pod: &Pod| pod.claims.iter().any(|claim| claim == name);
-        if self.may_be(Kind::Claim) {
+        if self.may_be(ObjectKind::Claim) {
             if pods.any(uses) {
                 return Ok(format!("No pod waits for claim {name}."));
             }
@@ -159,7 +150,7 @@ impl Target {
             }
         }
         let has_no_pods = WorkloadKind::ALL.into_iter().any(|kind| {
-            self.may_be(Kind::Workload(kind)) && facts.objects.view.has_workload(kind, name)
+            self.may_be(ObjectKind::Workload(kind)) && facts.objects.view.has_workload(kind, name)
         });
         if has_no_pods {
             return Ok(format!("{name} has no pods, so that nothing waits."));
@@ -167,21 +158,18 @@ impl Target {
         Err(TargetError::Nothing(name.clone()))
     }
 
-    fn may_be(&self, kind: Kind) -> bool {
+    fn may_be(&self, kind: ObjectKind) -> bool {
         self.kind.is_none_or(|it| it == kind)
     }
 
     fn is_pod(&self, name: &str) -> bool {
-        self.may_be(Kind::Workload(WorkloadKind::Pod)) && name == self.name
+        self.may_be(ObjectKind::Workload(WorkloadKind::Pod)) && name == self.name
     }
 
     /// Whether the target is this workload, given as `Deployment web`.
     fn is_workload(&self, workload: &str) -> bool {
         workload.split_once(' ').is_some_and(|(kind, name)| {
-            let kind = WorkloadKind::from_name(kind);
-            name == self.name
-                && (self.kind.is_none()
-                    || kind.is_some_and(|kind| self.may_be(Kind::Workload(kind))))
+            name == self.name && self.kind.is_none_or(|it| it.name() == kind)
         })
     }
 }
@@ -195,10 +183,10 @@ pub(super) fn held_up_by(pod: &Pod, reason: &str) -> String {
 }
 
 /// The kind with this name, as kubectl takes it.
-fn kind(name: &str) -> Option<Kind> {
+fn kind(name: &str) -> Option<ObjectKind> {
     let workload = match name.to_lowercase().as_str() {
         "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => {
-            return Some(Kind::Claim);
+            return Some(ObjectKind::Claim);
         }
         "po" => WorkloadKind::Pod,
         "deploy" => WorkloadKind::Deployment,
@@ -212,7 +200,7 @@ fn kind(name: &str) -> Option<Kind> {
             WorkloadKind::from_resource(&plural)?
         }
     };
-    Some(Kind::Workload(workload))
+    Some(ObjectKind::Workload(workload))
 }
 
 #[cfg(test)]
@@ -221,9 +209,9 @@ mod tests {
 
     #[test]
     fn kinds_are_read_as_kubectl_reads_them() {
-        let deployment = Some(Kind::Workload(WorkloadKind::Deployment));
-        let set = Some(Kind::Workload(WorkloadKind::StatefulSet));
-        let pod = Some(Kind::Workload(WorkloadKind::Pod));
+        let deployment = Some(ObjectKind::Workload(WorkloadKind::Deployment));
+        let set = Some(ObjectKind::Workload(WorkloadKind::StatefulSet));
+        let pod = Some(ObjectKind::Workload(WorkloadKind::Pod));
         let cases = [
             ("web", None, None, "web"),
             ("pod/web-1", None, pod, "web-1"),
@@ -231,7 +219,7 @@ mod tests {
             ("Deployment/web", None, deployment, "web"),
             ("deployments/web", None, deployment, "web"),
             ("sts/db", None, set, "db"),
-            ("pvc/data", None, Some(Kind::Claim), "data"),
+            ("pvc/data", None, Some(ObjectKind::Claim), "data"),
             ("shop/web", Some("shop"), None, "web"),
             ("shop/deploy/web", Some("shop"), deployment, "web"),
         ];

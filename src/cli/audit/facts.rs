@@ -2,79 +2,6 @@
 
 use engine::model::observed::Observed;
 
-/// For each resource, the question that it answers, as the end of "It is not known ", and the
-/// effect if it cannot be read.
-const FACTS: [(&str, &str, &str); 13] = [
-    (
-        "persistentvolumes",
-        "what access modes bound volumes have, and where they are",
-        "Bound claims are judged by their status and their class.",
-    ),
-    (
-        "storageclasses",
-        "what the classes can give",
-        "Classes are judged by their names, so that findings are likely or assumed.",
-    ),
-    (
-        "csidrivers",
-        "whether drivers attach their volumes",
-        "The catalog is used instead.",
-    ),
-    (
-        "csinodes",
-        "which nodes have a driver",
-        "Nodes that lack a driver count as eligible.",
-    ),
-    (
-        "nodes",
-        "which nodes there are",
-        "Several nodes are assumed.",
-    ),
-    (
-        "namespaces",
-        "what Namespaces say in labels and annotations",
-        "Their overrides are not seen; where the policy chooses by label, the strictest entry holds.",
-    ),
-    (
-        "runtimeclasses",
-        "on which nodes RuntimeClasses let pods run",
-        "Their node selectors and tolerations are left out.",
-    ),
-    (
-        "volumeattachments",
-        "where volumes are attached",
-        "What is stuck now has less certain causes.",
-    ),
-    (
-        "pods",
-        "which pods wait",
-        "Nothing is seen of what is stuck now, nor of pods that nothing manages.",
-    ),
-    (
-        "events",
-        "what Kubernetes has said of pods that wait",
-        "What is stuck now has less certain causes.",
-    ),
-    (
-        "leases",
-        "when nodes were last heard of",
-        "A lost node may not be seen as one.",
-    ),
-    (
-        "persistentvolumeclaims",
-        "which claims there are",
-        "Claims are not judged, and workloads only by the names of their claims.",
-    ),
-    (
-        "horizontalpodautoscalers",
-        "what autoscalers ask for",
-        "They are not judged.",
-    ),
-];
-
-/// The effect if a kind of workload could not be read.
-const WORKLOADS: &str = "They are not judged, nor seen as users of a volume.";
-
 /// The resources that an audit judges.
 const JUDGED: [&str; 9] = [
     "persistentvolumeclaims",
@@ -90,20 +17,72 @@ const JUDGED: [&str; 9] = [
 
 /// Sentences for each resource that could not be read: the open question, and the effect.
 pub(super) fn open(observed: &Observed) -> Vec<String> {
-    observed
-        .unread
-        .iter()
+    let unread = observed.unread.iter();
+    unread
         .map(|unread| {
-            let known = FACTS.iter().find(|(name, ..)| unread.resource == *name);
-            match known {
-                Some((_, question, cost)) => format!("{} {cost}", unread.leaves_open(question)),
-                None => {
-                    let question = format!("which {} there are", unread.resource);
-                    format!("{} {WORKLOADS}", unread.leaves_open(&question))
-                }
-            }
+            let which = format!("which {} there are", unread.resource);
+            let (question, cost) = question_and_cost(&unread.resource).unwrap_or((
+                which.as_str(),
+                // Only the kinds of workloads are left.
+                "They are not judged, nor seen as users of a volume.",
+            ));
+            format!("{} {cost}", unread.leaves_open(question))
         })
         .collect()
+}
+
+/// The question that a resource answers, as the end of "It is not known ", and the effect if it
+/// cannot be read; `None` for a kind of workload.
+fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
+    Some(match resource {
+        "persistentvolumes" => (
+            "what access modes bound volumes have, and where they are",
+            "Bound claims are judged by their status and their class.",
+        ),
+        "storageclasses" => (
+            "what the classes can give",
+            "Classes are judged by their names, so that findings are likely or assumed.",
+        ),
+        "csidrivers" => (
+            "whether drivers attach their volumes",
+            "The catalog is used instead.",
+        ),
+        "csinodes" => (
+            "which nodes have a driver",
+            "Nodes that lack a driver count as eligible.",
+        ),
+        "nodes" => ("which nodes there are", "Several nodes are assumed."),
+        "namespaces" => (
+            "what Namespaces say in labels and annotations",
+            "Their overrides are not seen; where the policy chooses by label, the strictest entry holds.",
+        ),
+        "runtimeclasses" => (
+            "on which nodes RuntimeClasses let pods run",
+            "Their node selectors and tolerations are left out.",
+        ),
+        "volumeattachments" => (
+            "where volumes are attached",
+            "What is stuck now has less certain causes.",
+        ),
+        "pods" => (
+            "which pods wait",
+            "Nothing is seen of what is stuck now, nor of pods that nothing manages.",
+        ),
+        "events" => (
+            "what Kubernetes has said of pods that wait",
+            "What is stuck now has less certain causes.",
+        ),
+        "leases" => (
+            "when nodes were last heard of",
+            "A lost node may not be seen as one.",
+        ),
+        "persistentvolumeclaims" => (
+            "which claims there are",
+            "Claims are not judged, and workloads only by the names of their claims.",
+        ),
+        "horizontalpodautoscalers" => ("what autoscalers ask for", "They are not judged."),
+        _ => return None,
+    })
 }
 
 /// Whether a resource that is judged could not be read, so that the absence of findings proves

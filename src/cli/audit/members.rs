@@ -1,120 +1,23 @@
-//! The objects of a cluster, each judged together with the others.
-
-use std::ops::Deref;
+//! An object of a cluster that is judged together with the others.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
-use engine::policy::Action;
-use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
-use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
+use engine::snapshot::StoredObject;
+use engine::verdict::{Document, Finding};
 
 /// An object that is judged.
-pub(in crate::cli) struct Member {
+pub(super) struct Member {
     pub(super) kind: ObjectKind,
-    object: Object,
-    pub(in crate::cli) reference: ObjectRef,
+    pub(super) object: Object,
+    pub(super) reference: ObjectRef,
     /// Whether it has no pods now, and is judged as if it had one.
     is_at_zero: bool,
 }
 
-/// The objects of a cluster that are judged, in the order of their turns.
-pub(in crate::cli) struct Members {
-    all: Vec<Member>,
-    order: BatchOrder,
-    /// Whether the classes could not be read, so that their names must be enough.
-    partial: bool,
-}
-
-impl Deref for Members {
-    type Target = [Member];
-
-    fn deref(&self) -> &[Member] {
-        &self.all
-    }
-}
-
-impl Members {
-    pub(in crate::cli) fn new(cluster: &Snapshot) -> Self {
-        let mut all: Vec<Member> = cluster.objects().filter_map(Member::from_stored).collect();
-        all.sort_by_cached_key(|member| {
-            let reference = &member.reference;
-            (
-                reference.namespace.clone(),
-                reference.kind.clone(),
-                reference.name.clone(),
-            )
-        });
-        Self {
-            order: BatchOrder::of(all.iter().map(|member| &member.object).enumerate()),
-            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
-            all,
-        }
-    }
-
-    /// Judges the object with this number. Patches need its document.
-    pub(in crate::cli) fn verdict(
-        &self,
-        number: usize,
-        live: &Live<'_>,
-        cluster: &Snapshot,
-        effective: &EffectivePolicy,
-    ) -> Verdict {
-        let member = &self.all[number];
-        let review = Review {
-            object: &member.object,
-            old: None,
-            reference: &member.reference,
-            scaled: None,
-            document: live,
-            mode: Mode::Propose,
-        };
-        let overlay = Overlay {
-            partial: self.partial,
-            batch: Some((&self.order, number)),
-            ..Overlay::NOTHING
-        };
-        evaluate(&review, View::new(cluster, &overlay), effective)
-    }
-}
-
-impl Members {
-    /// Whether the guard lets an update of the object with this number pass that turns the first
-    /// document into the second.
-    pub(super) fn may_become(
-        &self,
-        number: usize,
-        [old, new]: [&Value; 2],
-        now: Timestamp,
-        cluster: &Snapshot,
-        effective: &EffectivePolicy,
-    ) -> bool {
-        let member = &self.all[number];
-        let read = |it: &Value| member.kind.read(&it.to_string(), &ListRoom::endless());
-        let [Ok(before), Ok(after)] = [old, new].map(read) else {
-            return false;
-        };
-        let document = Live {
-            document: Some(new),
-            now,
-        };
-        let review = Review {
-            object: &after,
-            old: Some(&before),
-            reference: &member.reference,
-            scaled: None,
-            document: &document,
-            mode: Mode::Judge,
-        };
-        let verdict = evaluate(&review, cluster.view(), effective);
-        verdict.action() != Action::Deny
-    }
-}
-
 impl Member {
-    fn from_stored(stored: &StoredObject) -> Option<Self> {
+    pub(super) fn from_stored(stored: &StoredObject) -> Option<Self> {
         let mut object = match stored {
             StoredObject::Workload(it) => Object::Workload((**it).clone()),
             StoredObject::Claim(it) => Object::Claim((**it).clone()),
@@ -141,7 +44,7 @@ impl Member {
     }
 
     /// The finding, with a note if it assumes that the object has pods.
-    pub(in crate::cli) fn qualified(&self, mut finding: Finding) -> Finding {
+    pub(super) fn qualified(&self, mut finding: Finding) -> Finding {
         if self.is_at_zero {
             finding.message += " It has no pods now, and is judged as with one.";
             finding.brief += " (once it has pods)";
@@ -151,9 +54,9 @@ impl Member {
 }
 
 /// An object as it is in the cluster, if it was fetched.
-pub(in crate::cli) struct Live<'d> {
-    pub(in crate::cli) document: Option<&'d Value>,
-    pub(in crate::cli) now: Timestamp,
+pub(super) struct Live<'d> {
+    pub(super) document: Option<&'d Value>,
+    pub(super) now: Timestamp,
 }
 
 impl Document for Live<'_> {

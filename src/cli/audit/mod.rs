@@ -6,28 +6,28 @@
 //! ```
 
 mod facts;
-pub(super) mod members;
+mod members;
 mod objects;
 mod overrides;
 mod owner;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cluster::{ClusterArgs, Connection, ScopeArgs};
+use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
-use super::output::{ReportArgs, print_report};
+use super::output::{ReportArgs, write_report};
 use super::policies::Installed;
-use super::target::{Target, TargetError};
+use super::target::TargetError;
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
-use engine::snapshot::Lookup;
 use engine::verdict::EffectivePolicy;
 use objects::{Audited, Commands};
 use report::live::{Origin, Override, Stuck};
@@ -63,30 +63,15 @@ pub(crate) struct AuditOptions {
 pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     let earlier = options.report.earlier()?;
-    let target = options.name.as_deref().map(Target::read).transpose()?;
-    let option = options.scope.namespace.as_deref();
-    let namespace = match &target {
-        Some(target) => target.namespace(option)?,
-        None => option,
-    };
+    let subject = options.scope.subject(options.name.as_deref())?;
     let connection = options.cluster.connect()?;
-    let one_shot = connection.one_shot(namespace)?;
-    if let Some(name) = namespace
-        && one_shot.cluster.view().namespace(name) == Lookup::Absent
-    {
-        let unknown = target.as_ref().and_then(|target| target.unknown(name));
-        return Err(unknown.map_or_else(
-            || CommandError::Namespace(name.to_owned()),
-            CommandError::Target,
-        ));
-    }
+    let one_shot = connection.one_shot(&subject)?;
     let look = Look {
         options,
         connection: &connection,
         effective: &effective,
         now: one_shot.now.unwrap_or_else(Timestamp::now),
-        target: target.as_ref(),
-        namespace,
+        subject: &subject,
     };
     let mut report = look.report(&one_shot)?;
     if let Some(Installed::Otherwise(text)) = connection.installed_policies() {
@@ -104,9 +89,9 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     report.sort_by_namespace();
     let mut printed = options.report.clone();
     // A user who names an object wants to know all of it.
-    printed.verbose |= target.is_some();
+    printed.verbose |= subject.target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
-    print_report(&report, &printed)?;
+    write_report(&report, &printed, io::stdout().lock())?;
     let fails = options.report.fails(&report.summary);
     let blind = facts::is_blind(&one_shot.observed);
     Ok(if fails {
@@ -124,33 +109,33 @@ struct Look<'a> {
     connection: &'a Connection,
     effective: &'a EffectivePolicy,
     now: Timestamp,
-    target: Option<&'a Target>,
-    namespace: Option<&'a str>,
+    subject: &'a Subject,
 }
 
 impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
         let format = self.options.report.format;
-        let audited = Audited::new(&one_shot.cluster, self.now, |reference| {
-            self.target.is_none_or(|target| target.is_object(reference))
+        let target = self.subject.target.as_ref();
+        let audited = Audited::new(&one_shot.cluster, self.effective, self.now, |reference| {
+            target.is_none_or(|target| target.is_object(reference))
         });
-        if let Some(target) = self.target.filter(|_| audited.is_empty()) {
+        if let Some(target) = target.filter(|_| audited.is_empty()) {
             return Err(TargetError::Nothing(target.name().to_owned()).into());
         }
-        let mut entries = audited.judge(self.effective);
-        audited.complete(&mut entries, self.connection, self.effective)?;
+        let mut entries = audited.judge();
+        audited.complete(&mut entries, self.connection)?;
         let commands = Commands {
             kubectl: &self.options.cluster.kubectl(),
             helm: &self.options.cluster.helm(),
         };
-        let mut report = audited.report(entries, format, commands, self.effective);
+        let mut report = audited.report(entries, format, commands);
         report.stuck = self.stuck(one_shot)?;
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);
         let name = self.options.cluster.access().cluster_name();
         report.origin = Some(Origin {
             cluster: name.unwrap_or_else(|| self.connection.url()),
-            namespace: self.namespace.map(str::to_owned),
+            namespace: self.subject.namespace.clone(),
             at: self.now,
         });
         Ok(report)
@@ -172,7 +157,7 @@ impl Look<'_> {
             // Without the documents, the commands that need them are left out.
             self.connection.documents(wanted).unwrap_or_default()
         });
-        if let Some(target) = self.target {
+        if let Some(target) = &self.subject.target {
             found.retain(|case| target.is_about(case));
         }
         let waiting: Vec<_> = found.iter().filter_map(waits).collect();
@@ -194,7 +179,7 @@ impl Look<'_> {
     fn overrides(&self, one_shot: &OneShot) -> Result<Vec<Override>, CommandError> {
         let policy = self.effective.policy();
         let mut all = overrides::all(&one_shot.cluster, policy, self.now);
-        if let Some(target) = self.target {
+        if let Some(target) = &self.subject.target {
             all.retain(|(_, it)| target.is_object(&it.object));
         }
         let wanted: Vec<_> = all

@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use super::super::cluster::Connection;
 use super::super::error::CommandError;
-use super::members::{Live, Member, Members};
+use super::members::{Live, Member};
 use super::owner;
 use check::hunk;
 use doctor::diagnosis::command;
+use engine::model::ListRoom;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::Action;
-use engine::snapshot::Snapshot;
-use engine::verdict::{EffectivePolicy, Finding, Proposal, Verdict};
+use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, View};
+use engine::verdict::{EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate};
 use manifest::split::parts;
 use report::{Format, JudgedObject, Located, Notice, Report};
 
@@ -27,8 +28,13 @@ pub(super) struct Commands<'a> {
 /// The objects of a cluster that are judged.
 pub(super) struct Audited<'c> {
     cluster: &'c Snapshot,
+    effective: &'c EffectivePolicy,
     now: Timestamp,
-    members: Members,
+    /// All objects, in the order of their names.
+    members: Vec<Member>,
+    order: BatchOrder,
+    /// Whether the classes could not be read, so that their names must be enough.
+    partial: bool,
     /// The numbers of the objects that are reported.
     meant: Vec<usize>,
 }
@@ -45,15 +51,27 @@ impl<'c> Audited<'c> {
     /// on its turn among the others.
     pub(super) fn new(
         cluster: &'c Snapshot,
+        effective: &'c EffectivePolicy,
         now: Timestamp,
         is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
-        let members = Members::new(cluster);
+        let mut members: Vec<Member> = cluster.objects().filter_map(Member::from_stored).collect();
+        members.sort_by_cached_key(|member| {
+            let reference = &member.reference;
+            (
+                reference.namespace.clone(),
+                reference.kind.clone(),
+                reference.name.clone(),
+            )
+        });
         let references = members.iter().map(|it| &it.reference).enumerate();
         let meant = references.filter(|(_, it)| is_meant(it));
         Self {
             cluster,
+            effective,
             now,
+            order: BatchOrder::of(members.iter().map(|member| &member.object).enumerate()),
+            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
             meant: meant.map(|(number, _)| number).collect(),
             members,
         }
@@ -63,26 +81,35 @@ impl<'c> Audited<'c> {
         self.meant.is_empty()
     }
 
-    fn verdict(
-        &self,
-        number: usize,
-        document: Option<&Value>,
-        effective: &EffectivePolicy,
-    ) -> Verdict {
-        let live = Live {
-            document,
-            now: self.now,
+    /// Judges the object with this number. Patches need its document.
+    fn verdict(&self, number: usize, document: Option<&Value>) -> Verdict {
+        let member = &self.members[number];
+        let review = Review {
+            object: &member.object,
+            old: None,
+            reference: &member.reference,
+            scaled: None,
+            document: &Live {
+                document,
+                now: self.now,
+            },
+            mode: Mode::Propose,
         };
-        self.members.verdict(number, &live, self.cluster, effective)
+        let overlay = Overlay {
+            partial: self.partial,
+            batch: Some((&self.order, number)),
+            ..Overlay::NOTHING
+        };
+        evaluate(&review, View::new(self.cluster, &overlay), self.effective)
     }
 
     /// The findings without remedies: patches need whole objects.
-    pub(super) fn judge(&self, effective: &EffectivePolicy) -> Vec<AuditEntry> {
+    pub(super) fn judge(&self) -> Vec<AuditEntry> {
         self.meant
             .par_iter()
             .map(|&number| AuditEntry {
                 number,
-                verdict: self.verdict(number, None, effective),
+                verdict: self.verdict(number, None),
                 document: None,
             })
             .filter(|entry| !entry.verdict.findings.is_empty() || !entry.verdict.notices.is_empty())
@@ -95,7 +122,6 @@ impl<'c> Audited<'c> {
         &self,
         entries: &mut [AuditEntry],
         connection: &Connection,
-        effective: &EffectivePolicy,
     ) -> Result<(), CommandError> {
         let mut at_fault: Vec<&mut AuditEntry> = entries
             .iter_mut()
@@ -109,7 +135,7 @@ impl<'c> Audited<'c> {
         let documents = connection.documents(&wanted)?;
         for (entry, document) in at_fault.iter_mut().zip(documents) {
             if let Some(document) = document {
-                entry.verdict = self.verdict(entry.number, Some(&document), effective);
+                entry.verdict = self.verdict(entry.number, Some(&document));
                 entry.document = Some(document);
             }
         }
@@ -122,15 +148,34 @@ impl<'c> Audited<'c> {
         number: usize,
         finding: &'f Finding,
         document: &Value,
-        effective: &EffectivePolicy,
     ) -> Option<&'f Proposal> {
         finding.remedies.iter().find(|proposal| {
-            proposal.applied_to(document).is_some_and(|repaired| {
-                let change = [document, &repaired];
-                self.members
-                    .may_become(number, change, self.now, self.cluster, effective)
-            })
+            let repaired = proposal.applied_to(document);
+            repaired.is_some_and(|repaired| self.may_become(number, [document, &repaired]))
         })
+    }
+
+    /// Whether the guard lets an update of the object with this number pass that turns the first
+    /// document into the second.
+    fn may_become(&self, number: usize, [old, new]: [&Value; 2]) -> bool {
+        let member = &self.members[number];
+        let read = |it: &Value| member.kind.read(&it.to_string(), &ListRoom::endless());
+        let [Ok(before), Ok(after)] = [old, new].map(read) else {
+            return false;
+        };
+        let review = Review {
+            object: &after,
+            old: Some(&before),
+            reference: &member.reference,
+            scaled: None,
+            document: &Live {
+                document: Some(new),
+                now: self.now,
+            },
+            mode: Mode::Judge,
+        };
+        let verdict = evaluate(&review, self.cluster.view(), self.effective);
+        verdict.action() != Action::Deny
     }
 
     /// The report on these objects.
@@ -139,7 +184,6 @@ impl<'c> Audited<'c> {
         entries: Vec<AuditEntry>,
         format: Format,
         commands: Commands<'_>,
-        effective: &EffectivePolicy,
     ) -> Report {
         let mut report = Report::default();
         report.summary.cluster = true;
@@ -150,9 +194,10 @@ impl<'c> Audited<'c> {
             for finding in entry.verdict.findings {
                 let mut located = Located::new(member.qualified(finding), None);
                 let reference = &member.reference;
-                let repair = entry.document.as_ref().and_then(|document| {
-                    self.repair(entry.number, &located.finding, document, effective)
-                });
+                let repair = entry
+                    .document
+                    .as_ref()
+                    .and_then(|document| self.repair(entry.number, &located.finding, document));
                 if let Some(document) = &entry.document {
                     located.owner = owner::writer(document, reference, commands.helm);
                     located.command = repair
@@ -179,20 +224,13 @@ impl<'c> Audited<'c> {
         }
         report.summary.notices = report.notices.len();
         if format == Format::Junit {
-            report.judged = self
-                .meant
-                .iter()
-                .map(|it| judged(&self.members[*it]))
-                .collect();
+            let judged = self.meant.iter().map(|&number| JudgedObject {
+                object: self.members[number].reference.clone(),
+                file: None,
+            });
+            report.judged = judged.collect();
         }
         report
-    }
-}
-
-fn judged(member: &Member) -> JudgedObject {
-    JudgedObject {
-        object: member.reference.clone(),
-        file: None,
     }
 }
 

@@ -7,28 +7,22 @@ use doctor::diagnosis::command;
 use engine::model::object::ObjectRef;
 use report::live::Owner;
 
-/// Labels and annotations of an object.
-struct Marks<'d>(&'d Value);
+fn label<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
+    document["metadata"]["labels"][key].as_str()
+}
 
-impl<'d> Marks<'d> {
-    fn label(&self, key: &str) -> Option<&'d str> {
-        self.0["metadata"]["labels"][key].as_str()
-    }
-
-    fn annotation(&self, key: &str) -> Option<&'d str> {
-        self.0["metadata"]["annotations"][key].as_str()
-    }
+fn annotation<'d>(document: &'d Value, key: &str) -> Option<&'d str> {
+    document["metadata"]["annotations"][key].as_str()
 }
 
 /// The writer of `document`; of several, the one that has the last word. `None` if nothing names
 /// one. A printed command begins with `helm` and the options that lead to the cluster.
 pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
-    let marks = Marks(document);
     controller(document)
-        .or_else(|| flux(&marks))
-        .or_else(|| argo_cd(&marks))
-        .or_else(|| helm_release(&marks, object, helm))
-        .or_else(|| manager(&marks))
+        .or_else(|| flux(document))
+        .or_else(|| argo_cd(document))
+        .or_else(|| helm_release(document, object, helm))
+        .or_else(|| manager(document))
 }
 
 /// The owner of the object, whose controller writes it again.
@@ -44,9 +38,9 @@ fn controller(document: &Value) -> Option<Owner> {
     })
 }
 
-fn flux(marks: &Marks<'_>) -> Option<Owner> {
+fn flux(document: &Value) -> Option<Owner> {
     let named = |tool: &str| {
-        let of = |field: &str| marks.label(&format!("{tool}.toolkit.fluxcd.io/{field}"));
+        let of = |field: &str| label(document, &format!("{tool}.toolkit.fluxcd.io/{field}"));
         Some((of("namespace")?, of("name")?))
     };
     if let Some((namespace, name)) = named("helm") {
@@ -66,11 +60,11 @@ fn flux(marks: &Marks<'_>) -> Option<Owner> {
 
 /// The Application of Argo CD, by annotation or label, whichever
 /// `application.resourceTrackingMethod` selects.
-fn argo_cd(marks: &Marks<'_>) -> Option<Owner> {
-    let tracked = marks.annotation("argocd.argoproj.io/tracking-id");
+fn argo_cd(document: &Value) -> Option<Owner> {
+    let tracked = annotation(document, "argocd.argoproj.io/tracking-id");
     let application = tracked
         .and_then(|id| id.split(':').next())
-        .or_else(|| marks.label("argocd.argoproj.io/instance"))?;
+        .or_else(|| label(document, "argocd.argoproj.io/instance"))?;
     Some(Owner {
         name: format!("Argo CD Application {application}"),
         change: "Change its source; Argo CD sets the object back, or reports it as OutOfSync."
@@ -79,15 +73,11 @@ fn argo_cd(marks: &Marks<'_>) -> Option<Owner> {
     })
 }
 
-fn helm_release(marks: &Marks<'_>, object: &ObjectRef, helm: &str) -> Option<Owner> {
-    let release = marks.annotation("meta.helm.sh/release-name")?;
+fn helm_release(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
+    let release = annotation(document, "meta.helm.sh/release-name")?;
     let own = object.namespace.as_deref().unwrap_or_default();
-    let namespace = marks
-        .annotation("meta.helm.sh/release-namespace")
-        .unwrap_or(own);
-    let chart = marks
-        .label("helm.sh/chart")
-        .map(|chart| format!(", chart {chart}"));
+    let namespace = annotation(document, "meta.helm.sh/release-namespace").unwrap_or(own);
+    let chart = label(document, "helm.sh/chart").map(|chart| format!(", chart {chart}"));
     let values = command::line(helm, &["get", "values", release, "--all", "-n", namespace]);
     Some(Owner {
         name: format!(
@@ -99,8 +89,8 @@ fn helm_release(marks: &Marks<'_>, object: &ObjectRef, helm: &str) -> Option<Own
     })
 }
 
-fn manager(marks: &Marks<'_>) -> Option<Owner> {
-    let name = marks.label("app.kubernetes.io/managed-by")?;
+fn manager(document: &Value) -> Option<Owner> {
+    let name = label(document, "app.kubernetes.io/managed-by")?;
     Some(Owner {
         name: format!("{name}, says its label app.kubernetes.io/managed-by"),
         change: "Change what it is made from.".to_owned(),

@@ -47,15 +47,15 @@ const NOW: &str = "2026-11-25T12:00:00Z";
 fn report(objects: &[Value], namespace: Option<&str>) -> Report {
     let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap());
     let cluster = cluster(objects);
-    let audited = Audited::new(&cluster, NOW.parse().unwrap(), |reference| {
+    let audited = Audited::new(&cluster, &effective, NOW.parse().unwrap(), |reference| {
         namespace.is_none() || reference.namespace.as_deref() == namespace
     });
-    let entries = audited.judge(&effective);
+    let entries = audited.judge();
     let commands = Commands {
         kubectl: "kubectl",
         helm: "helm",
     };
-    let mut report = audited.report(entries, Format::Text, commands, &effective);
+    let mut report = audited.report(entries, Format::Text, commands);
     report.count();
     report.sort_by_namespace();
     report

@@ -7,7 +7,7 @@
 //! `--fix` writes the files, then runs the same steps again.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{ReportArgs, complain, print_report, write_report};
+use super::output::{ReportArgs, complain, write_report};
 use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
@@ -251,8 +251,7 @@ fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError
         complain(done);
     }
     if is_for_people(options.report.format) {
-        let mut out = io::stdout().lock();
-        out.write_all(edits.output.as_bytes())?;
+        io::stdout().lock().write_all(edits.output.as_bytes())?;
     } else {
         io::stderr().lock().write_all(edits.output.as_bytes())?;
     }
@@ -272,13 +271,10 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
             None => complain(&format!("{file}: {message}")),
         }
     }
-    let aside = is_for_people(options.report.format) && options.edits();
-    if aside {
-        let (format, terminal) = (options.report.format, io::stderr().is_terminal());
-        let style = options.report.style(terminal);
-        write_report(report, format, style, &mut io::stderr().lock())?;
+    if is_for_people(options.report.format) && options.edits() {
+        write_report(report, &options.report, io::stderr().lock())?;
     } else {
-        print_report(report, &options.report)?;
+        write_report(report, &options.report, io::stdout().lock())?;
     }
     if report.summary.judged == 0 {
         complain(&nothing(options, report));

@@ -12,16 +12,15 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, Connection, ScopeArgs};
+use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
 use super::format;
-use super::target::{Target, held_up_by};
+use super::target::held_up_by;
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
 use engine::model::observed::Observed;
 use engine::policy::Policy;
-use engine::snapshot::Lookup;
 use engine::storage::Catalog;
 use source::one_shot::OneShot;
 
@@ -72,19 +71,13 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
         report::explanation::write(&explanation, options.format, &mut out)?;
         return Ok(0);
     }
-    let target = options.name.as_deref().map(Target::read).transpose()?;
-    let option = options.scope.namespace.as_deref();
-    let namespace = match &target {
-        Some(target) => target.namespace(option)?,
-        None => option,
-    };
+    let subject = options.scope.subject(options.name.as_deref())?;
     let connection = options.cluster.connect()?;
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
     loop {
-        let one_shot = connection.one_shot(namespace)?;
-        let target = target.as_ref();
-        let (diagnosis, code) = look(target, namespace, &kubectl, &connection, one_shot)?;
+        let one_shot = connection.one_shot(&subject)?;
+        let (diagnosis, code) = look(&subject, &kubectl, &connection, one_shot)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -109,8 +102,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
 }
 
 fn look(
-    target: Option<&Target>,
-    namespace: Option<&str>,
+    subject: &Subject,
     kubectl: &str,
     connection: &Connection,
     one_shot: OneShot,
@@ -121,15 +113,6 @@ fn look(
         observed,
         now,
     } = one_shot;
-    if let Some(name) = namespace
-        && matches!(cluster.view().namespace(name), Lookup::Absent)
-    {
-        let unknown = target.and_then(|target| target.unknown(name));
-        return Err(unknown.map_or_else(
-            || CommandError::Namespace(name.to_owned()),
-            CommandError::Target,
-        ));
-    }
     let now = now.unwrap_or_else(Timestamp::now);
     let facts = DiagnosisInput {
         objects: analysis::Facts {
@@ -149,7 +132,7 @@ fn look(
         open: open::questions(&observed),
         ..Diagnosis::default()
     };
-    match target {
+    match &subject.target {
         Some(target) => {
             found.retain(|case| target.is_about(case));
             if found.is_empty() {

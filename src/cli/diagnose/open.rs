@@ -2,6 +2,22 @@
 
 use engine::model::observed::Observed;
 
+/// The resources that must be read before the program can say that nothing waits.
+const NEEDED: [&str; 4] = [
+    "pods",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "volumeattachments",
+];
+
+/// A sentence for each resource that could not be read.
+pub(super) fn questions(observed: &Observed) -> Vec<String> {
+    let unread = observed.unread.iter();
+    unread
+        .map(|unread| unread.leaves_open(question(&unread.resource)))
+        .collect()
+}
+
 /// The question that a resource would answer, as the end of "It is not known ".
 fn question(resource: &str) -> &'static str {
     match resource {
@@ -27,23 +43,6 @@ fn question(resource: &str) -> &'static str {
         "horizontalpodautoscalers" => "whether an autoscaler asks for more pods",
         _ => "what they say",
     }
-}
-
-/// The resources that must be read before the program can say that nothing waits.
-const NEEDED: [&str; 4] = [
-    "pods",
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "volumeattachments",
-];
-
-/// A sentence for each resource that could not be read.
-pub(super) fn questions(observed: &Observed) -> Vec<String> {
-    observed
-        .unread
-        .iter()
-        .map(|unread| unread.leaves_open(question(&unread.resource)))
-        .collect()
 }
 
 /// Whether too little could be read to say that nothing waits.

@@ -54,16 +54,21 @@ pub(super) async fn open(
         };
         return Ok((certificates, follow.boxed()));
     }
-    let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) else {
-        let pair = self_signed(options)?;
-        serving(&metrics, &pair);
-        return Ok((Arc::new(Certificates::new(pair)), pending().boxed()));
+    let (files, pair) = match (&options.tls_cert, &options.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
+            (Some(files), pair)
+        }
+        _ => (None, self_signed(options)?),
     };
-    let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
-    serving(&metrics, &pair);
+    metrics.certificate_read.set(Timestamp::now());
+    metrics.certificate_expiry.set(pair.not_after());
     let certificates = Arc::new(Certificates::new(pair));
     let followed = Arc::clone(&certificates);
     let follow = async move {
+        let Some(files) = files else {
+            return pending::<Infallible>().await;
+        };
         let attempted = |attempt: Result<&ServingPair, &CertError>| {
             metrics.certificate_reloaded(attempt.is_ok());
             if let Ok(pair) = attempt {
@@ -73,11 +78,6 @@ pub(super) async fn open(
         files.follow(INTERVAL, &followed, attempted).await
     };
     Ok((certificates, follow.boxed()))
-}
-
-fn serving(metrics: &Metrics, pair: &ServingPair) {
-    metrics.certificate_read.set(Timestamp::now());
-    metrics.certificate_expiry.set(pair.not_after());
 }
 
 fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> {

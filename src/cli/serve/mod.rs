@@ -23,10 +23,9 @@ use tracing_subscriber::util::TryInitError;
 
 pub(crate) use options::ServeOptions;
 
-use super::log_queue::LogQueue;
+use super::log_queue;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
-use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use source::policy_file::PolicyFileError;
@@ -122,10 +121,9 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());
     let counted = metrics.clone();
-    let log = LogQueue::start(io::stderr(), move || {
+    let (lines, _written_when_dropped) = log_queue::start(io::stderr(), move || {
         counted.log_lines_lost.inc();
     });
-    let lines = log.lines();
     options.log.install(move || lines.clone())?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -149,7 +147,6 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
-        rollbacks: Rollbacks::open(options),
         clients_are_known: options.client_ca.is_some(),
         events,
     };

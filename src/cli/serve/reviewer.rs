@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::events::Events;
-use super::rollback::Rollbacks;
+use super::rollback::allow_rollback;
 use super::view::{FactSource, half_way};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
@@ -40,8 +40,6 @@ pub(super) fn kinds() -> Vec<&'static str> {
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<FactSource>,
-    /// Looks up the revisions to which an update may be a rollback.
-    pub(super) rollbacks: Rollbacks,
     /// Whether clients prove their identity.
     pub(super) clients_are_known: bool,
     /// The queue of Events, if they are enabled.
@@ -70,17 +68,8 @@ impl Reviewer for AdmissionReviewer {
             .view
             .verdict(&received, asker, deadline, judge, is_reported)
             .await;
-        let verdict = self
-            .rollbacks
-            .allow_rollback(
-                &self.view,
-                endpoint,
-                &received,
-                verdict,
-                asker,
-                half_way(deadline),
-            )
-            .await;
+        let until = half_way(deadline);
+        let verdict = allow_rollback(&self.view, endpoint, &received, verdict, asker, until).await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {
             events.enqueue(&received, answer.decision, &verdict);

@@ -17,106 +17,67 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::options::ServeOptions;
 use super::view::FactSource;
 use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::Outcome;
 use engine::verdict::{Finding, Verdict};
 use source::Asker;
-use source::informer::Informer;
-use source::revisions::{
-    FileRevisions, LiveRevisions, Owner, Revision, RevisionsError, is_same_template,
-};
+use source::revisions::{Owner, Revision, is_same_template};
 use webhook::admission::{Endpoint, Received};
 
-/// The place where revisions are looked up.
-pub(super) enum Rollbacks {
-    /// The files that stand for a cluster.
-    Files(FileRevisions),
-    /// The cluster.
-    Live(LiveRevisions),
-}
-
-impl Rollbacks {
-    pub(super) fn open(options: &ServeOptions) -> Self {
-        if options.facts.is_empty() {
-            Self::Live(LiveRevisions::default())
-        } else {
-            Self::Files(FileRevisions::read(&options.facts))
-        }
+/// The verdict on the review, unless it would block a rollback.
+pub(super) async fn allow_rollback(
+    view: &FactSource,
+    endpoint: Endpoint,
+    received: &Received<'_>,
+    verdict: Verdict,
+    asker: Asker<'_>,
+    deadline: Instant,
+) -> Verdict {
+    if !is_in_the_way(endpoint, &verdict) {
+        return verdict;
     }
-
-    /// The verdict on the review, unless it would block a rollback.
-    pub(super) async fn allow_rollback(
-        &self,
-        view: &FactSource,
-        endpoint: Endpoint,
-        received: &Received<'_>,
-        verdict: Verdict,
-        asker: Asker<'_>,
-        deadline: Instant,
-    ) -> Verdict {
-        if !is_in_the_way(endpoint, &verdict) {
-            return verdict;
-        }
-        let Some(update) = TemplateUpdate::read(received) else {
-            return verdict;
-        };
-        let rests_on_replica_sets = matches!(
-            update.kind,
-            WorkloadKind::Deployment | WorkloadKind::Rollout
-        );
-        if rests_on_replica_sets && !verdict.may_be_overridden {
-            return verdict;
-        }
-        let revisions = self.revisions(view, &update, asker, deadline).await;
-        let revisions = revisions.map_err(|error| error.to_string());
-        let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
-        match found {
-            // Users who may edit pods can write the labels of a DaemonSet's pods.
-            Ok(Some(Revision { pods: Some(_), .. })) if !verdict.may_be_overridden => verdict,
-            Ok(Some(Revision {
-                kind,
-                name,
-                number,
-                created,
-                pods,
-                ready,
-                ..
-            })) => {
-                tracing::info!(
-                    object = %received.reference(), endpoint = endpoint.name(),
-                    user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
-                    "An update passed as a rollback."
-                );
-                verdict.of_rollback(format!(
-                    "This is a rollback to {kind} {name}, whose pods are there, so it passes."
-                ))
-            }
-            Ok(None) => verdict,
-            Err(error) => {
-                let why = format!("it may be a rollback, and {error}");
-                view.unconfirmed(verdict, received, &why)
-            }
-        }
+    let Some(update) = TemplateUpdate::read(received) else {
+        return verdict;
+    };
+    let rests_on_replica_sets = matches!(
+        update.kind,
+        WorkloadKind::Deployment | WorkloadKind::Rollout
+    );
+    if rests_on_replica_sets && !verdict.may_be_overridden {
+        return verdict;
     }
-
-    async fn revisions(
-        &self,
-        view: &FactSource,
-        update: &TemplateUpdate<'_>,
-        asker: Asker<'_>,
-        deadline: Instant,
-    ) -> Result<Vec<Revision>, RevisionsError> {
-        let (owner, template) = (update.owner(), update.template);
-        let live = match self {
-            Self::Files(files) => return Ok(files.find(&owner, template)),
-            Self::Live(live) => live,
-        };
-        let client = view.live().and_then(Informer::client);
-        let client = client.ok_or(RevisionsError::Late("revisions"))?;
-        live.find(&client, &owner, template, asker, deadline).await
+    let owner = update.owner();
+    let revisions = view.revisions(&owner, update.template, asker, deadline);
+    let revisions = revisions.await.map_err(|error| error.to_string());
+    let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
+    match found {
+        // Users who may edit pods can write the labels of a DaemonSet's pods.
+        Ok(Some(Revision { pods: Some(_), .. })) if !verdict.may_be_overridden => verdict,
+        Ok(Some(Revision {
+            kind,
+            name,
+            number,
+            created,
+            pods,
+            ready,
+            ..
+        })) => {
+            tracing::info!(
+                object = %received.reference(), endpoint = endpoint.name(),
+                user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
+                "An update passed as a rollback."
+            );
+            verdict.of_rollback(format!(
+                "This is a rollback to {kind} {name}, whose pods are there, so it passes."
+            ))
+        }
+        Ok(None) => verdict,
+        Err(error) => {
+            let why = format!("it may be a rollback, and {error}");
+            view.unconfirmed(verdict, received, &why)
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::options::{ServeOptions, Stale};
@@ -16,6 +17,7 @@ use source::Asker;
 use source::connect::Access;
 use source::facts::{self, FactsError};
 use source::informer::{Doubt, Fitness, Informer, MAX_CONFIRMATIONS, MAX_LOOKUPS};
+use source::revisions::{FileRevisions, LiveRevisions, Owner, Revision, RevisionsError};
 use source::status::{KindStatus, Link};
 use std::sync::atomic::Ordering;
 use webhook::admission::Received;
@@ -31,7 +33,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The source of facts.
 pub(super) enum FactSource {
     /// Files that stand for a whole cluster.
-    Files(Box<Snapshot>),
+    Files {
+        cluster: Box<Snapshot>,
+        revisions: FileRevisions,
+    },
     /// A cluster that is followed.
     Live(Box<Live>),
 }
@@ -39,6 +44,7 @@ pub(super) enum FactSource {
 /// A cluster that is followed.
 pub(super) struct Live {
     informer: Informer,
+    revisions: LiveRevisions,
     stale: Stale,
     metrics: Metrics,
 }
@@ -54,12 +60,16 @@ impl FactSource {
             });
             return Ok(Self::Live(Box::new(Live {
                 informer,
+                revisions: LiveRevisions::default(),
                 stale: options.stale,
                 metrics: metrics.clone(),
             })));
         }
         let cluster = facts::load(&options.facts, &mut io::stdin().lock())?;
-        Ok(Self::Files(Box::new(cluster)))
+        Ok(Self::Files {
+            cluster: Box::new(cluster),
+            revisions: FileRevisions::read(&options.facts),
+        })
     }
 
     /// Judges by the view; `judge` may be called again with more facts. Spends at most half of the
@@ -76,7 +86,7 @@ impl FactSource {
         is_reported: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
         let live = match self {
-            Self::Files(cluster) => return judge(cluster.view()),
+            Self::Files { cluster, .. } => return judge(cluster.view()),
             Self::Live(live) => &live.informer,
         };
         let mut left = MAX_LOOKUPS;
@@ -127,10 +137,31 @@ impl FactSource {
         }
     }
 
+    /// The revisions of a workload, which are compared with `template`.
+    pub(super) async fn revisions(
+        &self,
+        owner: &Owner<'_>,
+        template: &RawValue,
+        asker: Asker<'_>,
+        deadline: Instant,
+    ) -> Result<Vec<Revision>, RevisionsError> {
+        let live = match self {
+            Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
+            Self::Live(live) => live,
+        };
+        let client = live.informer.client().ok_or(RevisionsError::Late {
+            resource: "revisions",
+        })?;
+        let revisions = &live.revisions;
+        revisions
+            .find(&client, owner, template, asker, deadline)
+            .await
+    }
+
     /// The informer, unless the facts come from files.
     pub(super) fn live(&self) -> Option<&Informer> {
         match self {
-            Self::Files(_) => None,
+            Self::Files { .. } => None,
             Self::Live(live) => Some(&live.informer),
         }
     }
@@ -140,7 +171,7 @@ impl FactSource {
         let view = Arc::clone(self);
         let metrics = metrics.clone();
         Arc::new(move || match &*view {
-            Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
+            Self::Files { .. } => Readiness::ready(NAME, "The facts come from files."),
             Self::Live(live) => {
                 let live = &live.informer;
                 gauge(&live.statuses(), &metrics);

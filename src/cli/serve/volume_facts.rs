@@ -21,7 +21,7 @@ use engine::verdict::EffectivePolicy;
 use engine::volume_facts::{Members, VolumeFacts};
 use futures_util::StreamExt;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -347,13 +347,8 @@ fn changes(known: &Known, wanted: HashMap<String, Value>) -> Vec<(String, Option
 }
 
 fn resource() -> ApiResource {
-    ApiResource {
-        group: GROUP.to_owned(),
-        version: VERSION.to_owned(),
-        api_version: format!("{GROUP}/{VERSION}"),
-        kind: KIND.to_owned(),
-        plural: "volumefacts".to_owned(),
-    }
+    let kind = GroupVersionKind::gvk(GROUP, VERSION, KIND);
+    ApiResource::from_gvk_with_plural(&kind, "volumefacts")
 }
 
 /// Whether the namespace is being deleted or is gone: nothing can be created in it any more, and

@@ -195,34 +195,27 @@ impl<'a> Received<'a> {
     /// object is allowed without suppressions or overrides.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
+        let request = &self.request;
         let overrides = AuditAnnotations::new(&verdict.findings);
-        let (decision, body) = match &self.request.problem {
+        let (decision, body) = match &request.problem {
             Some(problem) => {
-                tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
-                let body = response::unreadable(&self.request, problem);
-                (Decision::Unreadable, body)
+                tracing::warn!(uid = %request.uid, %problem, "A review could not be read.");
+                (Decision::Unreadable, response::unreadable(request, problem))
             }
-            None => answer(endpoint, &self.request, verdict, &overrides),
+            None => answer(endpoint, request, verdict, &overrides),
         };
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
         if !is_quiet || !overrides.is_empty() {
             self.log(endpoint, decision, verdict, &overrides);
         }
+        let findings = verdict.findings.iter();
         Answer {
             body,
-            kind: self
-                .request
-                .target
-                .kind
-                .map_or(OTHER_KIND, ObjectKind::name),
-            operation: self.request.operation,
-            dry_run: self.request.dry_run,
+            kind: request.target.kind.map_or(OTHER_KIND, ObjectKind::name),
+            operation: request.operation,
+            dry_run: request.dry_run,
             decision,
-            findings: verdict
-                .findings
-                .iter()
-                .map(|finding| (finding.rule, finding.action))
-                .collect(),
+            findings: findings.map(|it| (it.rule, it.action)).collect(),
             too_complex: verdict.too_complex,
         }
     }
@@ -332,12 +325,6 @@ fn answer(
     verdict: &Verdict,
     overrides: &AuditAnnotations,
 ) -> (Decision, Vec<u8>) {
-    if verdict.findings.is_empty() && verdict.notices.is_empty() {
-        return (
-            Decision::Allowed,
-            Response::allowed(&request.uid).to_bytes(),
-        );
-    }
     let denied: Vec<&Finding> = verdict
         .with(Action::Deny)
         .filter(|finding| decides_here(endpoint, finding))

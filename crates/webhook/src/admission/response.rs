@@ -1,7 +1,5 @@
 //! Writes the answer to an AdmissionReview.
 
-use std::fmt::Write as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
@@ -66,18 +64,9 @@ impl AuditAnnotations {
 }
 
 fn reasons(findings: &[Finding], of: impl Fn(&Finding) -> Option<&Suppressed>) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        let Some(reason) = of(finding) else {
-            continue;
-        };
-        if !text.is_empty() {
-            text.push_str("; ");
-        }
-        // Writing to a string does not fail.
-        let _ = write!(text, "{} ({reason})", finding.rule);
-    }
-    text
+    let with_reason = |finding: &Finding| Some(format!("{} ({})", finding.rule, of(finding)?));
+    let reasons: Vec<String> = findings.iter().filter_map(with_reason).collect();
+    reasons.join("; ")
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,6 @@
 //!
 //! A thread of its own serves it, so that a server that is busy judging never looks dead.
 
-use std::fmt::Write as _;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -52,10 +51,7 @@ impl Admin {
             .enable_all()
             .build()?;
         let (ended, end) = oneshot::channel();
-        let acceptor = Plain {
-            connections: Connections::new(CONNECTIONS, self.limits.age, None, None),
-            limits: self.limits,
-        };
+        let acceptor = Plain(Connections::new(CONNECTIONS, self.limits, None, None));
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())
@@ -99,6 +95,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
+/// Answers with each condition as a line `STATE NAME: MESSAGE`.
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
     let ready = conditions.iter().all(|c| c.state != HealthState::NotReady);
@@ -107,7 +104,11 @@ async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    (status, lines(&conditions))
+    let lines = conditions.iter().map(|it| {
+        let (state, name) = (it.state.as_str(), it.name);
+        format!("{state} {name}: {}\n", it.message)
+    });
+    (status, lines.collect())
 }
 
 async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
@@ -119,19 +120,4 @@ async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
         )
             .into_response(),
     }
-}
-
-/// Writes each condition as a line `STATE NAME: MESSAGE`.
-fn lines(conditions: &[Readiness]) -> String {
-    let mut text = String::new();
-    for Readiness {
-        name,
-        state,
-        message,
-    } in conditions
-    {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{} {name}: {message}", state.as_str());
-    }
-    text
 }

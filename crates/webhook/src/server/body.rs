@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connections::Connection;
 use super::error::RequestError;
-use super::limits::Limits;
+use super::limits::{Limits, MAX_BODY};
 use super::memory::{Charge, MemoryLimit, SMALL_BODY};
 use super::review::Reviewer;
 use super::routes::Reviews;
@@ -101,19 +101,15 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         let limits = &reviews.limits;
         let deadline = Deadline::new(request.uri(), limits.timeout);
         let connection = request.extensions().get::<Arc<Connection>>();
-        let client = connection.and_then(|it| it.client());
+        let client = connection.and_then(|it| it.client);
         let (head, mut body) = request.into_parts();
         let read = async {
             if !is_json(&head.headers) {
                 return Err(RequestError::ContentType);
             }
             let until = deadline.started + deadline.timeout.min(limits.body_read);
-            let reading = Reading {
-                memory: &reviews.memory,
-                limit: limits.body,
-                max_queue_wait: deadline.max_queue_wait(),
-            };
-            let read = timeout_at(until, reading.read(&mut body)).await;
+            let whole = read_body(&mut body, &reviews.memory, deadline);
+            let read = timeout_at(until, whole).await;
             read.unwrap_or(Err(RequestError::TooSlow))
         };
         match read.await {
@@ -142,7 +138,7 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     if body.is_end_stream() || headers.contains_key(EXPECT) {
         return;
     }
-    let mut left = limits.body.saturating_mul(2);
+    let mut left = 2 * MAX_BODY;
     let read = async move {
         let mut pieces = body.into_data_stream();
         while let Some(Ok(data)) = pieces.next().await {
@@ -156,56 +152,53 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
     tokio::spawn(timeout(limits.body_read, read));
 }
 
-/// The limits within which a body is read.
-struct Reading<'a> {
-    memory: &'a MemoryLimit,
-    limit: usize,
-    max_queue_wait: Duration,
+/// Reads a body of at most [`MAX_BODY`] bytes, which waits for its memory.
+async fn read_body(
+    body: &mut Body,
+    memory: &MemoryLimit,
+    deadline: Deadline,
+) -> Result<(Vec<u8>, Charge), RequestError> {
+    let max_queue_wait = deadline.max_queue_wait();
+    let declared = body.size_hint().exact();
+    let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    if declared.is_some_and(|length| length > MAX_BODY) {
+        return Err(RequestError::TooLarge);
+    }
+    let mut charge = memory.admit(declared, max_queue_wait).await?;
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
+    let mut admitted = SMALL_BODY;
+    while let Some(data) = next_data(body, memory).await? {
+        let length = bytes.len() + data.len();
+        if length > MAX_BODY {
+            return Err(RequestError::TooLarge);
+        }
+        if length > admitted {
+            admitted = declared.unwrap_or((2 * length).min(MAX_BODY));
+            memory
+                .admit_large(&mut charge, admitted, max_queue_wait)
+                .await?;
+            // No more is reserved than the memory that was admitted.
+            bytes.reserve_exact(admitted - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, charge))
 }
 
-impl Reading<'_> {
-    async fn read(&self, body: &mut Body) -> Result<(Vec<u8>, Charge), RequestError> {
-        let declared = body.size_hint().exact();
-        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared.is_some_and(|length| length > self.limit) {
-            return Err(RequestError::TooLarge(self.limit));
-        }
-        let mut charge = self.memory.admit(declared, self.max_queue_wait).await?;
-        let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
-        let mut admitted = SMALL_BODY;
-        while let Some(data) = self.next_data(body).await? {
-            let length = bytes.len() + data.len();
-            if length > self.limit {
-                return Err(RequestError::TooLarge(self.limit));
-            }
-            if length > admitted {
-                admitted = declared.unwrap_or((2 * length).min(self.limit));
-                self.memory
-                    .admit_large(&mut charge, admitted, self.max_queue_wait)
-                    .await?;
-                // No more is reserved than the memory that was admitted.
-                bytes.reserve_exact(admitted - bytes.len());
-            }
-            bytes.extend_from_slice(&data);
-        }
-        Ok((bytes, charge))
-    }
-
-    /// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
-    /// short is shed.
-    async fn next_data(&self, body: &mut Body) -> Result<Option<Bytes>, RequestError> {
-        loop {
-            let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
-            match timeout(STALLED, frame).await {
-                Err(_) if self.memory.is_short() => return Err(RequestError::NoMemory),
-                Err(_) => {}
-                Ok(None) => return Ok(None),
-                Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
-                Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
-                    Ok(_) | Err(_) => {}
-                },
-            }
+/// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
+/// short is shed.
+async fn next_data(body: &mut Body, memory: &MemoryLimit) -> Result<Option<Bytes>, RequestError> {
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+        match timeout(STALLED, frame).await {
+            Err(_) if memory.is_short() => return Err(RequestError::NoMemory),
+            Err(_) => {}
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                Ok(_) | Err(_) => {}
+            },
         }
     }
 }

@@ -22,7 +22,6 @@ use tokio_rustls::server::TlsStream;
 use tower::Layer as _;
 
 use super::connections::{Connection, ConnectionGuard, Connections};
-use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::stream::GuardedStream;
@@ -83,10 +82,7 @@ pub(super) fn http_server<A>(
 
 /// Accepts connections without TLS.
 #[derive(Clone)]
-pub(super) struct Plain {
-    pub(super) connections: Arc<Connections>,
-    pub(super) limits: Limits,
-}
+pub(super) struct Plain(pub(super) Arc<Connections>);
 
 impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
     type Stream = GuardedStream<TcpStream>;
@@ -94,12 +90,13 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
     type Future = Accepting<TcpStream, V>;
 
     fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
-        let (guard, limits) = (self.connections.admit(client(&stream)), self.limits);
+        let guard = self.0.admit(client(&stream));
+        let idle = self.0.limits.idle;
         Box::pin(async move {
             let guard = guard.ok_or(io::ErrorKind::ConnectionRefused)?;
             stream.set_nodelay(true)?;
             // Prometheus keeps its connection from one scrape to the next.
-            Ok(accepted(stream, guard, limits, limits.idle, service))
+            Ok(accepted(stream, guard, idle, service))
         })
     }
 }
@@ -113,7 +110,6 @@ pub(super) struct Shared {
     pub(super) connections: Arc<Connections>,
     pub(super) tls: TlsAcceptor,
     pub(super) own_handshake: OwnHandshake,
-    pub(super) limits: Limits,
     pub(super) metrics: Metrics,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) warned: Mutex<Option<Instant>>,
@@ -127,19 +123,20 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
     fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
+            let limits = &shared.connections.limits;
             if shared.own_handshake.is_from(stream.peer_addr()?) {
                 // The readiness probe needs no place among the others, and makes no request.
-                let _ = timeout(shared.limits.handshake, shared.tls.accept(stream)).await;
+                let _ = timeout(limits.handshake, shared.tls.accept(stream)).await;
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             let admitted = shared.connections.admit(client(&stream));
             let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
             let stream = shared.handshake(stream, guard.connection()).await?;
             let idle = match stream.get_ref().1.alpn_protocol() {
-                Some(b"h2") => shared.limits.idle,
-                _ => shared.limits.headers,
+                Some(b"h2") => limits.idle,
+                _ => limits.headers,
             };
-            Ok(accepted(stream, guard, shared.limits, idle, service))
+            Ok(accepted(stream, guard, idle, service))
         })
     }
 }
@@ -149,15 +146,9 @@ fn client(stream: &TcpStream) -> Option<IpAddr> {
     Some(peer.ip().to_canonical())
 }
 
-fn accepted<S, V>(
-    stream: S,
-    guard: ConnectionGuard,
-    limits: Limits,
-    idle: Duration,
-    service: V,
-) -> Accepted<S, V> {
+fn accepted<S, V>(stream: S, guard: ConnectionGuard, idle: Duration, service: V) -> Accepted<S, V> {
     let service = Extension(Arc::clone(guard.connection())).layer(service);
-    (GuardedStream::new(stream, guard, limits, idle), service)
+    (GuardedStream::new(stream, guard, idle), service)
 }
 
 impl Shared {
@@ -171,8 +162,9 @@ impl Shared {
         stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(READ, stream);
         let mut phase = self.phase.clone();
+        let limits = &self.connections.limits;
         let accepted = tokio::select! {
-            accepted = timeout(self.limits.handshake, self.tls.accept(stream)) => accepted,
+            accepted = timeout(limits.handshake, self.tls.accept(stream)) => accepted,
             () = poll_fn(|cx| connection.poll_evicted(cx)) => return Err(io::ErrorKind::ConnectionAborted.into()),
             _ = phase.wait_for(|phase| *phase >= Phase::Closing) => {
                 return Err(io::ErrorKind::ConnectionAborted.into());

@@ -35,7 +35,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Connections {
     limit: usize,
-    age: Duration,
+    pub(super) limits: Limits,
     /// The memory that pending responses hold; `None` for the admin port.
     memory: Option<MemoryLimit>,
     /// `None` for the admin port, whose connections are not counted.
@@ -47,7 +47,8 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) struct Connection {
     old: Instant,
-    client: Option<IpAddr>,
+    /// The address of the client.
+    pub(super) client: Option<IpAddr>,
     activity: Mutex<Activity>,
     is_evicted: AtomicBool,
     /// Wakes the task of the connection.
@@ -90,13 +91,13 @@ pub(super) struct ConnectionGuard {
 impl Connections {
     pub(super) fn new(
         limit: usize,
-        age: Duration,
+        limits: Limits,
         memory: Option<MemoryLimit>,
         metrics: Option<Metrics>,
     ) -> Arc<Self> {
         Arc::new(Self {
             limit: limit.max(1),
-            age,
+            limits,
             memory,
             metrics,
             open: Mutex::default(),
@@ -112,7 +113,7 @@ impl Connections {
             }
             return None;
         }
-        let connection = Arc::new(Connection::new(self.age, client));
+        let connection = Arc::new(Connection::new(self.limits.age, client));
         open.push(Arc::clone(&connection));
         Some(ConnectionGuard {
             connections: Arc::clone(self),
@@ -171,11 +172,6 @@ impl Connection {
         }
     }
 
-    /// The address of the client.
-    pub(super) const fn client(&self) -> Option<IpAddr> {
-        self.client
-    }
-
     fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -219,7 +215,8 @@ impl ConnectionGuard {
     }
 
     /// The way in which the connection ends, if it must end now.
-    pub(super) fn end(&self, limits: &Limits, idle: Duration) -> Option<End> {
+    pub(super) fn end(&self, idle: Duration) -> Option<End> {
+        let limits = &self.connections.limits;
         let now = Instant::now();
         let activity = self.connection.activity();
         if activity.in_flight > 0 {
@@ -337,7 +334,11 @@ mod tests {
 
     /// Connections, each a moment younger than the one before it.
     async fn full_of(count: usize) -> (Arc<Connections>, Vec<ConnectionGuard>) {
-        let connections = Connections::new(count, LONG, None, None);
+        let limits = Limits {
+            age: LONG,
+            ..Limits::default()
+        };
+        let connections = Connections::new(count, limits, None, None);
         let mut guards = Vec::new();
         for _ in 0..count {
             guards.push(connections.admit(None).unwrap());
@@ -394,21 +395,20 @@ mod tests {
         let _in_flight = guards[0].connection.begin();
         let moment = Duration::from_millis(1);
         tokio::time::advance(MAX_TIMEOUT - moment).await;
-        assert_eq!(guards[0].end(&Limits::default(), LONG), None);
+        assert_eq!(guards[0].end(LONG), None);
         tokio::time::advance(moment).await;
-        assert_eq!(guards[0].end(&Limits::default(), LONG), Some(End::Cut));
+        assert_eq!(guards[0].end(LONG), Some(End::Cut));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_old_connection_closes_when_nothing_is_in_flight() {
-        let limits = Limits::default();
         let (_connections, guards) = full_of(1).await;
         tokio::time::advance(LONG).await;
         let in_flight = guards[0].connection.begin();
-        assert_eq!(guards[0].end(&limits, LONG), None);
+        assert_eq!(guards[0].end(LONG), None);
         drop(in_flight);
-        assert_eq!(guards[0].end(&limits, LONG), None);
+        assert_eq!(guards[0].end(LONG), None);
         tokio::time::advance(SETTLED).await;
-        assert_eq!(guards[0].end(&limits, LONG), Some(End::Close));
+        assert_eq!(guards[0].end(LONG), Some(End::Close));
     }
 }

@@ -4,7 +4,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::memory::NoMemory;
+use super::limits::MAX_BODY;
 use crate::admission::MalformedReview;
 
 /// A reason why a request is not answered as a review.
@@ -13,12 +13,13 @@ pub(super) enum RequestError {
     NotFound,
     Method,
     ContentType,
-    /// The body is larger than this many bytes, as declared or as found.
-    TooLarge(usize),
+    /// The body is larger than [`MAX_BODY`], as declared or as found.
+    TooLarge,
     /// The body was not complete in time.
     TooSlow,
     /// The client went away in the middle of the body, or broke the protocol.
     Interrupted,
+    /// No memory became free in time.
     NoMemory,
     Malformed(MalformedReview),
     /// Too many requests, or too many reviews being judged.
@@ -54,7 +55,7 @@ impl RequestError {
             Self::NotFound => "not_found",
             Self::Method => "method",
             Self::ContentType => "content_type",
-            Self::TooLarge(_) => "body_too_large",
+            Self::TooLarge => "body_too_large",
             Self::TooSlow => "body_timeout",
             Self::Interrupted => "body_interrupted",
             Self::NoMemory => "memory",
@@ -70,7 +71,7 @@ impl RequestError {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Interrupted | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::Panic => StatusCode::INTERNAL_SERVER_ERROR,
@@ -85,9 +86,9 @@ impl RequestError {
             Self::ContentType => {
                 "A review is sent as JSON; set the header \"Content-Type: application/json\"."
             }
-            Self::TooLarge(limit) => {
+            Self::TooLarge => {
                 return format!(
-                    "The body is larger than {limit} bytes, more than an API server can send.\n"
+                    "The body is larger than {MAX_BODY} bytes, more than an API server can send.\n"
                 );
             }
             Self::TooSlow => "The body was not complete in time; send it again.",
@@ -111,11 +112,5 @@ impl IntoResponse for RequestError {
         let mut response = (self.status(), [(CONTENT_TYPE, text)], self.sentence()).into_response();
         response.extensions_mut().insert(self.reason());
         response
-    }
-}
-
-impl From<NoMemory> for RequestError {
-    fn from(NoMemory: NoMemory) -> Self {
-        Self::NoMemory
     }
 }

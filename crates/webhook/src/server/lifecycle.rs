@@ -113,12 +113,6 @@ impl Shutdown {
         });
     }
 
-    /// Enters the phase in which no more connections are accepted.
-    fn close(&self) {
-        let closing = |phase: &mut Phase| *phase = (*phase).max(Phase::Closing);
-        self.0.send_modify(closing);
-    }
-
     /// Calls [`request`](Self::request) for each SIGTERM and SIGINT (Ctrl-C on
     /// Windows) while the returned future is polled. Signals count from the
     /// moment this returns.
@@ -225,13 +219,12 @@ impl Server {
         let acceptor = Https(Arc::new(Shared {
             connections: Connections::new(
                 limits.connections,
-                limits.age,
+                limits,
                 Some(reviews.memory.clone()),
                 Some(metrics.clone()),
             ),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
-            limits,
             metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),
@@ -296,7 +289,8 @@ impl Server {
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
-        self.phase.close();
+        let closing = |phase: &mut Phase| *phase = (*phase).max(Phase::Closing);
+        self.phase.0.send_modify(closing);
         self.webhook.handle.graceful_shutdown(None);
         let stopped = tokio::select! {
             biased;

@@ -1,11 +1,10 @@
 //! The limits on everything that the server accepts.
 
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::body::MAX_TIMEOUT;
 
-/// The largest body that is read, in bytes.
+/// The largest body that is read, in bytes. Larger ones get a 413.
 ///
 /// The API server takes requests of 3 MiB. The review it then sends holds the
 /// object twice on UPDATE (`object` and `oldObject`), and Go's JSON encoder
@@ -18,10 +17,6 @@ use super::body::MAX_TIMEOUT;
 ///                              = 37 MiB  = 38,797,312 bytes
 /// ```
 pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
-
-/// The largest number of large reviews that are judged at once, on a machine with many processors.
-/// Large reviews are rare, and each takes memory besides its body.
-const MOST_LARGE: usize = 4;
 
 /// Bounds on time and memory. The defaults suit the API server, whose own
 /// deadline for a webhook is 10 s unless configured otherwise.
@@ -47,22 +42,18 @@ const MOST_LARGE: usize = 4;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest body that is read, in bytes. Larger ones get a 413.
-    pub body: usize,
     /// The bytes held by all requests that have no answer yet or whose answer has not been sent: 24
     /// KiB for each, the first 32 KiB of its body, then its answer in place of that. If they are
     /// used up, requests wait for a part of their caller's timeout. Meanwhile bodies that have
     /// stalled are shed, and connections are ended if their clients do not read their answers.
     pub small_memory: usize,
-    /// The bytes held by bodies above 32 KiB; at least [`body`](Self::body).
+    /// The bytes held by bodies above 32 KiB; at least 37 MiB, as the largest body.
     pub large_memory: usize,
     /// The number of requests under way at once, including those that wait; more get a 503.
     pub requests: usize,
     /// The number of reviews judged at once. More wait for a part of their caller's timeout, then
     /// they get a 503.
     pub in_flight: usize,
-    /// The same number for reviews above 256 KiB, which take a thread each.
-    pub large_in_flight: usize,
     /// The number of connections open at once. At this number, an idle one is closed for the next.
     pub connections: usize,
     /// The time from the TCP accept to the end of the TLS handshake.
@@ -89,12 +80,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: MAX_BODY,
             small_memory: 34 * 1024 * 1024,
             large_memory: 43 * 1024 * 1024,
             requests: 3072,
             in_flight: 1024,
-            large_in_flight: available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE)),
             connections: 512,
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(15),

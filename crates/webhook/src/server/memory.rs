@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::error::RequestError;
 use super::limits::Limits;
 
 /// The size above which a body needs memory of `large`.
@@ -19,10 +20,6 @@ pub(super) const SMALL_BODY: usize = 32 * 1024;
 /// The bytes that a request takes besides its body, and then besides its response until that has
 /// been sent: headers, stream and task.
 const REQUEST: usize = 24 * 1024;
-
-/// No memory became free in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoMemory;
 
 /// A bound on the bytes that all requests hold. Clones share it.
 #[derive(Clone, Debug)]
@@ -53,21 +50,21 @@ impl MemoryLimit {
         &self,
         length: Option<usize>,
         max_queue_wait: Duration,
-    ) -> Result<Charge, NoMemory> {
+    ) -> Result<Charge, RequestError> {
         let body = length.unwrap_or(SMALL_BODY).min(SMALL_BODY);
         let small = acquire(&self.small, REQUEST + body, max_queue_wait).await;
         self.charge(small)
     }
 
     /// Takes the memory of a response of this length for which no body was read, if enough is left.
-    pub(super) fn try_admit(&self, length: usize) -> Result<Charge, NoMemory> {
+    pub(super) fn try_admit(&self, length: usize) -> Result<Charge, RequestError> {
         self.charge(try_acquire(&self.small, REQUEST + length))
     }
 
-    fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Result<Charge, NoMemory> {
+    fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Result<Charge, RequestError> {
         Ok(Charge {
-            small: small.ok_or(NoMemory)?,
-            large: try_acquire(&self.large, 0).ok_or(NoMemory)?,
+            small: small.ok_or(RequestError::NoMemory)?,
+            large: try_acquire(&self.large, 0).ok_or(RequestError::NoMemory)?,
         })
     }
 
@@ -77,15 +74,19 @@ impl MemoryLimit {
         charge: &mut Charge,
         length: usize,
         max_queue_wait: Duration,
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), RequestError> {
         let more = length.saturating_sub(charge.large.num_permits());
         let more = acquire(&self.large, more, max_queue_wait).await;
-        charge.large.merge(more.ok_or(NoMemory)?);
+        charge.large.merge(more.ok_or(RequestError::NoMemory)?);
         Ok(())
     }
 
     /// Replaces the memory of the request by that of its response.
-    pub(super) fn hold_response(&self, charge: &mut Charge, length: usize) -> Result<(), NoMemory> {
+    pub(super) fn hold_response(
+        &self,
+        charge: &mut Charge,
+        length: usize,
+    ) -> Result<(), RequestError> {
         // A denial may be longer than a short review. It must not depend on the memory of large
         // bodies.
         let (small, large) = if length <= SMALL_BODY {
@@ -109,9 +110,9 @@ fn resize(
     semaphore: &Arc<Semaphore>,
     held: &mut OwnedSemaphorePermit,
     wanted: usize,
-) -> Result<(), NoMemory> {
+) -> Result<(), RequestError> {
     match wanted.checked_sub(held.num_permits()) {
-        Some(more) => held.merge(try_acquire(semaphore, more).ok_or(NoMemory)?),
+        Some(more) => held.merge(try_acquire(semaphore, more).ok_or(RequestError::NoMemory)?),
         None => drop(held.split(held.num_permits() - wanted)),
     }
     Ok(())
@@ -166,17 +167,17 @@ mod tests {
         let admitted = memory
             .admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT)
             .await;
-        assert_eq!(admitted, Ok(()));
+        assert!(admitted.is_ok());
         assert_eq!(held(&memory), (REQUEST + SMALL_BODY, 900_000));
-        assert_eq!(memory.hold_response(&mut charge, 500_000), Ok(()));
+        assert!(memory.hold_response(&mut charge, 500_000).is_ok());
         assert_eq!(held(&memory), (REQUEST, 500_000));
-        assert_eq!(memory.hold_response(&mut charge, 600_000), Ok(()));
+        assert!(memory.hold_response(&mut charge, 600_000).is_ok());
         assert_eq!(held(&memory), (REQUEST, 600_000));
         let other = memory.hold_response(&mut memory.try_admit(0).unwrap(), 600_000);
-        assert_eq!(other, Err(NoMemory));
+        assert!(matches!(other, Err(RequestError::NoMemory)));
         drop(charge);
         let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
-        assert_eq!(memory.hold_response(&mut charge, 100), Ok(()));
+        assert!(memory.hold_response(&mut charge, 100).is_ok());
         assert_eq!(held(&memory), (REQUEST + 100, 0));
         drop(charge);
         assert_eq!(held(&memory), (0, 0));
@@ -186,7 +187,7 @@ mod tests {
     async fn a_denial_longer_than_its_review_needs_nothing_of_large_bodies() {
         let memory = memory(1_000_000, 0);
         let mut charge = memory.admit(Some(1000), MAX_QUEUE_WAIT).await.unwrap();
-        assert_eq!(memory.hold_response(&mut charge, 3000), Ok(()));
+        assert!(memory.hold_response(&mut charge, 3000).is_ok());
         assert_eq!(memory.small.available_permits(), 1_000_000 - REQUEST - 3000);
     }
 }

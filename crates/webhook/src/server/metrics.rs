@@ -42,7 +42,7 @@ type Labelled<M, const N: usize = 1, C = fn() -> M> =
 macro_rules! metrics {
     ($($vis:vis $field:ident: $type:ty = $name:literal, $help:literal;)*) => {
         /// Every metric of the process. Clones share their values.
-        #[derive(Clone)]
+        #[derive(Clone, Debug)]
         pub struct Metrics {
             registry: Arc<Registry>,
             durations: Labelled<Histogram>,
@@ -113,12 +113,6 @@ metrics! {
         "Objects looked up at the API server by name, because the cache lacked them or might have been behind, by result";
     pub unconfirmed_denials: Labelled<Counter> = "view_unconfirmed_denials",
         "Denials that the API server did not confirm in time, by what --stale made of them";
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
 }
 
 impl Metrics {

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
@@ -23,7 +24,7 @@ use super::body::{MAX_TIMEOUT, ReviewBody, discard};
 use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
-use super::memory::{Charge, MemoryLimit, NoMemory, acquire};
+use super::memory::{Charge, MemoryLimit, acquire};
 use super::metrics::{Held, Metrics};
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
@@ -31,6 +32,10 @@ use crate::admission::{Answer, Endpoint};
 /// The size above which a body is judged on a thread of its own: reading 37 MiB of JSON takes tens
 /// of milliseconds, in which the connection's thread would answer nobody else.
 const INLINE: usize = 256 * 1024;
+
+/// The largest number of large reviews that are judged at once, on a machine with many processors.
+/// Large reviews are rare, and each takes memory besides its body.
+const MOST_LARGE: usize = 4;
 
 /// The state that the handlers share.
 pub(super) struct Reviews<R> {
@@ -56,7 +61,7 @@ impl<R: Reviewer> Reviews<R> {
             reviewer,
             metrics,
             slots: slots(limits.in_flight),
-            large_slots: slots(limits.large_in_flight),
+            large_slots: slots(available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE))),
         }
     }
 }
@@ -122,7 +127,7 @@ async fn observe<R: Reviewer>(
             .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
         {
             Ok(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
-            Err(NoMemory) => *response.body_mut() = Body::empty(),
+            Err(_) => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {

@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::connections::{ConnectionGuard, End};
-use super::limits::Limits;
 
 /// The time between two checks of a connection.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -21,7 +20,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct GuardedStream<S> {
     stream: S,
     guard: ConnectionGuard,
-    limits: Limits,
     /// The time for which it may be without a request.
     idle: Duration,
     looks: Interval,
@@ -29,13 +27,12 @@ pub(super) struct GuardedStream<S> {
 }
 
 impl<S> GuardedStream<S> {
-    pub(super) fn new(stream: S, guard: ConnectionGuard, limits: Limits, idle: Duration) -> Self {
+    pub(super) fn new(stream: S, guard: ConnectionGuard, idle: Duration) -> Self {
         let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             stream,
             guard,
-            limits,
             idle,
             looks,
             end: None,
@@ -45,7 +42,7 @@ impl<S> GuardedStream<S> {
     /// The way in which the connection ends now. If it does not end, its task is woken when it may.
     fn end(&mut self, cx: &mut Context<'_>) -> Option<End> {
         while self.looks.poll_tick(cx).is_ready() {
-            self.end = self.guard.end(&self.limits, self.idle);
+            self.end = self.guard.end(self.idle);
         }
         if self.guard.connection().poll_evicted(cx).is_ready() {
             self.end = self.end.or(Some(End::Close));
