@@ -28,7 +28,7 @@ const CLUSTER: &str = "
 ";
 
 /// A cluster with these objects, and a folder to work in.
-pub(crate) struct World {
+pub(crate) struct CommandTest {
     /// The cluster.
     pub(crate) plane: &'static ControlPlane,
     /// The namespace of its claims.
@@ -37,7 +37,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
 }
 
-impl World {
+impl CommandTest {
     /// `None` without a control plane. The cluster's objects are made once.
     pub(crate) fn new() -> Option<Self> {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
