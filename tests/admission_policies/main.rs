@@ -89,9 +89,8 @@ impl PolicyTest<'_> {
 
     /// The facts that the guard has written.
     fn facts(&self) -> Value {
-        let found = self
-            .namespace
-            .kubectl(&["get", "volumefacts", "volumes", "-o=json"], None);
+        let get = ["get", "volumefacts", "volumes", "-o=json"];
+        let found = self.namespace.kubectl(&get, None);
         let object: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
         object["spec"].clone()
     }

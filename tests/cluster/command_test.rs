@@ -66,7 +66,7 @@ impl CommandTest {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        run(self.folder.path(), self.plane.kubeconfig(), arguments)
+        run(self.folder.path(), self.plane.kubeconfig(), arguments, "")
     }
 
     /// An audit of a namespace in this format.
@@ -94,16 +94,7 @@ impl CommandTest {
     }
 }
 
-pub(crate) fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Output {
-    run_with(folder, kubeconfig, arguments, "")
-}
-
-pub(crate) fn run_with(
-    folder: &Path,
-    kubeconfig: &Path,
-    arguments: &[&str],
-    input: &str,
-) -> Output {
+pub(crate) fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str], input: &str) -> Output {
     let mut command = program(arguments);
     let command = command.current_dir(folder);
     fed(command.env("KUBECONFIG", kubeconfig), input)

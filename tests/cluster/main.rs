@@ -13,7 +13,7 @@ mod command_test;
 #[path = "../harness/mod.rs"]
 mod harness;
 
-use command_test::{CommandTest, run, run_with};
+use command_test::{CommandTest, run};
 use harness::kubectl::kubeconfig_of;
 use harness::output::{begins, code, err, has, out};
 use harness::shorthand::object;
@@ -198,7 +198,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     std::fs::write(&old, "# kept\n").unwrap();
     // The name of the option until 0.1.0.
     let snapshot = ["snapshot", "--output", "old.yaml"];
-    let forbidden = run(test.folder.path(), &nobody, &snapshot);
+    let forbidden = run(test.folder.path(), &nobody, &snapshot, "");
     assert_eq!(forbidden.status.code(), Some(2));
     has(
         err(&forbidden),
@@ -227,7 +227,7 @@ fn kustomize_applies_the_patch() {
         let common = ["check", "--facts=snapshot.yaml", "--config=policy.yaml"];
         let (folder, kubeconfig) = (test.folder.path(), test.plane.kubeconfig());
         let check = |arguments: &[&str], input: &str| {
-            run_with(folder, kubeconfig, &[&common, arguments].concat(), input)
+            run(folder, kubeconfig, &[&common, arguments].concat(), input)
         };
         let patch = check(&["--fix", "-"], &rendered);
         begins(out(&patch), "---\n# A patch for Deployment ");
@@ -272,7 +272,7 @@ fn without_a_cluster_every_command_says_so() {
             (&kubeconfig, command, &refusal),
             (&kubeconfig, &with_context, no_context),
         ] {
-            let output = run(folder.path(), kubeconfig, arguments);
+            let output = run(folder.path(), kubeconfig, arguments, "");
             assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");
             begins(err(&output), start);
             assert_eq!(out(&output), "", "{arguments:?}");

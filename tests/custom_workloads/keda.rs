@@ -122,8 +122,7 @@ fn more_than_one(test: &OperatorTest<'_>) -> Result<(), String> {
     test.until_pods(2, 1)?;
     until_multi_attach(test)?;
 
-    let report = test.guard(&["diagnose", "--format=json"])?;
-    let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+    let report = test.report(&["diagnose"])?;
     let steps = report["cases"][0]["steps"].as_array().into_iter().flatten();
     let mut ways_out = steps.filter(|step| step["purpose"] == "way-out");
     let way_out = ways_out.find_map(|step| step["command"].as_str());

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use harness::fake_nodes::ATTACHING_DRIVER;
-use harness::output::{err, fed, out, program};
+use harness::output::{fed, program};
 use harness::process::Program;
 use harness::shorthand::{bound_claim, merge, object};
 use harness::{ControlPlane, FakeNodes, Namespace, Needs, NodeSpec, at_once, seen, wait_until};
@@ -127,22 +127,17 @@ impl<'c> OperatorTest<'c> {
             .map_err(|error| format!("{error}\n{}", controller.log_tail()))
     }
 
-    /// The output of the guard's program for the namespace.
-    fn guard(&self, arguments: &[&str]) -> Result<String, String> {
+    /// The JSON report of the guard's program about the namespace.
+    fn report(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut guard = program(arguments);
-        guard.args(["--namespace", &self.namespace]);
+        guard.args(["--format=json", "--namespace", &self.namespace]);
         let run = fed(guard.env("KUBECONFIG", self.cluster.plane.kubeconfig()), "");
-        if run.stdout.is_empty() {
-            Err(err(&run).to_owned())
-        } else {
-            Ok(out(&run).to_owned())
-        }
+        serde_json::from_slice(&run.stdout).map_err(|error| format!("{error}: {run:?}"))
     }
 
     /// The findings of `audit` about the current objects of these kinds.
     fn audit(&self, kinds: &[&str]) -> Result<Vec<Value>, String> {
-        let report = self.guard(&["audit", "--exit-zero", "--format=json"])?;
-        let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+        let report = self.report(&["audit", "--exit-zero"])?;
         let mut findings = report["findings"].as_array().cloned().unwrap_or_default();
         findings.retain(|it| kinds.iter().any(|kind| it["object"]["kind"] == *kind));
         Ok(findings)

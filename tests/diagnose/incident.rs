@@ -356,13 +356,8 @@ impl Incident {
     /// Runs a command without recording it.
     pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);
-        let output = self
-            .cluster
-            .plane
-            .printed(command)
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap();
+        let mut shell = self.cluster.plane.printed(command);
+        let output = shell.current_dir(self.folder.path()).output().unwrap();
         // Exit code 1 of `diagnose` means that a pod waits; it is not a failure.
         let finds = command.starts_with("multi-attach-guard diagnose");
         let finds = finds && output.status.code() == Some(1);

@@ -63,9 +63,8 @@ fn main() {
         let verdict = case.verdict();
         let name = [kind, operation, verdict];
         trials.push(trial(&table, trials.len(), name, move || {
-            Some(played(shared.cluster()?, |cluster| {
-                case_run::play(cluster, &case)
-            }))
+            let cluster = shared.cluster()?;
+            Some(played(cluster, |_| case_run::play(cluster, &case)))
         }));
     }
     drop(without_controllers);

@@ -1,6 +1,7 @@
 //! A scenario's namespace and nodes, and the execution of its actions there.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -258,19 +259,16 @@ impl<'a> ScenarioRun<'a> {
 
     /// Lets the observer catch up with the cluster.
     fn catch_up(&self) -> Result<(), String> {
-        self.testbed
-            .observer
-            .catch_up(self.testbed.plane, &self.run)
+        let Testbed {
+            observer, plane, ..
+        } = self.testbed;
+        observer.catch_up(plane, &self.run)
     }
 
     /// Waits until everything runs or nothing changes any more.
     pub(crate) fn rest(&self) -> Result<Rest, String> {
-        rest(
-            &self.testbed.observer,
-            &self.run,
-            &self.dead,
-            self.quiet_for,
-        )
+        let observer = &self.testbed.observer;
+        rest(observer, &self.run, &self.dead, self.quiet_for)
     }
 
     /// Waits until everything runs.
@@ -304,11 +302,14 @@ impl<'a> ScenarioRun<'a> {
         serde_json::to_value(stored).map_err(|error| error.to_string())
     }
 
+    /// The watched objects of a kind in the namespace.
+    fn objects(&self, kind: &str) -> Vec<Arc<Value>> {
+        self.testbed.observer.objects(&self.run, kind)
+    }
+
     /// The workloads in the namespace, by uid.
     fn workloads(&self) -> Before {
-        let objects = WORKLOADS
-            .iter()
-            .flat_map(|kind| self.testbed.observer.objects(&self.run, kind));
+        let objects = WORKLOADS.iter().flat_map(|kind| self.objects(kind));
         objects
             .filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it)))
             .collect()
@@ -330,7 +331,7 @@ impl<'a> ScenarioRun<'a> {
     }
 
     fn find(&self, app: &str) -> Result<[String; 2], String> {
-        let pods = self.testbed.observer.objects(&self.run, "Pod");
+        let pods = self.objects("Pod");
         let pod = pods
             .iter()
             .find(|pod| {
@@ -348,7 +349,7 @@ impl<'a> ScenarioRun<'a> {
         }
         self.dead.insert(node.clone());
         self.testbed.observer.wait(&self.run, PATIENCE, || {
-            let pods = self.testbed.observer.objects(&self.run, "Pod");
+            let pods = self.objects("Pod");
             let mut named = pods.iter().filter(|it| it["metadata"]["name"] == **pod);
             if named.any(|it| !it["metadata"]["deletionTimestamp"].is_null()) {
                 return Ok(());
@@ -359,10 +360,7 @@ impl<'a> ScenarioRun<'a> {
 
     fn until_bound(&self, claim: &str) -> Result<(), String> {
         self.testbed.observer.wait(&self.run, PATIENCE, || {
-            let claims = self
-                .testbed
-                .observer
-                .objects(&self.run, "PersistentVolumeClaim");
+            let claims = self.objects("PersistentVolumeClaim");
             let mut named = claims.iter().filter(|it| it["metadata"]["name"] == claim);
             if named.any(|it| it["status"]["phase"] == "Bound") {
                 return Ok(());
