@@ -11,8 +11,8 @@ use crate::rollouts::{image, roll_again};
 
 const CHANGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];
 
-/// The denial of a change in the namespace of the incident. If its guard does not refuse, the denial
-/// of the same change in another namespace.
+/// The denial of a change in the namespace of the incident. If its guard does not refuse, the
+/// denial of the same change in another namespace.
 fn denial(incident: &Incident, change: &[&str]) -> String {
     if incident.mode == Mode::Deny {
         return refused(incident, change);

@@ -79,11 +79,8 @@ pub(crate) fn play() -> Result<(), Failed> {
     };
     let cluster = &cluster;
     let cases = case::all();
-    let runs: Result<Vec<CaseRun>, String> = cases
-        .iter()
-        .map(|case| CaseRun::set(cluster, case))
-        .collect();
-    let runs = runs?;
+    let runs = cases.iter().map(|case| CaseRun::set(cluster, case));
+    let runs: Vec<CaseRun> = runs.collect::<Result<_, String>>()?;
     let found = Mutex::new(Found::default());
     let rounds = cases.iter().map(|case| case.steps().count()).max();
     for round in 0..rounds.unwrap_or_default() {

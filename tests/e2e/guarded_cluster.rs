@@ -51,8 +51,8 @@ pub(crate) struct GuardedCluster {
     _registration: Registration<'static>,
 }
 
-/// A cluster that several cases share. It starts with the first of them and stops after the last, so
-/// that another cluster can take its place.
+/// A cluster that several cases share. It starts with the first of them and stops after the last,
+/// so that another cluster can take its place.
 pub(crate) struct Shared {
     needs: Needs,
     /// A failed start is kept, so that not every case tries again. The cluster is dropped before its

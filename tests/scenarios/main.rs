@@ -11,8 +11,8 @@
 //! nodes are tainted and the pods tolerate the taint, which keeps scenarios apart for both the
 //! scheduler and the guard.
 //!
-//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random clusters
-//! are played too: see [`random`].
+//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random
+//! clusters are played too: see [`random`].
 
 #![allow(
     clippy::unwrap_used,

@@ -75,8 +75,8 @@ pub(crate) fn compare(shared: &Testbed, cluster: &RandomCluster) -> Result<Compa
     Ok(Comparison::new(never, last))
 }
 
-/// Plays the same cluster with a volume that forbids nothing. If the same happens, the cluster shows
-/// nothing about the volume. Otherwise the engine has missed it.
+/// Plays the same cluster with a volume that forbids nothing. If the same happens, the
+/// cluster shows nothing about the volume. Otherwise the engine has missed it.
 fn control(
     shared: &Testbed,
     cluster: &RandomCluster,
