@@ -76,7 +76,7 @@ times: ## Print the seconds of each suite that ran last, and how long it waited 
 # the newest; a third of the scenarios also runs on the oldest.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 OLDEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | head -n 1)
-ROWS := test --workspace --no-fail-fast --test scenarios -- --skip "world " --skip fifty
+ROWS := test --workspace --no-fail-fast --test scenarios -- --skip "random cluster" --skip fifty
 
 # Everything is compiled at once, so that no suite waits for another one's compilation.
 PROGRAMS := $(filter-out unit doc,$(FIRST))
@@ -187,8 +187,8 @@ minors: ## Play all scenarios on all minors of Kubernetes, with and without kube
 	done; test -z "$$failed" || { echo "Scenarios failed on$$failed."; exit 1; }
 
 .PHONY: explore
-explore: control-plane ## Play 500 random worlds on a real control plane (WORLDS=, SEED=)
-	WORLDS=$${WORLDS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) --locked test --workspace --test scenarios -- "world "
+explore: control-plane ## Play 500 random clusters on a real control plane (CLUSTERS=, SEED=)
+	CLUSTERS=$${CLUSTERS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) --locked test --workspace --test scenarios -- "random cluster"
 
 .PHONY: e2e
 e2e: control-plane ## Test every kind, operation and verdict with a real API server and kubectl

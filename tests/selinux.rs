@@ -21,7 +21,7 @@ use harness::hollow_nodes::Kubelet;
 use harness::output::{fed, findings, program};
 use harness::programs::with_kubelets;
 use harness::shorthand::{Claim, object};
-use harness::{ControlPlane, Needs, NodeSpec, seen, until};
+use harness::{ControlPlane, Namespace, Needs, NodeSpec, seen, until};
 use serde_json::{Value, json};
 
 const DRIVER: &str = "labelled.csi.example.com";
@@ -113,7 +113,7 @@ fn suits_a_hollow_node(pod: usize) -> bool {
 
 /// The names of the pairs whose second pod does not start on the node of the first.
 fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
-    let namespace = plane.namespace("kubelet");
+    let namespace = Namespace::new(plane, "kubelet");
     let node = NodeSpec {
         name: format!("{namespace}-node"),
         ..NodeSpec::default()
@@ -128,7 +128,7 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     nodes.add(std::slice::from_ref(&node), &kubelet).unwrap();
     let pairs: Vec<_> = pairs_of(suits_a_hollow_node).collect();
     let claims = pairs.iter().flat_map(|it| storage(&namespace, &name(*it)));
-    create(plane, &namespace, &claims.collect::<Vec<_>>());
+    create(&namespace, &claims.collect::<Vec<_>>());
     let pods = |letter: &str| -> Vec<Value> {
         let there = json!({"nodeName": node.name});
         let pod = |pair: &(usize, usize)| {
@@ -137,19 +137,19 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         };
         pairs.iter().map(pod).collect()
     };
-    let listed = |kind: &str| plane.list(&namespace, kind).unwrap();
+    let listed = |kind: &str| namespace.list(kind).unwrap();
     let running = || -> BTreeSet<String> {
         let pods = listed("pods").into_iter();
         let running = pods.filter(|it| it["status"]["phase"] == "Running");
         let name = |it: Value| it["metadata"]["name"].as_str().unwrap().to_owned();
         running.map(name).collect()
     };
-    create(plane, &namespace, &pods("a"));
+    create(&namespace, &pods("a"));
     until("the first pods to run", WITHIN, || {
         let count = running().len();
         seen(count == pairs.len(), count)
     });
-    create(plane, &namespace, &pods("b"));
+    create(&namespace, &pods("b"));
     let refused = until("the second pods to run or to be refused", WITHIN, || {
         let events = listed("events").into_iter();
         let refused = events.filter(|it| {
@@ -170,9 +170,9 @@ fn pod(kind: usize, claim: &str, letter: &str, with: &Value) -> Value {
     object(json!({"kind": "Pod", "name": name, "pod": spec(kind, claim), "with": with}))
 }
 
-fn create(plane: &ControlPlane, namespace: &str, items: &[Value]) {
-    let create = ["create", "-n", namespace, "-f", "-"];
-    plane.kubectl(&create, Some(&list(items))).success();
+fn create(namespace: &Namespace<'_>, items: &[Value]) {
+    let create = ["create", "-f", "-"];
+    namespace.kubectl(&create, Some(&list(items))).success();
 }
 
 #[test]
@@ -189,14 +189,14 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     ));
     let mounts = json!({"spec": {"attachRequired": false, "seLinuxMount": true}});
     let driver = object(json!({"kind": "CSIDriver", "name": DRIVER, "with": mounts}));
-    let namespace = plane.namespace("selinux");
+    let namespace = Namespace::new(&plane, "selinux");
     // The controller handles all pods in sequence, so this pair is the last one; it surely
     // conflicts.
     let last = "pair-last-last".to_owned();
     let names = || pairs().map(name).chain([last.clone()]);
     let claims = names().flat_map(|it| storage(&namespace, &it));
     let storage = [driver.clone()].into_iter().chain(claims);
-    create(&plane, &namespace, &storage.collect::<Vec<_>>());
+    create(&namespace, &storage.collect::<Vec<_>>());
     let bound = "wait --for=jsonpath={.status.phase}=Bound pvc --all --timeout=300s";
     plane.run(&format!("{bound} -n {namespace}"));
     let never = json!({"schedulingGates": [{"name": "example.com/never"}]});
@@ -205,12 +205,12 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         [(one, "a"), (other, "b")].map(|(kind, letter)| pod(kind, &claim, letter, &never))
     };
     let pods: Vec<Value> = pairs().flat_map(of_pair).collect();
-    create(&plane, &namespace, &pods);
+    create(&namespace, &pods);
     let surely = [pod(2, &last, "a", &never), pod(3, &last, "b", &never)];
-    create(&plane, &namespace, &surely);
+    create(&namespace, &surely);
 
     let conflicting = until("the last pair to conflict", WITHIN, || {
-        let events = plane.list(&namespace, "events")?;
+        let events = namespace.list("events")?;
         let conflicts = events.iter().filter(|it| {
             let reason = it["reason"].as_str().unwrap_or_default();
             ["SELinuxLabelConflict", "SELinuxChangePolicyConflict"].contains(&reason)

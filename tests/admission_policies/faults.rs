@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::harness::output::{out, program};
 use crate::harness::shorthand::list;
-use crate::harness::{self, ControlPlane, GuardOptions, Needs, seen, until};
-use crate::{CLUSTER, SOON, World, install, is_of, objects};
+use crate::harness::{self, ControlPlane, GuardOptions, Namespace, Needs, seen, until};
+use crate::{CLUSTER, PolicyTest, SOON, install, is_of, objects};
 
 /// The rights of the component.
 const RIGHTS: &str = "components/admission-policies/admission-policies-rbac.yaml";
@@ -24,33 +24,32 @@ fn run(plane: &ControlPlane, printed: &str) {
 }
 
 /// A guard with the account and the rights of the manifests, except the component's rights.
-fn guarded(plane: &ControlPlane) -> World<'_> {
+fn guarded(plane: &ControlPlane) -> PolicyTest<'_> {
     let kubeconfig = install::account(plane);
     plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
-    let namespace = plane.namespace("faults");
+    let namespace = Namespace::new(plane, "faults");
     plane.apply(&namespace, &list(CLUSTER));
     let options = GuardOptions::default()
         .with(&["--admission-policies"])
         .kubeconfig(&kubeconfig);
-    World {
-        plane,
+    PolicyTest {
         guard: plane.guard("faults", &options),
         namespace,
     }
 }
 
-impl World<'_> {
+impl PolicyTest<'_> {
     fn until_ready_says(&self, part: &str) {
         let readiness = format!("{}/readyz", self.guard.admin_url);
         until(part, SOON, || {
-            let text = self.plane.page(&readiness);
+            let text = self.namespace.plane.page(&readiness);
             seen(text.contains(part), (text, self.guard.program.log_tail()))
         });
     }
 
     fn until_counted(&self, series: &str, count: u64) {
         until(series, SOON, || {
-            let counted = self.guard.count(self.plane, series);
+            let counted = self.guard.count(self.namespace.plane, series);
             seen(counted >= count, counted)
         });
     }
@@ -60,7 +59,7 @@ impl World<'_> {
     fn audit(&self) -> String {
         let output = until("an audit", SOON, || {
             let mut audit = program(&["audit", "--exit-zero"]);
-            let audit = audit.env("KUBECONFIG", self.plane.kubeconfig());
+            let audit = audit.env("KUBECONFIG", self.namespace.plane.kubeconfig());
             let output = audit.output().unwrap();
             seen(output.status.success(), output)
         });
@@ -78,33 +77,33 @@ impl World<'_> {
 fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let plane = &plane;
-    let world = guarded(plane);
+    let test = guarded(plane);
     let ready =
         "ready admission-policies: The policies in the API server are those of this version.";
     let rights = install::file(RIGHTS);
     let rights = rights.display();
 
     // First without the rights, then without the policies, then with both.
-    world.until_ready_says(
+    test.until_ready_says(
         "degraded admission-policies: The policies in the API server cannot be read",
     );
     plane.run(&format!("apply -f {rights}"));
-    world.until_ready_says(
+    test.until_ready_says(
         "degraded admission-policies: The API server has no policies of multi-attach-guard",
     );
     // The policies are not in use, so `audit` does not miss them.
-    world.audit_is_silent();
+    test.audit_is_silent();
     run(plane, APPLY);
-    world.until_ready_says(ready);
-    world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
+    test.until_ready_says(ready);
+    test.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
     // The policies in the API server are those of this version.
-    world.audit_is_silent();
+    test.audit_is_silent();
 
     // An object passes if an expression would cost too much for it.
-    let namespace = &world.namespace;
+    let namespace = &test.namespace;
     let create = |claims: usize| {
         let object = objects::deployment(&json!({}), &vec!["data"; claims]).to_string();
-        world.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&object))
+        namespace.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&object))
     };
     until("a denial", SOON, || match create(1) {
         refused if refused.stderr.contains("rolling-update-overlap") => Ok(()),
@@ -119,26 +118,26 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let binding = "validatingadmissionpolicybinding workloads.multi-attach-guard.dev";
     patch(binding, json!({"spec": {"validationActions": ["Audit"]}}));
     let differs = "ValidatingAdmissionPolicyBinding workloads.multi-attach-guard.dev differs";
-    world.until_ready_says(differs);
-    let audit = world.audit();
+    test.until_ready_says(differs);
+    let audit = test.audit();
     assert!(audit.contains(differs), "{audit}");
     run(plane, APPLY);
-    world.until_ready_says(ready);
+    test.until_ready_says(ready);
 
     // A user changes and deletes facts.
-    let denied = world.facts()["denied"].clone();
+    let denied = test.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
     let claims = json!({"share": "OneNode", "more": "Any"});
     patch(&object, json!({"spec": {"claims": claims, "denied": null}}));
-    world.until_counted(restored, 1);
-    world.until_claims("the facts as they were", |claims| {
+    test.until_counted(restored, 1);
+    test.until_claims("the facts as they were", |claims| {
         claims["share"] == "Any" && claims["more"].is_null()
     });
-    assert_eq!(world.facts()["denied"], denied);
+    assert_eq!(test.facts()["denied"], denied);
     plane.run(&format!("delete {object}"));
-    world.until_counted(restored, 2);
-    world.until_claims("the facts once more", |claims| claims["share"] == "Any");
+    test.until_counted(restored, 2);
+    test.until_claims("the facts once more", |claims| claims["share"] == "Any");
 
     // First the right to write is removed, then the definition of the parameters.
     plane.run("delete clusterrolebinding multi-attach-guard-admission-policies");
@@ -146,18 +145,17 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     plane.run(&format!("delete {logs} --wait=false"));
     patch(&logs, json!({"metadata": {"finalizers": null}}));
     let failures = r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#;
-    world.until_counted(failures, 1);
+    test.until_counted(failures, 1);
     plane.run(&format!("apply -f {rights}"));
-    world.until_claims("the facts without the claim", |claims| {
+    test.until_claims("the facts without the claim", |claims| {
         claims["logs"].is_null()
     });
-    world.until_ready_says(ready);
+    test.until_ready_says(ready);
     plane.run("delete crd volumefacts.multi-attach-guard.dev");
-    world
-        .until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");
+    test.until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");
     run(plane, APPLY);
-    world.until_claims("the facts after all", |claims| claims["share"] == "Any");
-    world.until_ready_says(ready);
+    test.until_claims("the facts after all", |claims| claims["share"] == "Any");
+    test.until_ready_says(ready);
 
     // The largest facts that are written are accepted, and deleting leaves no object behind.
     let claims: serde_json::Map<String, Value> = (0..17_500)
@@ -173,7 +171,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let text = large.to_string();
     assert!(text.len() > 1 << 20, "{}", text.len());
     let apply = ["apply", "--server-side", "-f", "-"];
-    world.kubectl(&apply, Some(&text)).success();
+    namespace.kubectl(&apply, Some(&text)).success();
     run(plane, &APPLY.replace("apply", "delete"));
     let left = "get validatingadmissionpolicies,validatingadmissionpolicybindings,crd -o=name";
     let left = plane.run(left);

@@ -25,7 +25,7 @@ use axum::http::Method;
 use harness::output::program;
 use harness::shorthand::list;
 use harness::webhooks::review;
-use harness::{ControlPlane, Guard, GuardOptions, Needs, Output, WebhookOptions, seen, until};
+use harness::{ControlPlane, Guard, GuardOptions, Namespace, Needs, WebhookOptions, seen, until};
 use objects::Lot;
 use serde_json::{Value, json};
 
@@ -42,15 +42,15 @@ fn has_repair() -> bool {
     number.is_some_and(|number: u32| number >= 36)
 }
 
-struct World<'p> {
-    plane: &'p ControlPlane,
+/// A namespace with objects of [`CLUSTER`] that the policies and a guard judge.
+struct PolicyTest<'p> {
     guard: Guard,
-    namespace: String,
+    namespace: Namespace<'p>,
 }
 
-fn world() -> Option<&'static World<'static>> {
-    static WORLD: OnceLock<Option<World<'static>>> = OnceLock::new();
-    WORLD.get_or_init(|| World::of("policies")).as_ref()
+fn shared() -> Option<&'static PolicyTest<'static>> {
+    static SHARED: OnceLock<Option<PolicyTest<'static>>> = OnceLock::new();
+    SHARED.get_or_init(|| PolicyTest::of("policies")).as_ref()
 }
 
 /// Applies the policies, changed so that a failing expression is visible.
@@ -65,35 +65,32 @@ fn install(plane: &ControlPlane) {
     }
 }
 
-impl World<'_> {
+impl PolicyTest<'_> {
     /// A namespace with this prefix, on the control plane that all tests share.
     fn of(name: &str) -> Option<Self> {
         // Two tests that apply the definition at once would both try to create it.
         static INSTALLED: Once = Once::new();
         let plane = harness::require_control_plane(Needs::ApiServer)?;
         INSTALLED.call_once(|| install(plane));
-        let namespace = plane.namespace(name);
+        let namespace = Namespace::new(plane, name);
         plane.apply(&namespace, &list(CLUSTER));
         // A busy API server may not confirm a denial in time.
         let options = GuardOptions::default().with(&["--admission-policies", "--stale=deny"]);
         let guard = plane.guard(name, &options);
-        let world = Self {
-            plane,
-            guard,
-            namespace,
-        };
-        world.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
+        let test = Self { guard, namespace };
+        test.until_claims("the facts", |claims| is_of(&claims["data"], "OneNode"));
         // The API server reads the facts through its own watch.
         until("the policies", SOON, || {
-            let said = world.policies_say(&objects::deployment(&json!({}), &["data"]));
+            let said = test.policies_say(&objects::deployment(&json!({}), &["data"]));
             said.ok_or_else(|| "nothing is refused".to_owned())
         });
-        Some(world)
+        Some(test)
     }
 
     /// The facts that the guard has written.
     fn facts(&self) -> Value {
-        let found = self.kubectl(&["get", "volumefacts", "volumes", "-o=json"], None);
+        let get = ["get", "volumefacts", "volumes", "-o=json"];
+        let found = self.namespace.kubectl(&get, None);
         let object: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
         object["spec"].clone()
     }
@@ -106,12 +103,6 @@ impl World<'_> {
         });
     }
 
-    /// Runs kubectl in the namespace.
-    fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
-        let arguments = [&["-n", &self.namespace], arguments].concat();
-        self.plane.kubectl(&arguments, stdin)
-    }
-
     /// The reason why the API server refuses to create the object; `None` if no policy does.
     /// Nothing is stored.
     fn policies_say(&self, object: &Value) -> Option<String> {
@@ -119,7 +110,7 @@ impl World<'_> {
         let (group, kind) = (text("apiVersion"), text("kind").to_lowercase());
         let namespace = &self.namespace;
         let path = format!("/apis/{group}/namespaces/{namespace}/{kind}s?dryRun=All");
-        match self.plane.send(Method::POST, &path, object) {
+        match namespace.plane.send(Method::POST, &path, object) {
             Ok(()) => None,
             Err(kube::Error::Api(status))
                 if status.message.contains("ValidatingAdmissionPolicy") =>
@@ -135,15 +126,10 @@ impl World<'_> {
     /// The reason why the guard's webhook would refuse to create the object, if it would.
     fn webhook_refuses(&self, object: &Value) -> Option<String> {
         let mut named = object.clone();
-        named["metadata"]["namespace"] = json!(self.namespace);
+        named["metadata"]["namespace"] = json!(&*self.namespace);
         let review = review(&named, None);
-        let url = format!("{}/validate?timeout=10s", self.guard.url);
-        let asked = self.plane.http().post(url).json(&review);
-        let answer: Value = self.plane.block_on(async {
-            let answer = asked.send().await.unwrap();
-            answer.json().await.unwrap()
-        });
-        let response = &answer["response"];
+        let response = self.guard.validate(self.namespace.plane, &review);
+        let response = response.unwrap();
         (response["allowed"] == false).then(|| response["status"]["message"].to_string())
     }
 }
@@ -156,13 +142,13 @@ fn is_of(constraint: &Value, sort: &str) -> bool {
 /// The webhook refuses every object that a policy refuses.
 #[test]
 fn a_policy_refuses_nothing_that_the_webhook_allows() {
-    let Some(world) = world() else { return };
+    let Some(test) = shared() else { return };
     let mut lot = Lot::new(7);
     let mut refused = 0;
     for _ in 0..1200 {
         let object = objects::draw(&mut lot);
-        if let Some(policy) = world.policies_say(&object) {
-            let webhook = world.webhook_refuses(&object);
+        if let Some(policy) = test.policies_say(&object) {
+            let webhook = test.webhook_refuses(&object);
             assert!(webhook.is_some(), "{policy}: {object}");
             refused += 1;
         }
@@ -170,7 +156,7 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
     assert!(refused >= 140, "{refused}");
     // No odd object makes an expression fail. A denial may quote the error of a kubelet.
     let odd = (0..500).map(|_| objects::odd(&mut lot));
-    let odd: Vec<String> = odd.filter_map(|it| world.policies_say(&it)).collect();
+    let odd: Vec<String> = odd.filter_map(|it| test.policies_say(&it)).collect();
     assert!(!odd.is_empty());
     let is_failure = |said: &&String| said.replace("Multi-Attach error", "").contains("error");
     assert_eq!(odd.iter().find(is_failure), None);
@@ -179,18 +165,19 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
 /// Policies leave a way back to a revision with running pods to the webhook, which knows revisions.
 #[test]
 fn a_changed_template_is_refused_where_it_is_no_way_back() {
-    let world = harness::or_skip!(World::of("rolled"));
+    let test = harness::or_skip!(PolicyTest::of("rolled"));
     let mut object = objects::deployment(&json!({}), &["data"]);
     object["metadata"]["name"] = json!("rolled");
     // As an account that the policies exempt.
     let account = "--as=system:kube-controller-manager";
     let create = ["create", account, "--as-group=system:masters", "-f", "-"];
     let object = object.to_string();
-    world.kubectl(&create, Some(&object)).success();
+    test.namespace.kubectl(&create, Some(&object)).success();
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"j"}]}}}}"#;
     let patch = |patch: &str, more: &[&str]| {
         let begin = ["patch", "deployment/rolled", "--type=strategic", "-p"];
-        world.kubectl(&[&begin[..], &[patch], more].concat(), None)
+        test.namespace
+            .kubectl(&[&begin[..], &[patch], more].concat(), None)
     };
     let refused = |what: &str, expected: bool| {
         let output = patch(image, &["--dry-run=server"]);
@@ -220,7 +207,7 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
 /// expression), and leave the others to the webhook.
 #[test]
 fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
-    let Some(world) = world() else { return };
+    let Some(test) = shared() else { return };
     for (claims, containers, mounts, is_judged) in [
         (1, 1, 1, true),
         (100, 10, 100, true),
@@ -251,7 +238,7 @@ fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
             })
             .collect();
         assert!(object.to_string().len() < 1_400_000);
-        let said = world.policies_say(&object);
+        let said = test.policies_say(&object);
         let what = format!("{claims} claims, {containers} containers, {mounts} mounts: {said:?}");
         assert_eq!(said.is_some(), is_judged, "{what}");
         let is_denial =
@@ -263,7 +250,7 @@ fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
 /// Plain workloads, which are nearly all that users write: policy and webhook refuse the same ones.
 #[test]
 fn plain_workloads_are_refused_by_both() {
-    let Some(world) = world() else { return };
+    let Some(test) = shared() else { return };
     for replicas in [1, 2, 5] {
         for strategy in &objects::CHOICES.strategies {
             for claims in [
@@ -275,8 +262,7 @@ fn plain_workloads_are_refused_by_both() {
             ] {
                 let spec = json!({"replicas": replicas, "strategy": strategy});
                 let object = objects::deployment(&spec, claims);
-                let (policy, webhook) =
-                    (world.policies_say(&object), world.webhook_refuses(&object));
+                let (policy, webhook) = (test.policies_say(&object), test.webhook_refuses(&object));
                 assert_eq!(
                     policy.is_some(),
                     webhook.is_some(),
@@ -291,11 +277,9 @@ fn plain_workloads_are_refused_by_both() {
 /// the annotations that do not count.
 #[test]
 fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
-    let Some(world) = World::of("hints") else {
-        return;
-    };
-    let webhooks = WebhookOptions::new(&world.guard.url, &[&world.namespace]);
-    let _registration = world.plane.register_webhooks("hints", &webhooks);
+    let test = harness::or_skip!(PolicyTest::of("hints"));
+    let webhooks = WebhookOptions::new(&test.guard.url, &[&test.namespace]);
+    let _registration = test.namespace.plane.register_webhooks("hints", &webhooks);
     let ignored = "multi-attach-guard.dev/ignore";
     for (annotations, hint) in [
         (
@@ -310,7 +294,10 @@ fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
         let mut object = objects::deployment(&json!({}), &["data"]);
         object["metadata"]["annotations"] = annotations;
         let arguments = ["create", "--dry-run=server", "-f", "-"];
-        let said = world.kubectl(&arguments, Some(&object.to_string())).stderr;
+        let said = test
+            .namespace
+            .kubectl(&arguments, Some(&object.to_string()))
+            .stderr;
         assert!(said.contains("ValidatingAdmissionPolicy"), "{said}");
         let hints = said.lines().filter(|it| it.starts_with("Warning: "));
         let named = hints.filter(|it| it.contains(hint)).count();
@@ -332,11 +319,11 @@ fn the_api_server_drops_a_leftover_by_itself() {
     if !has_repair() {
         return;
     }
-    let Some(world) = world() else { return };
+    let Some(test) = shared() else { return };
     // The API server reads the binding through a watch.
     let created = until("the repair", SOON, || {
         let create = ["create", "--dry-run=server", STRATEGY, "-f", "-"];
-        let created = world.kubectl(&create, Some(&leftover("share")));
+        let created = test.namespace.kubectl(&create, Some(&leftover("share")));
         seen(created.status == 0, created)
     });
     assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);

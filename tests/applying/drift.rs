@@ -4,10 +4,10 @@
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use serde_json::{Value, json};
 
+use crate::applier_cluster::{ApplierCluster, Mode, shared};
 use crate::harness::Output;
 use crate::manifests::deployment;
 use crate::ways::{Applier, Way};
-use crate::world::{Mode, World, world};
 use crate::{document, play};
 
 /// The strategy in Git, if any.
@@ -30,7 +30,7 @@ type Cell = (usize, &'static str, Way);
 
 #[test]
 fn what_the_guard_repairs_is_applied_again() {
-    let Some(world) = world() else { return };
+    let Some(cluster) = shared() else { return };
     let ways = Way::declarative();
     let mut cells: Vec<Cell> = Vec::new();
     for said in 0..SAID.len() {
@@ -38,7 +38,7 @@ fn what_the_guard_repairs_is_applied_again() {
             cells.extend(ways.iter().map(|way| (said, remedy, *way)));
         }
     }
-    let results = play(&cells, |cell| again(world, *cell));
+    let results = play(&cells, |cell| again(cluster, *cell));
     let rows = cells.iter().zip(&results);
     let rows = rows.map(|((said, remedy, way), seen)| {
         let git = vec![SAID[*said].0.to_owned(), format!("`{remedy}`")];
@@ -48,32 +48,32 @@ fn what_the_guard_repairs_is_applied_again() {
     document::check("drift", header, rows);
 }
 
-fn again(world: &World, (said, remedy, way): Cell) -> Result<String, String> {
-    let applier = Applier::new(world, way, Mode::Fix(remedy))?;
+fn again(cluster: &ApplierCluster, (said, remedy, way): Cell) -> Result<String, String> {
+    let applier = Applier::new(cluster, way, Mode::Fix(remedy))?;
     let namespace = applier.namespace.as_str();
     let manifest = deployment(namespace, SAID[said].1().as_ref());
     let first = applier.apply(&manifest)?;
     first.done()?;
-    let before = world.read(namespace)?.spec;
+    let before = cluster.read(namespace)?.spec;
     if !has(remedy, before.as_ref()) && !repaired(&first) {
         return Err(format!("It was not repaired: {first:#?}"));
     }
     // Otherwise the controllers' writes would count as a difference.
-    world.rollout_ends(namespace)?;
+    cluster.rollout_ends(namespace)?;
     let second = applier.apply(&manifest)?;
     second.done()?;
-    let is_kept = world.read(namespace)?.spec == before;
+    let is_kept = cluster.read(namespace)?.spec == before;
     let differs = match way {
         Way::Apply(&[]) => Some(second.stdout.contains("configured")),
         Way::Apply(_) => {
             let file = applier.file(&manifest);
             let diff = ["diff", "--server-side", "-f", &file];
-            Some(applier.kubectl(world.plane.kubeconfig(), &diff).status == 1)
+            Some(applier.kubectl(cluster.plane.kubeconfig(), &diff).status == 1)
         }
         Way::Controller(..) => Some(second.stdout.trim() == "out of sync"),
         _ => None,
     };
-    world.remove(namespace);
+    cluster.remove(namespace);
     let seen = match differs {
         Some(true) => "out of sync, ",
         Some(false) => "in sync, ",

@@ -10,6 +10,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod applier_cluster;
 mod document;
 mod drift;
 #[path = "../harness/mod.rs"]
@@ -21,7 +22,6 @@ mod manifests;
 mod printed;
 mod remedies;
 mod ways;
-mod world;
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
+use crate::applier_cluster::{ApplierCluster, Mode, shared};
 use crate::manifests::{deployment, second_revision};
 use crate::printed::{Audited, Printed};
 use crate::ways::{Answer, Applier, Way, ran};
-use crate::world::{Mode, World, world};
 use crate::{document, play};
 
 const REMEDIES: [&str; 4] = ["recreate", "zero-surge", "colocate", "drop-leftover"];
@@ -16,7 +16,7 @@ type Cell = (&'static str, Way, Mode);
 
 #[test]
 fn every_remedy_works_in_every_way_as_printed() {
-    let Some(world) = world() else { return };
+    let Some(cluster) = shared() else { return };
     let mut cells: Vec<Cell> = Vec::new();
     for remedy in REMEDIES {
         // A patch never contains a leftover.
@@ -25,7 +25,7 @@ fn every_remedy_works_in_every_way_as_printed() {
             cells.extend(MODES.map(|mode| (remedy, way, mode)));
         }
     }
-    let results = play(&cells, |cell| put(world, *cell));
+    let results = play(&cells, |cell| put(cluster, *cell));
     let rows = cells.chunks(MODES.len()).zip(results.chunks(MODES.len()));
     let rows = rows.map(|(cells, results)| {
         let (remedy, way, _) = cells[0];
@@ -39,12 +39,12 @@ fn every_remedy_works_in_every_way_as_printed() {
 }
 
 /// Applies the remedy to a faulty live Deployment, then ships the second revision.
-fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
-    let applier = Applier::new(world, way, mode)?;
+fn put(cluster: &ApplierCluster, (remedy, way, mode): Cell) -> Result<String, String> {
+    let applier = Applier::new(cluster, way, mode)?;
     let namespace = applier.namespace.as_str();
     let live = deployment(namespace, None);
     applier.create(&live)?;
-    if !world.rollout_ends(namespace)? {
+    if !cluster.rollout_ends(namespace)? {
         return Err("The first revision does not run.".to_owned());
     }
     let audited = Audited::of(&applier)?;
@@ -79,28 +79,28 @@ fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
     };
     let shipped = applier.apply(&second_revision(printed.fixed.clone()))?;
     match Answer::of(&shipped)? {
-        Answer::Accepted if world.rollout_ends(namespace)? => {}
+        Answer::Accepted if cluster.rollout_ends(namespace)? => {}
         Answer::Accepted => cell.push_str(", the rollout hangs"),
         answer => return Err(format!("{answer:?} to the next revision: {shipped:#?}")),
     }
-    world.remove(namespace);
+    cluster.remove(namespace);
     Ok(cell)
 }
 
 /// Runs a printed command unchanged.
 fn run(applier: &Applier<'_>, command: &str) -> Result<(), String> {
-    ran(applier.world.plane.printed(command)).done()
+    ran(applier.cluster.plane.printed(command)).done()
 }
 
 /// `audit` offers first a remedy that passes, whichever way the live object is applied.
 #[test]
 fn audit_offers_first_what_passes() {
-    let Some(world) = world() else { return };
+    let Some(cluster) = shared() else { return };
     play(&Way::all(), |way| {
-        let applier = Applier::new(world, *way, Mode::Absent)?;
+        let applier = Applier::new(cluster, *way, Mode::Absent)?;
         let namespace = applier.namespace.as_str();
         applier.create(&deployment(namespace, None))?;
-        world.rollout_ends(namespace)?;
+        cluster.rollout_ends(namespace)?;
         let audited = Audited::of(&applier)?;
         let patch = audited.remedies().next().ok_or("audit offers nothing")?;
         let strategy = patch["patch"][0]["value"].clone();
@@ -110,7 +110,7 @@ fn audit_offers_first_what_passes() {
             Way::Patch("json") => Answer::of(&applier.patch(&patch["patch"]))?,
             _ => Answer::of(&applier.apply(&manifest)?)?,
         };
-        world.remove(namespace);
+        cluster.remove(namespace);
         match answer {
             Answer::Accepted => Ok(()),
             answer => Err(format!("{} is {answer:?}", patch["name"])),
@@ -122,18 +122,18 @@ fn audit_offers_first_what_passes() {
 /// command has set, or reverts it.
 #[test]
 fn what_the_command_sets_is_kept_or_taken_back() {
-    let Some(world) = world() else { return };
+    let Some(cluster) = shared() else { return };
     let ways = Way::declarative();
     let kept = play(&ways, |way| {
-        let applier = Applier::new(world, *way, Mode::Absent)?;
+        let applier = Applier::new(cluster, *way, Mode::Absent)?;
         let namespace = applier.namespace.as_str();
         let manifest = deployment(namespace, None);
         applier.create(&manifest)?;
         let printed = Printed::of_file(&applier, "recreate", &manifest)?;
         run(&applier, &printed.once.ok_or("No command is printed.")?)?;
         applier.apply(&manifest)?.done()?;
-        let strategy = world.read(namespace)?.spec.and_then(|it| it.strategy);
-        world.remove(namespace);
+        let strategy = cluster.read(namespace)?.spec.and_then(|it| it.strategy);
+        cluster.remove(namespace);
         Ok(match strategy.and_then(|it| it.type_).as_deref() {
             Some("Recreate") => "stays Recreate",
             _ => "is RollingUpdate again",

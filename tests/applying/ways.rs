@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::applier_cluster::{ApplierCluster, Mode};
 use crate::harness::Output;
-use crate::world::{Mode, World};
 
 /// A way of applying a manifest. Flux's helm-controller is covered by Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Answer {
 
 /// A user with a namespace and a way of applying.
 pub(crate) struct Applier<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) cluster: &'a ApplierCluster,
     pub(crate) way: Way,
     pub(crate) namespace: String,
     folder: PathBuf,
@@ -107,11 +107,11 @@ pub(crate) struct Applier<'a> {
 
 impl<'a> Applier<'a> {
     /// Makes a user with a new namespace for this mode.
-    pub(crate) fn new(world: &'a World, way: Way, mode: Mode) -> Result<Self, String> {
-        let namespace = world.namespace(mode)?;
+    pub(crate) fn new(cluster: &'a ApplierCluster, way: Way, mode: Mode) -> Result<Self, String> {
+        let namespace = cluster.namespace(mode)?;
         Ok(Self {
-            folder: world.folder(&namespace),
-            world,
+            folder: cluster.folder(&namespace),
+            cluster,
             way,
             namespace,
         })
@@ -119,7 +119,7 @@ impl<'a> Applier<'a> {
 
     /// Applies the manifest for the first time, past the guard.
     pub(crate) fn create(&self, manifest: &Value) -> Result<(), String> {
-        let kubeconfig = &self.world.unguarded;
+        let kubeconfig = &self.cluster.unguarded;
         let made = if self.way.is_declarative() {
             self.declare(kubeconfig, manifest)
         } else {
@@ -142,7 +142,7 @@ impl<'a> Applier<'a> {
     }
 
     fn apply_once(&self, manifest: &Value) -> Result<Output, String> {
-        let kubeconfig = self.world.plane.kubeconfig();
+        let kubeconfig = self.cluster.plane.kubeconfig();
         Ok(match self.way {
             Way::Replace => self.kubectl(kubeconfig, &["replace", "-f", &self.file(manifest)]),
             Way::Edit => self.edit(manifest)?,
@@ -159,7 +159,7 @@ impl<'a> Applier<'a> {
         };
         let (kind, patch) = (format!("--type={kind}"), patch.to_string());
         let arguments = ["patch", "deployment", "web", &kind, "-p", &patch];
-        self.kubectl(self.world.plane.kubeconfig(), &arguments)
+        self.kubectl(self.cluster.plane.kubeconfig(), &arguments)
     }
 
     fn declare(&self, kubeconfig: &Path, manifest: &Value) -> Output {
@@ -183,7 +183,7 @@ impl<'a> Applier<'a> {
 
     /// Runs `kubectl edit` with an editor that writes the manifest's fields into the live object.
     fn edit(&self, manifest: &Value) -> Result<Output, String> {
-        let live = self.world.read(&self.namespace)?;
+        let live = self.cluster.read(&self.namespace)?;
         let mut edited = serde_json::to_value(live).map_err(|error| error.to_string())?;
         edited["apiVersion"] = json!("apps/v1");
         edited["kind"] = json!("Deployment");
@@ -191,7 +191,7 @@ impl<'a> Applier<'a> {
             edited["spec"][field] = value.clone();
         }
         let editor = format!("cp {}", self.file(&edited));
-        let mut command = self.command(self.plane("kubectl"), self.world.plane.kubeconfig());
+        let mut command = self.command(self.plane("kubectl"), self.cluster.plane.kubeconfig());
         command.env("KUBE_EDITOR", editor);
         command.args(["edit", "deployment", "web", "--namespace", &self.namespace]);
         Ok(ran(command))
@@ -223,7 +223,7 @@ impl<'a> Applier<'a> {
     /// Runs the guard's command line.
     pub(crate) fn guard(&self, arguments: &[&str]) -> Output {
         let binary = env!("CARGO_BIN_EXE_multi-attach-guard").into();
-        let mut command = self.command(binary, self.world.plane.kubeconfig());
+        let mut command = self.command(binary, self.cluster.plane.kubeconfig());
         command.args(arguments);
         ran(command)
     }
@@ -241,11 +241,11 @@ impl<'a> Applier<'a> {
     }
 
     fn plane(&self, name: &str) -> PathBuf {
-        self.world.plane.program(name)
+        self.cluster.plane.program(name)
     }
 
     fn program(&self, name: &str) -> PathBuf {
-        self.world.programs.join(name)
+        self.cluster.programs.join(name)
     }
 
     /// Writes the manifest into a file and returns its path.

@@ -262,8 +262,8 @@ fn all_like(expected: &[String], texts: &[String]) -> bool {
     expected.len() == texts.len() && expected.iter().zip(texts).all(like)
 }
 
-/// The environment in which cases run.
-struct Stage<'a> {
+/// The programs and the server that cases use.
+struct Setup<'a> {
     /// The programs that render.
     path: &'a Path,
     server: Option<&'a Server>,
@@ -292,7 +292,7 @@ impl Case {
     }
 
     /// Runs the case and returns all deviations from it.
-    fn play<'a>(&'a self, folder: &Path, stage: &Stage<'_>, mut files: Files<'a>) -> Vec<String> {
+    fn play<'a>(&'a self, folder: &Path, setup: &Setup<'_>, mut files: Files<'a>) -> Vec<String> {
         put(folder, self.files.iter().flatten());
         files.extend(
             self.files
@@ -303,8 +303,8 @@ impl Case {
         let tools = self.tools.as_ref().and_then(|names| {
             rendering::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
         });
-        let path = tools.as_ref().map_or(stage.path, TempDir::path);
-        if let Some(server) = stage.server {
+        let path = tools.as_ref().map_or(setup.path, TempDir::path);
+        if let Some(server) = setup.server {
             self.git.iter().for_each(|it| server.commit(it));
             server.answers(&self.served);
             server.asked();
@@ -316,7 +316,7 @@ impl Case {
                 wrong.push(format!("{} {}: {what}: {found:#?}", self.name, self.run));
             }
         };
-        if let (Some(wanted), Some(server)) = (self.asked, stage.server) {
+        if let (Some(wanted), Some(server)) = (self.asked, setup.server) {
             let asked = server.asked();
             must(asked == wanted, "asked so often", &asked);
         }
@@ -389,19 +389,19 @@ impl Case {
         }
         must(!folder.join("ran").exists(), "a program was run", &output);
         for next in &self.then {
-            wrong.extend(next.play(folder, stage, files.clone()));
+            wrong.extend(next.play(folder, setup, files.clone()));
         }
         wrong
     }
 }
 
 /// Runs the cases of a file, each in a new repository.
-fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
+fn play(name: &str, repository: impl Fn() -> TempDir, setup: &Setup<'_>) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check/cases");
     let yaml = fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
     let outside = tempfile::tempdir().unwrap();
     let yaml = yaml.replace("OUTSIDE", outside.path().to_str().unwrap());
-    let yaml = stage.server.map_or(yaml.clone(), |it| it.fill(&yaml));
+    let yaml = setup.server.map_or(yaml.clone(), |it| it.fill(&yaml));
     // Half of the file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };
     let cases: Value = serde_saphyr::from_str_with_options(&yaml, options)
@@ -411,7 +411,7 @@ fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
     put(outside.path(), &cases.outside);
     let all = cases.cases.iter();
     let mut wrong: Vec<String> = all
-        .flat_map(|case| case.play(repository().path(), stage, Files::new()))
+        .flat_map(|case| case.play(repository().path(), setup, Files::new()))
         .collect();
     for entry in fs::read_dir(outside.path()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -425,14 +425,14 @@ fn play(name: &str, repository: impl Fn() -> TempDir, stage: &Stage<'_>) {
 /// Runs the cases without any program, as in [`run`].
 fn play_alone(name: &str) {
     let (path, server) = (Path::new(""), None);
-    play(name, || repository(&[]), &Stage { path, server });
+    play(name, || repository(&[]), &Setup { path, server });
 }
 
 /// Runs the cases with helm and kustomize.
 fn play_with_tools(name: &str, repository: impl Fn() -> TempDir) {
     if let Some(tools) = rendering::tools(&["helm", "kustomize"]) {
         let path = tools.path();
-        play(name, repository, &Stage { path, server: None });
+        play(name, repository, &Setup { path, server: None });
     }
 }
 
@@ -478,7 +478,7 @@ fn fetched() {
     let tools = or_skip!(rendering::tools(&["helm", "kustomize", "git"]));
     let server = Server::start(tools.path());
     let (path, server) = (tools.path(), Some(&server));
-    play("fetched", || gitops(&[]), &Stage { path, server });
+    play("fetched", || gitops(&[]), &Setup { path, server });
 }
 
 /// Attacks by a stranger's pull request: reading files that the pipeline may read, using the
@@ -488,6 +488,6 @@ fn attacks_on_what_renders() {
     for tools in attacks::both(&["helm", "kustomize", "git"]) {
         let server = Server::start(tools.path());
         let (path, server) = (tools.path(), Some(&server));
-        play("attacks", || repository(&[]), &Stage { path, server });
+        play("attacks", || repository(&[]), &Setup { path, server });
     }
 }

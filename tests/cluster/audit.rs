@@ -3,24 +3,24 @@
 
 use serde_json::{Value, json};
 
+use crate::command_test::CommandTest;
 use crate::harness::output::{self, begins, code, err, has, out};
 use crate::harness::shorthand::{Claim, object};
-use crate::world::World;
 use crate::{deployment, harness};
 
 /// A namespace with a claim, and the Deployment `web` that uses it.
-fn audited(world: &World, name: &str, spec: &str) -> String {
-    let namespace = world.plane.namespace(name);
+fn audited(test: &CommandTest, name: &str, spec: &str) -> String {
+    let namespace = test.plane.namespace(name);
     let claim = object(json!({"kind": "PersistentVolumeClaim"}));
-    world.plane.apply(&namespace, &claim.to_string());
+    test.plane.apply(&namespace, &claim.to_string());
     let manifest = deployment("data", spec).replace("NAMESPACE", &namespace);
-    world.plane.apply(&namespace, &manifest);
+    test.plane.apply(&namespace, &manifest);
     namespace
 }
 
 /// The report as JSON, and the exit code.
-fn report(world: &World, arguments: &[&str]) -> (Value, i32) {
-    let output = world.run(&[&["audit", "-o", "json"], arguments].concat());
+fn report(test: &CommandTest, arguments: &[&str]) -> (Value, i32) {
+    let output = test.run(&[&["audit", "-o", "json"], arguments].concat());
     (output::report(&output), code(&output))
 }
 
@@ -37,16 +37,16 @@ fn found(report: &Value) -> Vec<String> {
 
 #[test]
 fn an_audit_says_what_the_webhook_would() {
-    let world = harness::or_skip!(World::new());
-    let namespace = audited(&world, "audited", "replicas: 1");
+    let test = harness::or_skip!(CommandTest::new());
+    let namespace = audited(&test, "audited", "replicas: 1");
     let manifest = deployment("data", "replicas: 1").replace("NAMESPACE", &namespace);
 
-    let audit = |more: &[&str]| world.run(&[&["audit", "-n", &namespace], more].concat());
+    let audit = |more: &[&str]| test.run(&[&["audit", "-n", &namespace], more].concat());
     let json = audit(&["--format", "json"]);
     assert_eq!(json.status.code(), Some(1), "{}", err(&json));
     let report: Value = serde_json::from_slice(&json.stdout).unwrap();
-    std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
-    let checked = world.check(&["manifest.yaml", "--cluster"]);
+    std::fs::write(test.folder.path().join("manifest.yaml"), &manifest).unwrap();
+    let checked = test.check(&["manifest.yaml", "--cluster"]);
     let (live, file) = (&report["findings"][0], &checked["findings"][0]);
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
     for field in ["rule", "outcome", "action", "certainty", "object"] {
@@ -69,7 +69,7 @@ fn an_audit_says_what_the_webhook_would() {
 
 #[test]
 fn an_audit_that_cannot_be_made_says_why() {
-    let world = harness::or_skip!(World::new());
+    let test = harness::or_skip!(CommandTest::new());
     for (argument, sentence) in [
         ("absent", "no claim \"absent\""),
         ("secret/data", "\"secret\" is no kind that uses volumes."),
@@ -78,7 +78,7 @@ fn an_audit_that_cannot_be_made_says_why() {
             "The cluster has no namespace \"absent\".",
         ),
     ] {
-        let audit = world.run(&["audit", argument]);
+        let audit = test.run(&["audit", argument]);
         assert_eq!(audit.status.code(), Some(2));
         has(err(&audit), sentence);
     }
@@ -86,8 +86,8 @@ fn an_audit_that_cannot_be_made_says_why() {
 
 #[test]
 fn names_mean_what_they_mean_to_kubectl() {
-    let world = harness::or_skip!(World::new());
-    let namespace = audited(&world, "named", "replicas: 1");
+    let test = harness::or_skip!(CommandTest::new());
+    let namespace = audited(&test, "named", "replicas: 1");
     let with_namespace = format!("{namespace}/web");
     for arguments in [
         &[with_namespace.as_str()][..],
@@ -95,35 +95,35 @@ fn names_mean_what_they_mean_to_kubectl() {
         &["deployment/web", "-n", &namespace],
     ] {
         assert_eq!(
-            found(&report(&world, arguments).0),
+            found(&report(&test, arguments).0),
             ["web rolling-update-overlap"]
         );
     }
-    let kubeconfig = format!("--kubeconfig={}", world.plane.kubeconfig().display());
-    let (named, _) = report(&world, &[&kubeconfig, "deploy/web", "-n", &namespace]);
+    let kubeconfig = format!("--kubeconfig={}", test.plane.kubeconfig().display());
+    let (named, _) = report(&test, &[&kubeconfig, "deploy/web", "-n", &namespace]);
     let command = named["findings"][0]["command"].as_str().unwrap();
     let patch = format!("kubectl {kubeconfig} -n {namespace} patch ");
     begins(command, &patch);
-    let (all, _) = report(&world, &["-A"]);
+    let (all, _) = report(&test, &["-A"]);
     let namespaces = all["findings"].as_array().unwrap().iter();
     let mut namespaces = namespaces.map(|it| it["object"]["namespace"].as_str().unwrap());
     assert!(namespaces.any(|it| it == namespace));
-    let (claim, code) = report(&world, &["pvc/data", "-n", &namespace]);
+    let (claim, code) = report(&test, &["pvc/data", "-n", &namespace]);
     assert_eq!((found(&claim), code), (Vec::new(), 0));
 }
 
 #[test]
 fn who_rides_on_an_override_is_listed() {
-    let world = harness::or_skip!(World::new());
-    let namespace = audited(&world, "overrides", "replicas: 1");
+    let test = harness::or_skip!(CommandTest::new());
+    let namespace = audited(&test, "overrides", "replicas: 1");
     for (until, is_over) in [("2999-01-01", false), ("2000-01-01", true)] {
         let keys = ["action=ignore", "reason=drained", &format!("until={until}")];
         let keys = keys
             .map(|it| format!("multi-attach-guard.dev/{it}"))
             .join(" ");
         let annotate = format!("annotate -n {namespace} --overwrite deployment/web {keys}");
-        world.plane.run(&annotate);
-        let (report, code) = report(&world, &["-n", &namespace]);
+        test.plane.run(&annotate);
+        let (report, code) = report(&test, &["-n", &namespace]);
         assert_eq!(code, i32::from(is_over), "{report:#}");
         let it = &report["overrides"][0];
         assert_eq!(it["object"]["name"], "web");
@@ -134,9 +134,9 @@ fn who_rides_on_an_override_is_listed() {
         assert_eq!(it["until"], until);
         assert_eq!(it["ignored"].is_string(), is_over, "{it}");
         // `check` of a file uses the clock of the machine, with the same result.
-        let web = world.plane.get(&["deployment/web", "-n", &namespace]);
-        std::fs::write(world.folder.path().join("web.json"), web.to_string()).unwrap();
-        let checked = world.check(&["web.json", "--cluster"]);
+        let web = test.plane.get(&["deployment/web", "-n", &namespace]);
+        std::fs::write(test.folder.path().join("web.json"), web.to_string()).unwrap();
+        let checked = test.check(&["web.json", "--cluster"]);
         let findings = checked["findings"].as_array().unwrap();
         assert_eq!(findings.len(), usize::from(is_over), "{checked:#}");
     }
@@ -145,8 +145,8 @@ fn who_rides_on_an_override_is_listed() {
 /// The rights of a team in one namespace: no volume, class or node is visible.
 #[test]
 fn one_namespace_is_audited_with_its_own_rights() {
-    let world = harness::or_skip!(World::new());
-    let namespace = audited(&world, "team", "replicas: 1");
+    let test = harness::or_skip!(CommandTest::new());
+    let namespace = audited(&test, "team", "replicas: 1");
     let resources = "pods,persistentvolumeclaims,events,namespaces,replicationcontrollers,\
         deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch,\
         horizontalpodautoscalers.autoscaling";
@@ -155,10 +155,10 @@ fn one_namespace_is_audited_with_its_own_rights() {
         "rolebinding team --role=team --user=developer".to_owned(),
     ] {
         let create = format!("-n {namespace} create {rights}");
-        world.plane.run(&create);
+        test.plane.run(&create);
     }
     let as_developer = ["-n", &namespace, "--as=developer"];
-    let (seen, code) = report(&world, &as_developer);
+    let (seen, code) = report(&test, &as_developer);
     assert_eq!(code, 0, "{seen:#}");
     assert_eq!(found(&seen), ["web rolling-update-overlap"]);
     let finding = &seen["findings"][0];
@@ -189,15 +189,15 @@ fn one_namespace_is_audited_with_its_own_rights() {
         .any(|it| it.contains("the deployments") || it.contains("the namespaces"));
     assert!(!namespaced, "{open:#?}");
     // If no object to judge can be read, an empty report must not look like success.
-    let (blind, code) = report(&world, &["-n", &namespace, "--as=nobody"]);
+    let (blind, code) = report(&test, &["-n", &namespace, "--as=nobody"]);
     assert_eq!((found(&blind), code), (Vec::new(), 2));
 }
 
 /// Two pods with one volume on two nodes, with the explanation of `diagnose`.
 #[test]
 fn what_is_stuck_now_comes_first_with_the_way_out() {
-    let world = harness::or_skip!(World::new());
-    let namespace = audited(&world, "stuck", "strategy: {type: Recreate}");
+    let test = harness::or_skip!(CommandTest::new());
+    let namespace = audited(&test, "stuck", "strategy: {type: Recreate}");
     let pod = |name: &str, node: &str| {
         let on = json!({"nodeName": node});
         object(json!({"kind": "Pod", "name": name, "uses": ["data"], "pod": on})).to_string()
@@ -214,7 +214,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         volume.to_string(),
         attachment.to_string(),
     ];
-    world.plane.apply(&namespace, &objects.join("\n---\n"));
+    test.plane.apply(&namespace, &objects.join("\n---\n"));
     let attachment = format!("volumeattachment/{name}");
     let bound = json!({"spec": {"volumeName": name}});
     let container = json!({"name": "main", "image": "i", "imageID": "", "restartCount": 0,
@@ -227,37 +227,37 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         ("pod/first --subresource=status", runs),
     ] {
         let patch = format!("patch -n {namespace} {object} --type=merge -p {patch}");
-        world.plane.run(&patch);
+        test.plane.run(&patch);
     }
 
-    let (audited, code) = report(&world, &["-n", &namespace]);
+    let (audited, code) = report(&test, &["-n", &namespace]);
     assert_eq!((code, &audited["summary"]["stuck"]), (1, &json!(1)));
-    let diagnosed = world.run(&["diagnose", "-n", &namespace, "-o", "json"]);
+    let diagnosed = test.run(&["diagnose", "-n", &namespace, "-o", "json"]);
     let diagnosed: Value = serde_json::from_slice(&diagnosed.stdout).unwrap();
     let (stuck, case) = (&audited["stuck"][0], &diagnosed["cases"][0]);
     for field in ["cause", "because", "volume", "steps"] {
         assert_eq!(stuck[field], case[field], "{field}");
         assert!(!stuck[field].is_null(), "{field}");
     }
-    let table = world.run(&["audit", "-n", &namespace]);
+    let table = test.run(&["audit", "-n", &namespace]);
     let row = out(&table).lines().nth(1).unwrap_or_default();
     assert!(
         row.contains("PersistentVolumeClaim data  stuck: "),
         "{}",
         out(&table)
     );
-    let text = world.audit(&namespace, "wide");
+    let text = test.audit(&namespace, "wide");
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
     assert!(text.starts_with(&heading), "{text}");
     // This file outlives the test: docs/site/build shows it.
-    let page = world.audit(&namespace, "html --exit-zero");
+    let page = test.audit(&namespace, "html --exit-zero");
     assert!(out(&page).contains("stuck now"), "{}", out(&page));
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/audit.html");
     std::fs::write(file, &page.stdout).unwrap();
     // The stuck pod is in the earlier report, so it is neither new nor a failure.
-    std::fs::write(world.folder.path().join("before.json"), audited.to_string()).unwrap();
-    let (again, code) = report(&world, &["-n", &namespace, "--compare", "before.json"]);
+    std::fs::write(test.folder.path().join("before.json"), audited.to_string()).unwrap();
+    let (again, code) = report(&test, &["-n", &namespace, "--compare", "before.json"]);
     assert_eq!(code, 0, "{again:#}");
     assert_eq!(again["stuck"][0]["isNew"], false);
 }
@@ -265,7 +265,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
 /// Uses the definition of openreports.io itself, with which a real API server validates objects.
 #[test]
 fn reports_are_objects_that_an_api_server_takes() {
-    let world = harness::or_skip!(World::new());
+    let test = harness::or_skip!(CommandTest::new());
     let module = harness::or_skip!(harness::require_module(
         harness::programs::minors()[0],
         "github.com/openreports/reports-api@v0.2.1",
@@ -273,18 +273,18 @@ fn reports_are_objects_that_an_api_server_takes() {
     let definition = module.join("config/crd/openreports.io_reports.yaml");
     let definition = definition.display().to_string();
     let kubectl =
-        |arguments: &[&str], input: Option<&str>| world.plane.kubectl(arguments, input).success();
+        |arguments: &[&str], input: Option<&str>| test.plane.kubectl(arguments, input).success();
     kubectl(&["apply", "--server-side", "-f", &definition], None);
     let established = "wait --for=condition=Established crd/reports.openreports.io";
-    world.plane.run(established);
-    let namespace = audited(&world, "objects", "replicas: 2");
-    let audit = world.audit(&namespace, "openreports --exit-zero");
+    test.plane.run(established);
+    let namespace = audited(&test, "objects", "replicas: 2");
+    let audit = test.audit(&namespace, "openreports --exit-zero");
     // Strict: a field that the definition lacks is an error.
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     kubectl(&apply, Some(out(&audit)));
     let report = "reports.openreports.io/multi-attach-guard";
     let report = [report, "-n", &namespace];
-    let stored = world.plane.get(&report);
+    let stored = test.plane.get(&report);
     let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
     for field in ["source", "summary", "results", "configuration"] {
         assert_eq!(stored[field], sent["items"][0][field], "{field}");
@@ -303,19 +303,19 @@ fn reports_are_objects_that_an_api_server_takes() {
     let script = script.replace("/guard/multi-attach-guard", "multi-attach-guard");
     let folder = tempfile::tempdir().unwrap();
     let run = || {
-        let mut shell = world.plane.printed(&format!("set -eu\n{script}"));
+        let mut shell = test.plane.printed(&format!("set -eu\n{script}"));
         let output = shell.current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{output:#?}");
     };
     run();
-    let again = world.plane.get(&report);
+    let again = test.plane.get(&report);
     assert_eq!(again["summary"], stored["summary"]);
     let delete = format!("-n {namespace} delete deployments --all");
-    world.plane.run(&delete);
+    test.plane.run(&delete);
     run();
-    let left = world.plane.kubectl(&[&["get"], &report[..]].concat(), None);
+    let left = test.plane.kubectl(&[&["get"], &report[..]].concat(), None);
     assert!(left.stderr.contains("NotFound"), "{left:#?}");
     let wrong = out(&audit).replace("\"result\": \"fail\"", "\"result\": \"failed\"");
-    let refused = world.plane.kubectl(&apply, Some(&wrong));
+    let refused = test.plane.kubectl(&apply, Some(&wrong));
     assert!(refused.stderr.contains("Unsupported value"), "{refused:#?}");
 }

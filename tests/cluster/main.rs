@@ -9,16 +9,16 @@
 )]
 
 mod audit;
+mod command_test;
 #[path = "../harness/mod.rs"]
 mod harness;
-mod world;
 
+use command_test::{CommandTest, run};
 use harness::kubectl::kubeconfig_of;
 use harness::output::{begins, code, err, has, out};
 use harness::shorthand::object;
 use harness::{GuardOptions, WebhookOptions};
 use serde_json::{Value, json};
-use world::{World, run, run_with};
 
 /// A Deployment that uses the claim, with this YAML in its specification.
 fn deployment(claim: &str, spec: &str) -> String {
@@ -61,17 +61,17 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
 
 #[test]
 fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
-    let world = harness::or_skip!(World::new());
-    let snapshot = world.run(&["snapshot", "--output-file", "snapshot.yaml"]);
+    let test = harness::or_skip!(CommandTest::new());
+    let snapshot = test.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
-    let guard = world.plane.guard("cluster", &GuardOptions::default());
-    let options = WebhookOptions::new(&guard.url, &[world.namespace]);
-    let _registration = world.plane.register_webhooks("cluster", &options);
+    let guard = test.plane.guard("cluster", &GuardOptions::default());
+    let options = WebhookOptions::new(&guard.url, &[test.namespace]);
+    let _registration = test.plane.register_webhooks("cluster", &options);
 
     for (name, manifest, expected) in cases() {
-        let manifest = manifest.replace("NAMESPACE", world.namespace);
-        std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
-        let live = world.check(&["manifest.yaml", "--cluster"]);
+        let manifest = manifest.replace("NAMESPACE", test.namespace);
+        std::fs::write(test.folder.path().join("manifest.yaml"), &manifest).unwrap();
+        let live = test.check(&["manifest.yaml", "--cluster"]);
         let findings = live["findings"].as_array().unwrap();
         let found = findings
             .iter()
@@ -79,10 +79,10 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
         let found: Vec<String> = found.map(|it| it.replace('"', "")).collect();
         assert_eq!(found, expected, "{name}");
 
-        let offline = world.check(&["manifest.yaml", "--facts", "snapshot.yaml"]);
+        let offline = test.check(&["manifest.yaml", "--facts", "snapshot.yaml"]);
         assert_eq!(offline["findings"], live["findings"], "{name}");
 
-        let said = world.dry_run(&manifest);
+        let said = test.dry_run(&manifest);
         let refused = expected.iter().any(|it| it.starts_with("deny"));
         assert_eq!(
             said.contains("denied the request: "),
@@ -111,14 +111,14 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
 /// A snapshot has no workloads; the cluster has.
 #[test]
 fn workloads_of_the_cluster_count_and_none_counts_twice() {
-    let world = harness::or_skip!(World::new());
+    let test = harness::or_skip!(CommandTest::new());
     let deployment = |name: &str| {
         deployment("held", "strategy: {type: Recreate}")
-            .replace("NAMESPACE", world.namespace)
+            .replace("NAMESPACE", test.namespace)
             .replace("web", name)
     };
     let holder = deployment("holder");
-    world.plane.apply(world.namespace, &holder);
+    test.plane.apply(test.namespace, &holder);
     for (what, manifest, expected) in [
         (
             "another one",
@@ -127,8 +127,8 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
         ),
         ("the one that is there", holder, &[]),
     ] {
-        std::fs::write(world.folder.path().join("manifest.yaml"), manifest).unwrap();
-        let live = world.check(&["manifest.yaml", "--cluster"]);
+        std::fs::write(test.folder.path().join("manifest.yaml"), manifest).unwrap();
+        let live = test.check(&["manifest.yaml", "--cluster"]);
         let findings = live["findings"].as_array().unwrap().iter();
         let found: Vec<&Value> = findings.map(|it| &it["rule"]).collect();
         assert_eq!(found, expected, "{what}");
@@ -137,8 +137,8 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
 
 #[test]
 fn a_snapshot_holds_what_decides_and_no_more() {
-    let world = harness::or_skip!(World::new());
-    let written = world.run(&["snapshot", "--context", "test"]);
+    let test = harness::or_skip!(CommandTest::new());
+    let written = test.run(&["snapshot", "--context", "test"]);
     let snapshot = out(&written);
     for part in [
         "kind: StorageClass",
@@ -168,13 +168,13 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         );
     }
 
-    std::fs::write(world.folder.path().join("facts.yaml"), snapshot).unwrap();
+    std::fs::write(test.folder.path().join("facts.yaml"), snapshot).unwrap();
     for format in ["text", "json"] {
-        let live = world.run(&["capabilities", "-o", format]);
-        let offline = world.run(&["capabilities", "--facts", "facts.yaml", "--format", format]);
+        let live = test.run(&["capabilities", "-o", format]);
+        let offline = test.run(&["capabilities", "--facts", "facts.yaml", "--format", format]);
         assert_eq!(out(&live), out(&offline), "{format}");
     }
-    let text = world.run(&["capabilities", "--as=root", "--as-group=system:masters"]);
+    let text = test.run(&["capabilities", "--as=root", "--as-group=system:masters"]);
     for part in [
         "disk (disk.csi.example.com, in no catalog)\n",
         "share (efs.csi.aws.com, ",
@@ -185,20 +185,20 @@ fn a_snapshot_holds_what_decides_and_no_more() {
 
 #[test]
 fn a_snapshot_is_written_in_full_or_not_at_all() {
-    let world = harness::or_skip!(World::new());
-    let nowhere = world.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
+    let test = harness::or_skip!(CommandTest::new());
+    let nowhere = test.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
     assert_eq!(nowhere.status.code(), Some(2));
     begins(
         err(&nowhere),
         "The snapshot could not be written to no/such/folder.yaml: ",
     );
 
-    let nobody = world.plane.kubeconfig_as("nobody", &[]);
-    let old = world.folder.path().join("old.yaml");
+    let nobody = test.plane.kubeconfig_as("nobody", &[]);
+    let old = test.folder.path().join("old.yaml");
     std::fs::write(&old, "# kept\n").unwrap();
     // The name of the option until 0.1.0.
     let snapshot = ["snapshot", "--output", "old.yaml"];
-    let forbidden = run(world.folder.path(), &nobody, &snapshot);
+    let forbidden = run(test.folder.path(), &nobody, &snapshot, "");
     assert_eq!(forbidden.status.code(), Some(2));
     has(
         err(&forbidden),
@@ -210,30 +210,30 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
 /// For a manifest from standard input, the program prints a patch instead of editing a file.
 #[test]
 fn kustomize_applies_the_patch() {
-    let world = harness::or_skip!(World::new());
-    let path = |name: &str| world.folder.path().join(name);
+    let test = harness::or_skip!(CommandTest::new());
+    let path = |name: &str| test.folder.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
     let surges = "{strategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}, template: {spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: other}}}}]}}}}}";
-    let rendered = deployment("bound", surges).replace("NAMESPACE", world.namespace);
+    let rendered = deployment("bound", surges).replace("NAMESPACE", test.namespace);
     write("rendered.yaml", &rendered);
     write(
         "kustomization.yaml",
         "resources: [rendered.yaml]\npatches: [{path: patch.yaml}]\n",
     );
-    let snapshot = world.run(&["snapshot", "--output-file", "snapshot.yaml"]);
+    let snapshot = test.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     for remedy in ["recreate", "colocate"] {
         write("policy.yaml", &format!("defaults: {{remedy: {remedy}}}\n"));
         let common = ["check", "--facts=snapshot.yaml", "--config=policy.yaml"];
-        let (folder, kubeconfig) = (world.folder.path(), world.plane.kubeconfig());
+        let (folder, kubeconfig) = (test.folder.path(), test.plane.kubeconfig());
         let check = |arguments: &[&str], input: &str| {
-            run_with(folder, kubeconfig, &[&common, arguments].concat(), input)
+            run(folder, kubeconfig, &[&common, arguments].concat(), input)
         };
         let patch = check(&["--fix", "-"], &rendered);
         begins(out(&patch), "---\n# A patch for Deployment ");
         write("patch.yaml", out(&patch));
-        let folder = world.folder.path().display().to_string();
-        let built = world.plane.kubectl(&["kustomize", &folder], None).success();
+        let folder = test.folder.path().display().to_string();
+        let built = test.plane.kubectl(&["kustomize", &folder], None).success();
         let checked = check(&["-"], &built.stdout);
         assert_eq!(
             out(&checked),
@@ -272,7 +272,7 @@ fn without_a_cluster_every_command_says_so() {
             (&kubeconfig, command, &refusal),
             (&kubeconfig, &with_context, no_context),
         ] {
-            let output = run(folder.path(), kubeconfig, arguments);
+            let output = run(folder.path(), kubeconfig, arguments, "");
             assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");
             begins(err(&output), start);
             assert_eq!(out(&output), "", "{arguments:?}");

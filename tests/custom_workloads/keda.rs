@@ -9,9 +9,9 @@ use crate::harness::pki::Pki;
 use crate::harness::process::free_port;
 use crate::harness::seen;
 use crate::harness::shorthand::{merge, object};
-use crate::{Stage, World, is_ready, multi_attach, play_all};
+use crate::{OperatorCluster, OperatorTest, is_ready, multi_attach, play_all};
 
-fn world() -> Option<World> {
+fn cluster() -> Option<OperatorCluster> {
     // The operator needs a certificate, because it listens for its metrics server.
     let folder = tempfile::tempdir().unwrap().keep();
     Pki::create(&folder).serving("tls");
@@ -27,18 +27,18 @@ fn world() -> Option<World> {
         ("KEDA_CLUSTER_OBJECT_NAMESPACE", "default"),
         ("POD_NAMESPACE", "default"),
     ];
-    World::new("keda", &flags, &environment)
+    OperatorCluster::new("keda", &flags, &environment)
 }
 
 /// A workload with pods so large that only one fits on a node.
-fn workload(stage: &Stage<'_>, mut shorthand: Value) -> Value {
+fn workload(test: &OperatorTest<'_>, mut shorthand: Value) -> Value {
     shorthand["container"] = json!({"resources": {"requests": {"cpu": "5"}}});
-    stage.workload(shorthand)
+    test.workload(shorthand)
 }
 
-fn deployment(stage: &Stage<'_>) -> Value {
+fn deployment(test: &OperatorTest<'_>) -> Value {
     let one = json!({"kind": "Deployment", "replicas": 1, "strategy": "Recreate"});
-    workload(stage, one)
+    workload(test, one)
 }
 
 /// A scaler with these fields that adds a pod for each pod in the queue.
@@ -53,9 +53,9 @@ fn scaler(kind: &str, further: &Value) -> Value {
 }
 
 /// Makes pods that are in the queue but on no node.
-fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
+fn queue(test: &OperatorTest<'_>, names: &[&str]) -> Result<(), String> {
     for name in names {
-        stage.apply(&object(
+        test.namespace.apply(&object(
             json!({"kind": "Pod", "name": name, "labels": {"queue": "yes"},
             "pod": {"nodeSelector": {"node": "none"}}}),
         ))?;
@@ -64,10 +64,10 @@ fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
 }
 
 /// Waits until the autoscaler that the operator makes has these limits, or is gone.
-fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
+fn until_limits(test: &OperatorTest<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
     let what = format!("the autoscaler's limits {expected:?}");
-    stage.until(&what, || {
-        let autoscaler = stage.list("hpa")?.pop();
+    test.until(&what, || {
+        let autoscaler = test.namespace.list("hpa")?.pop();
         let found = autoscaler.map(|it| {
             let limit = |field: &str| it["spec"][field].as_i64().unwrap_or_default();
             ["minReplicas", "maxReplicas"].map(limit)
@@ -77,8 +77,8 @@ fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), Str
 }
 
 /// Asserts the findings of `audit` about the scaler and its workload.
-fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
-    let findings = stage.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
+fn expect(test: &OperatorTest<'_>, starts: &[&str], names: &str) -> Result<(), String> {
+    let findings = test.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
     let messages = findings.iter().map(|it| {
         let fields = ["/rule", "/object/kind", "/outcome", "/message"];
         let text = |field| it.pointer(field).and_then(Value::as_str);
@@ -96,119 +96,118 @@ fn no_maximum() -> Value {
 }
 
 /// Without a maximum, the autoscaler's is 100, as `audit` says.
-fn until_100_are_found(stage: &Stage<'_>) -> Result<(), String> {
-    until_limits(stage, Some([1, 100]))?;
+fn until_100_are_found(test: &OperatorTest<'_>) -> Result<(), String> {
+    until_limits(test, Some([1, 100]))?;
     let stuck = "autoscaler-exceeds-volume ScaledObject stuck";
-    expect(stage, &[stuck], "100 pods")
+    expect(test, &[stuck], "100 pods")
 }
 
 /// The minimum adds a second pod, which never starts; the way out that `diagnose` prints removes
 /// it.
-fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
-    stage.apply(&deployment(stage))?;
+fn more_than_one(test: &OperatorTest<'_>) -> Result<(), String> {
+    test.namespace.apply(&deployment(test))?;
     let own = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 1});
-    stage.apply(&scaler("ScaledObject", &own))?;
-    stage.until_pods(1, 1)?;
-    until_100_are_found(stage)?;
+    test.namespace.apply(&scaler("ScaledObject", &own))?;
+    test.until_pods(1, 1)?;
+    until_100_are_found(test)?;
 
     // The operator reverts changes of its autoscaler.
     let one = json!({"spec": {"maxReplicas": 1}});
-    stage.patch("hpa/keda-hpa-web", "merge", &one)?;
-    until_limits(stage, Some([1, 100]))?;
+    test.patch("hpa/keda-hpa-web", "merge", &one)?;
+    until_limits(test, Some([1, 100]))?;
 
     let two = json!({"spec": {"minReplicaCount": 2}});
-    stage.patch("scaledobject/web", "merge", &two)?;
-    until_limits(stage, Some([2, 100]))?;
-    stage.until_pods(2, 1)?;
-    until_multi_attach(stage)?;
+    test.patch("scaledobject/web", "merge", &two)?;
+    until_limits(test, Some([2, 100]))?;
+    test.until_pods(2, 1)?;
+    until_multi_attach(test)?;
 
-    let report = stage.guard(&["diagnose", "--format=json"])?;
-    let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+    let report = test.report(&["diagnose"])?;
     let steps = report["cases"][0]["steps"].as_array().into_iter().flatten();
     let mut ways_out = steps.filter(|step| step["purpose"] == "way-out");
     let way_out = ways_out.find_map(|step| step["command"].as_str());
     let way_out = way_out.ok_or_else(|| format!("there is no way out: {report:#}"))?;
     seen(way_out.contains("scaledobjects.keda.sh/web"), way_out)?;
-    let printed = stage.world.plane.printed(way_out).output();
+    let printed = test.cluster.plane.printed(way_out).output();
     let printed = printed.map_err(|it| it.to_string())?;
     seen(printed.status.success(), (way_out, printed))?;
-    until_limits(stage, Some([1, 1]))?;
-    stage.until_pods(1, 1)?;
-    expect(stage, &[], "")
+    until_limits(test, Some([1, 1]))?;
+    test.until_pods(1, 1)?;
+    expect(test, &[], "")
 }
 
 /// Without a minimum the workload goes to 0 while the queue is empty, and back. While paused, it
 /// has the number of pods in the annotation.
-fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
-    stage.apply(&deployment(stage))?;
-    stage.until_pods(1, 1)?;
+fn none_and_back(test: &OperatorTest<'_>) -> Result<(), String> {
+    test.namespace.apply(&deployment(test))?;
+    test.until_pods(1, 1)?;
     let own = json!({
         "scaleTargetRef": {"name": "web"}, "maxReplicaCount": 1, "cooldownPeriod": 1,
     });
-    stage.apply(&scaler("ScaledObject", &own))?;
-    stage.until_pods(0, 0)?;
-    queue(stage, &["first"])?;
-    stage.until_pods(1, 1)?;
-    expect(stage, &[], "")?;
+    test.namespace.apply(&scaler("ScaledObject", &own))?;
+    test.until_pods(0, 0)?;
+    queue(test, &["first"])?;
+    test.until_pods(1, 1)?;
+    expect(test, &[], "")?;
 
-    stage.patch("scaledobject/web", "merge", &no_maximum())?;
-    until_100_are_found(stage)?;
+    test.patch("scaledobject/web", "merge", &no_maximum())?;
+    until_100_are_found(test)?;
     let web = "scaledobjects.keda.sh/web";
-    let annotate = |it: &str| stage.kubectl(&["annotate", web, it, "--overwrite"]);
+    let annotate = |it: &str| test.kubectl(&["annotate", web, it, "--overwrite"]);
     annotate("autoscaling.keda.sh/paused-replicas=0")?;
-    until_limits(stage, None)?;
-    stage.until_pods(0, 0)?;
-    expect(stage, &[], "")?;
+    until_limits(test, None)?;
+    test.until_pods(0, 0)?;
+    expect(test, &[], "")?;
     annotate("autoscaling.keda.sh/paused-replicas-")?;
-    stage.until_pods(1, 1)?;
+    test.until_pods(1, 1)?;
     annotate("autoscaling.keda.sh/paused=true")?;
-    until_limits(stage, None)?;
-    stage.until_pods(1, 1)?;
-    expect(stage, &[], "")
+    until_limits(test, None)?;
+    test.until_pods(1, 1)?;
+    expect(test, &[], "")
 }
 
 /// A ScaledJob without a maximum starts a Job for each pod in the queue, and the second Job's pod
 /// waits until the first one's has ended; with the maximum 1 there is one Job at a time.
-fn jobs(stage: &Stage<'_>) -> Result<(), String> {
-    queue(stage, &["first", "second"])?;
-    let mut own = workload(stage, json!({"kind": "ScaledJob"}))["spec"].take();
+fn jobs(test: &OperatorTest<'_>) -> Result<(), String> {
+    queue(test, &["first", "second"])?;
+    let mut own = workload(test, json!({"kind": "ScaledJob"}))["spec"].take();
     own["maxReplicaCount"] = json!(1);
-    stage.apply(&scaler("ScaledJob", &own))?;
-    stage.until_pods(1, 1)?;
-    expect(stage, &[], "")?;
-    stage.patch("scaledjob/web", "merge", &no_maximum())?;
+    test.namespace.apply(&scaler("ScaledJob", &own))?;
+    test.until_pods(1, 1)?;
+    expect(test, &[], "")?;
+    test.patch("scaledjob/web", "merge", &no_maximum())?;
     let delay = "replicas-share-volume ScaledJob delay";
-    expect(stage, &[delay], "100 pods")?;
-    stage.until_pods(2, 1)?;
-    until_multi_attach(stage)?;
-    stage.kubectl(&["delete", "pod", "first", "second"])?;
-    let pods = stage.list("pods")?;
+    expect(test, &[delay], "100 pods")?;
+    test.until_pods(2, 1)?;
+    until_multi_attach(test)?;
+    test.kubectl(&["delete", "pod", "first", "second"])?;
+    let pods = test.namespace.list("pods")?;
     let first = pods.iter().find(|it| is_ready(it));
     let first = first.and_then(|it| it["metadata"]["name"].as_str());
     let first = first.ok_or("no pod is ready")?;
     let now = format!("{ENDS_AFTER}=0");
-    stage.kubectl(&["annotate", "pod", first, &now])?;
-    stage.until_pods(1, 1)
+    test.kubectl(&["annotate", "pod", first, &now])?;
+    test.until_pods(1, 1)
 }
 
-fn until_multi_attach(stage: &Stage<'_>) -> Result<(), String> {
-    stage.until("a pod to wait for the volume", || {
-        let events = stage.list("events")?;
+fn until_multi_attach(test: &OperatorTest<'_>) -> Result<(), String> {
+    test.until("a pod to wait for the volume", || {
+        let events = test.namespace.list("events")?;
         seen(multi_attach(&events), events).map(drop)
     })
 }
 
 #[test]
 fn scalers_bring_as_many_pods_as_the_engine_says() {
-    type Case = fn(&Stage<'_>) -> Result<(), String>;
-    let Some(world) = world() else { return };
+    type Case = fn(&OperatorTest<'_>) -> Result<(), String>;
+    let Some(cluster) = cluster() else { return };
     let cases: [(&str, Case); 3] = [
         ("more-than-one", more_than_one),
         ("none-and-back", none_and_back),
         ("jobs", jobs),
     ];
     play_all(&cases, |(name, play)| {
-        let played = Stage::build(&world, name).and_then(|stage| play(&stage));
+        let played = OperatorTest::build(&cluster, name).and_then(|test| play(&test));
         played.map_err(|error| format!("{name}: {error}"))
     });
 }

@@ -17,23 +17,23 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use harness::fake_nodes::ATTACHING_DRIVER;
-use harness::output::{err, fed, out, program};
+use harness::output::{fed, program};
 use harness::process::Program;
 use harness::shorthand::{bound_claim, merge, object};
-use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, at_once, seen, wait_until};
+use harness::{ControlPlane, FakeNodes, Namespace, Needs, NodeSpec, at_once, seen, wait_until};
 use serde_json::{Value, json};
 
 /// The time limit for waits, generous even on a busy machine.
 const WITHIN: Duration = Duration::from_secs(300);
 
 /// The control plane with a controller of custom workloads.
-struct World {
+struct OperatorCluster {
     plane: &'static ControlPlane,
     nodes: &'static FakeNodes<'static>,
     controller: Program,
 }
 
-impl World {
+impl OperatorCluster {
     /// Starts the controller that `build-controller` compiles by this name. `None` if it or the
     /// control plane cannot be made on this machine.
     fn new(name: &str, flags: &[String], environment: &[(&str, &str)]) -> Option<Self> {
@@ -59,57 +59,43 @@ impl World {
 }
 
 /// A namespace with a ReadWriteOnce claim `data` and its own two nodes.
-struct Stage<'w> {
-    world: &'w World,
-    namespace: String,
+struct OperatorTest<'c> {
+    cluster: &'c OperatorCluster,
+    namespace: Namespace<'static>,
 }
 
-impl<'w> Stage<'w> {
-    fn build(world: &'w World, name: &str) -> Result<Self, String> {
-        let namespace = world.plane.namespace(name);
-        world.nodes.add(&["a", "b"].map(|letter| NodeSpec {
+impl<'c> OperatorTest<'c> {
+    fn build(cluster: &'c OperatorCluster, name: &str) -> Result<Self, String> {
+        let namespace = Namespace::new(cluster.plane, name);
+        cluster.nodes.add(&["a", "b"].map(|letter| NodeSpec {
             name: format!("{namespace}-{letter}"),
-            zone: namespace.clone(),
+            zone: namespace.to_string(),
             cpus: 8,
             ..NodeSpec::default()
         }));
-        let stage = Self { world, namespace };
-        for object in bound_claim(&stage.namespace, "data", ATTACHING_DRIVER) {
-            stage.apply(&object)?;
+        for object in bound_claim(&namespace, "data", ATTACHING_DRIVER) {
+            namespace.apply(&object)?;
         }
-        Ok(stage)
+        Ok(Self { cluster, namespace })
     }
 
     /// A workload `web` whose pods mount the claim.
     fn workload(&self, mut shorthand: Value) -> Value {
         let usual = json!({"uses": ["data"], "pod": {
             "terminationGracePeriodSeconds": 3,
-            "nodeSelector": {"topology.kubernetes.io/zone": self.namespace},
+            "nodeSelector": {"topology.kubernetes.io/zone": &*self.namespace},
         }});
         merge(&mut shorthand, &usual);
         object(shorthand)
     }
 
-    fn apply(&self, object: &Value) -> Result<(), String> {
-        let arguments = ["-n", &self.namespace, "apply", "-f", "-"];
-        let text = object.to_string();
-        self.world.plane.kubectl(&arguments, Some(&text)).done()
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> Result<Output, String> {
-        let arguments = [&["-n", &self.namespace], arguments].concat();
-        let output = self.world.plane.kubectl(&arguments, None);
-        output.done().map(|()| output)
+    fn kubectl(&self, arguments: &[&str]) -> Result<(), String> {
+        self.namespace.kubectl(arguments, None).done()
     }
 
     fn patch(&self, object: &str, how: &str, patch: &Value) -> Result<(), String> {
         let (how, patch) = (format!("--type={how}"), patch.to_string());
-        self.kubectl(&["patch", object, &how, "-p", &patch])?;
-        Ok(())
-    }
-
-    fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
-        self.world.plane.list(&self.namespace, kind)
+        self.kubectl(&["patch", object, &how, "-p", &patch])
     }
 
     /// Waits until `all` pods with the claim exist that have not succeeded, `ready` of them are
@@ -117,7 +103,7 @@ impl<'w> Stage<'w> {
     fn until_pods(&self, all: usize, ready: usize) -> Result<(), String> {
         let what = format!("{all} pods, {ready} of them ready");
         self.until(&what, || {
-            let mut pods = self.list("pods")?;
+            let mut pods = self.namespace.list("pods")?;
             pods.retain(|it| !it["spec"]["volumes"][0]["persistentVolumeClaim"].is_null());
             pods.retain(|it| it["status"]["phase"] != "Succeeded");
             let leaves = (pods.iter()).any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
@@ -131,7 +117,7 @@ impl<'w> Stage<'w> {
         what: &str,
         mut ask: impl FnMut() -> Result<T, String>,
     ) -> Result<T, String> {
-        let controller = &self.world.controller;
+        let controller = &self.cluster.controller;
         let answer = wait_until(what, WITHIN, || match controller.exited() {
             Some(status) => Ok(Err(format!("the controller has ended: {status}"))),
             None => ask().map(Ok),
@@ -141,22 +127,17 @@ impl<'w> Stage<'w> {
             .map_err(|error| format!("{error}\n{}", controller.log_tail()))
     }
 
-    /// The output of the guard's program for the namespace.
-    fn guard(&self, arguments: &[&str]) -> Result<String, String> {
+    /// The JSON report of the guard's program about the namespace.
+    fn report(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut guard = program(arguments);
-        guard.args(["--namespace", &self.namespace]);
-        let run = fed(guard.env("KUBECONFIG", self.world.plane.kubeconfig()), "");
-        if run.stdout.is_empty() {
-            Err(err(&run).to_owned())
-        } else {
-            Ok(out(&run).to_owned())
-        }
+        guard.args(["--format=json", "--namespace", &self.namespace]);
+        let run = fed(guard.env("KUBECONFIG", self.cluster.plane.kubeconfig()), "");
+        serde_json::from_slice(&run.stdout).map_err(|error| format!("{error}: {run:?}"))
     }
 
     /// The findings of `audit` about the current objects of these kinds.
     fn audit(&self, kinds: &[&str]) -> Result<Vec<Value>, String> {
-        let report = self.guard(&["audit", "--exit-zero", "--format=json"])?;
-        let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+        let report = self.report(&["audit", "--exit-zero"])?;
         let mut findings = report["findings"].as_array().cloned().unwrap_or_default();
         findings.retain(|it| kinds.iter().any(|kind| it["object"]["kind"] == *kind));
         Ok(findings)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::shorthand::Shorthand;
 use crate::harness::webhooks::review;
 use crate::harness::{GuardOptions, or_skip, seen};
-use crate::{Stage, World, is_ready, multi_attach, play_all};
+use crate::{OperatorCluster, OperatorTest, is_ready, multi_attach, play_all};
 
 /// A Rollout with one pod, in `rollouts.yaml`.
 #[derive(Default, Deserialize)]
@@ -23,13 +23,13 @@ struct Case {
 
 const ROLLOUT: &str = "rollout/web";
 
-fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
-    let rollout = Stage::build(world, &case.name)?;
+fn build<'c>(cluster: &'c OperatorCluster, case: &Case) -> Result<OperatorTest<'c>, String> {
+    let rollout = OperatorTest::build(cluster, &case.name)?;
     let services: Vec<Shorthand> = serde_saphyr::from_str(include_str!("services.yaml")).unwrap();
     for service in services {
-        rollout.apply(&service.manifest())?;
+        rollout.namespace.apply(&service.manifest())?;
     }
-    rollout.apply(&rollout.workload(json!({
+    rollout.namespace.apply(&rollout.workload(json!({
         "kind": "Rollout",
         "replicas": 1,
         "strategy": case.strategy,
@@ -45,7 +45,7 @@ fn build<'w>(world: &'w World, case: &Case) -> Result<Stage<'w>, String> {
     Ok(rollout)
 }
 
-impl Stage<'_> {
+impl OperatorTest<'_> {
     /// Waits until the rollout is over or hangs; returns whether it hangs.
     fn ended(&self) -> Result<bool, String> {
         self.until("the rollout to end", || self.hangs())
@@ -63,12 +63,12 @@ impl Stage<'_> {
     /// Whether the rollout of the last change hangs, if it has reached an end; otherwise its state
     /// as an error.
     fn hangs(&self) -> Result<bool, String> {
-        let rollout = self.list("rollouts")?.pop().unwrap_or_default();
+        let rollout = self.namespace.list("rollouts")?.pop().unwrap_or_default();
         let status = &rollout["status"];
         let generation = rollout["metadata"]["generation"].to_string();
         let is_seen = status["observedGeneration"].as_str() == Some(&*generation);
-        let multi_attach = multi_attach(&self.list("events")?);
-        let pods = self.list("pods")?;
+        let multi_attach = multi_attach(&self.namespace.list("events")?);
+        let pods = self.namespace.list("pods")?;
         let ready = pods.iter().filter(|pod| is_ready(pod)).count();
         let is_leaving = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
         let leaves = pods.iter().any(is_leaving);
@@ -102,9 +102,9 @@ impl Stage<'_> {
     /// Ships an image. Without affinity the new pod must go to the other node, because the first is
     /// cordoned.
     fn update(&self) -> Result<bool, String> {
-        let rollout = self.list("rollouts")?.pop().unwrap_or_default();
+        let rollout = self.namespace.list("rollouts")?.pop().unwrap_or_default();
         let moves = rollout["spec"]["template"]["spec"]["affinity"].is_null();
-        for pod in self.list("pods")?.iter().filter(|_| moves) {
+        for pod in self.namespace.list("pods")?.iter().filter(|_| moves) {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
             self.kubectl(&["cordon", node])?;
         }
@@ -124,21 +124,13 @@ impl Stage<'_> {
     /// new pod, because the node of the existing pod is cordoned.
     fn goes_back(&self) -> Result<(), String> {
         let options = GuardOptions::default().with(&["--custom-workloads"]);
-        let plane = self.world.plane;
+        let plane = self.cluster.plane;
         let guard = plane.guard(&self.namespace, &options);
         let said = |image: &str| -> Result<Value, String> {
-            let old = self.list("rollouts")?.pop().unwrap_or_default();
+            let old = self.namespace.list("rollouts")?.pop().unwrap_or_default();
             let mut new = old.clone();
             new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
-            let review = review(&new, Some(&old));
-            let request = plane.http().post(format!("{}/validate", guard.url));
-            let answer = plane.block_on(async {
-                let answer = request.json(&review).send().await?;
-                answer.json::<Value>().await
-            });
-            answer
-                .map(|it| it["response"].clone())
-                .map_err(|it| it.to_string())
+            guard.validate(plane, &review(&new, Some(&old)))
         };
         self.until("the guard to refuse a third image", || {
             let answer = said("example.com/app:3")?;
@@ -159,8 +151,8 @@ fn foresees_a_deadlock(findings: &[Value]) -> bool {
     findings.iter().any(|it| it["outcome"] == "deadlock")
 }
 
-fn play(world: &World, case: &Case) -> Result<(), String> {
-    let rollout = build(world, case)?;
+fn play(cluster: &OperatorCluster, case: &Case) -> Result<(), String> {
+    let rollout = build(cluster, case)?;
     let findings = rollout.audit(&["Rollout"])?;
     let hangs = rollout.update()?;
     let says = foresees_a_deadlock(&findings);
@@ -177,7 +169,7 @@ fn play(world: &World, case: &Case) -> Result<(), String> {
     let remedies = findings.iter().filter(|it| it["outcome"] == "deadlock");
     for remedy in remedies.flat_map(|it| it["remedies"].as_array().into_iter().flatten()) {
         let name = remedy["name"].as_str().unwrap_or_default().to_owned();
-        let rollout = build(world, case)?;
+        let rollout = build(cluster, case)?;
         rollout.patch(ROLLOUT, "json", &remedy["patch"])?;
         rollout.until_over()?;
         let findings = rollout.audit(&["Rollout"])?;
@@ -193,9 +185,9 @@ fn play(world: &World, case: &Case) -> Result<(), String> {
 fn rollouts_end_as_the_engine_says() {
     // Ports are chosen by the system, because nobody calls them.
     let flags = ["--leader-elect=false", "--healthzPort=0", "--metricsPort=0"].map(str::to_owned);
-    let world = or_skip!(World::new("rollouts", &flags, &[]));
+    let cluster = or_skip!(OperatorCluster::new("rollouts", &flags, &[]));
     let cases: Vec<Case> = serde_saphyr::from_str(include_str!("rollouts.yaml")).unwrap();
     play_all(&cases, |case| {
-        play(&world, case).map_err(|error| format!("{}: {error}", case.name))
+        play(&cluster, case).map_err(|error| format!("{}: {error}", case.name))
     });
 }

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ZONAL_DRIVER;
 use crate::harness::shorthand::Claim;
-use crate::stage::{Stage, autoscaler, deployment, recreated, workload};
+use crate::incident::{Incident, autoscaler, deployment, recreated, workload};
 
 /// The findings of an audit of the namespace: the kind and name of the object, and the command.
-fn audit(stage: &Stage) -> Vec<(String, Option<String>)> {
-    let namespace = &stage.namespace;
+fn audit(incident: &Incident) -> Vec<(String, Option<String>)> {
+    let namespace = &incident.namespace;
     let line = format!("multi-attach-guard audit -n {namespace} --exit-zero --format json");
-    let report: Value = serde_json::from_str(&stage.printed(&line)).unwrap();
+    let report: Value = serde_json::from_str(&incident.printed(&line)).unwrap();
     let word = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
     findings
@@ -24,31 +24,31 @@ fn audit(stage: &Stage) -> Vec<(String, Option<String>)> {
 
 /// Runs the commands that the audit of these objects prints, until it prints none. `finds` are its
 /// first findings, and whether each has a command.
-fn repair(stage: &Stage, objects: &[Value], finds: &[(&str, bool)]) {
+fn repair(incident: &Incident, objects: &[Value], finds: &[(&str, bool)]) {
     for object in objects {
-        stage.apply(object);
+        incident.apply(object);
     }
-    let found = audit(stage);
+    let found = audit(incident);
     let seen: Vec<(&str, bool)> = found
         .iter()
         .map(|(object, command)| (object.as_str(), command.is_some()))
         .collect();
     assert_eq!(seen, finds, "{found:#?}");
     for _ in 0..finds.len() {
-        let Some(command) = audit(stage).into_iter().find_map(|(_, command)| command) else {
+        let Some(command) = audit(incident).into_iter().find_map(|(_, command)| command) else {
             break;
         };
-        stage.run(&command);
-        stage.end("the audit finds it no more");
+        incident.run(&command);
+        incident.end("the audit finds it no more");
     }
-    let left = audit(stage);
+    let left = audit(incident);
     assert!(left.iter().all(|(_, it)| it.is_none()), "{left:#?}");
     for object in objects.iter().rev() {
-        stage.delete(object);
+        incident.delete(object);
     }
 }
 
-pub(crate) fn what_lives(stage: &Stage) {
+pub(crate) fn what_lives(incident: &Incident) {
     let parallel = json!({"podManagementPolicy": "Parallel"});
     for (kind, further, finds) in [
         ("Deployment", json!({}), &[true][..]),
@@ -77,28 +77,28 @@ pub(crate) fn what_lives(stage: &Stage) {
     ] {
         let name = format!("{kind} web");
         let finds: Vec<_> = finds.iter().map(|cured| (name.as_str(), *cured)).collect();
-        repair(stage, &[workload(kind, "web", &further)], &finds);
+        repair(incident, &[workload(kind, "web", &further)], &finds);
     }
     repair(
-        stage,
+        incident,
         &[recreated("web"), autoscaler(1)],
         &[("HorizontalPodAutoscaler web", false)],
     );
     let both = ["web", "backup"].map(recreated);
-    repair(stage, &both, &[("Deployment web", false)]);
-    mislabelled(stage);
+    repair(incident, &both, &[("Deployment web", false)]);
+    mislabelled(incident);
 }
 
 /// A volume whose modes its driver attaches nowhere: no change of a workload helps.
-fn mislabelled(stage: &Stage) {
+fn mislabelled(incident: &Incident) {
     let shared = Claim::with_mode("ReadWriteMany");
-    for object in shared.bound_in(&stage.namespace, "shared", ["by-hand", ZONAL_DRIVER]) {
-        stage.apply(&object);
+    for object in shared.bound_in(&incident.namespace, "shared", ["by-hand", ZONAL_DRIVER]) {
+        incident.apply(&object);
     }
-    stage.until_phase("pvc/shared", "Bound");
+    incident.until_phase("pvc/shared", "Bound");
     let uses = json!({"replicas": 2, "uses": ["shared"]});
     repair(
-        stage,
+        incident,
         &[deployment("web", &uses)],
         &[
             ("Deployment web", false),

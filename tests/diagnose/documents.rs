@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::denials;
 use crate::harness::output::has;
+use crate::incident::{self, Incident};
 use crate::printed::{assert_listed, commands};
-use crate::stage::{self, Stage};
 
 /// The pages whose commands are run here. `tests/plain/readme.rs` runs those of the README,
 /// `shared_storage` the whole of `migrate.md`, and `tutorial` that of `tutorial.md`.
@@ -57,43 +57,43 @@ pub(crate) fn explained_lines() -> Vec<String> {
 }
 
 /// The ways past a denial on the policy's page.
-pub(crate) fn with_the_guard(stage: &Stage) {
+pub(crate) fn with_the_guard(incident: &Incident) {
     let in_its_namespace =
-        |command: String| command.replace("-n shop", &format!("-n {}", stage.namespace));
-    denials::at_fault(stage);
+        |command: String| command.replace("-n shop", &format!("-n {}", incident.namespace));
+    denials::at_fault(incident);
     let annotate = printed("policy", |it| it.contains("annotate deployment"));
     let annotate = in_its_namespace(annotate).replace("DAY", "2999-12-31");
     let end_override = || {
         let keys = ["action-", "until-", "reason-"];
         let keys = keys.map(|it| format!("multi-attach-guard.dev/{it}"));
         let remove = ["annotate", "deployment/web"];
-        stage.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
+        incident.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
     };
     // Unchanged, the command has the example's reason, which the guard does not accept.
-    stage.shell(&annotate);
-    denials::at_fault(stage);
+    incident.shell(&annotate);
+    denials::at_fault(incident);
     end_override();
-    stage.run(&annotate.replace("why it cannot wait", "the disk moves tonight"));
-    denials::until_warned(stage);
+    incident.run(&annotate.replace("why it cannot wait", "the disk moves tonight"));
+    denials::until_warned(incident);
     end_override();
-    denials::at_fault(stage);
+    denials::at_fault(incident);
     let label = printed("policy", |it| it.contains("label namespace"));
-    stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
-    denials::until_warned(stage);
+    incident.run(&label.replace(" shop ", &format!(" {} ", incident.namespace)));
+    denials::until_warned(incident);
     let look = "multi-attach-guard diagnose -n";
     let look = printed("runbook", |it| it.starts_with(look));
-    stage.look(&in_its_namespace(look));
+    incident.look(&in_its_namespace(look));
     let explain = printed("runbook", |it| it.contains("--explain '"));
     let explain = explain.replace("LINE", "Multi-Attach error for volume \"pv-1\"");
-    has(&stage.look(&explain), "rollout undo");
+    has(&incident.look(&explain), "rollout undo");
 }
 
 /// All steps of an installation, from a look at the cluster to the removal of the last object.
-pub(crate) fn while_installing(stage: &Stage) {
+pub(crate) fn while_installing(incident: &Incident) {
     let run = |name: &str, beginning: &str, end: &str| {
         let command = printed(name, |it| it.starts_with(beginning));
-        let output = stage.run(&command);
-        stage.end(end);
+        let output = incident.run(&command);
+        incident.end(end);
         output
     };
     for beginning in [
@@ -113,11 +113,11 @@ pub(crate) fn while_installing(stage: &Stage) {
     for name in ["install", "runbook"] {
         let shortest =
             |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
-        stage.look(&printed(name, shortest));
+        incident.look(&printed(name, shortest));
     }
 
     run("install", "kubectl apply -k", "it is installed");
-    is_installed(stage);
+    is_installed(incident);
     for beginning in [
         "kubectl -n multi-attach-guard get pods",
         "kubectl get validatingwebhookconfiguration",
@@ -132,51 +132,51 @@ pub(crate) fn while_installing(stage: &Stage) {
 
     let policies = "multi-attach-guard policies |";
     run("always-there", policies, "the policies are there");
-    assert_ne!(installed(stage)["validatingadmissionpolicybinding"], 0);
+    assert_ne!(installed(incident)["validatingadmissionpolicybinding"], 0);
     let delete = "kubectl delete validatingadmissionpolicybinding";
     run("always-there", delete, "the policies hold no more");
-    assert_eq!(installed(stage)["validatingadmissionpolicybinding"], 0);
+    assert_eq!(installed(incident)["validatingadmissionpolicybinding"], 0);
 
     let delete = "kubectl delete mutatingwebhookconfiguration";
     let off = "the API server asks no more";
     run("operations", delete, off);
     run("install", "kubectl apply -k", "it is installed");
     run("install", delete, off);
-    assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
+    assert_eq!(installed(incident)["mutatingwebhookconfiguration"], 0);
     let last = |beginning: &str| {
         std::thread::scope(|scope| {
-            scope.spawn(|| end_namespace(stage));
+            scope.spawn(|| end_namespace(incident));
             run("install", beginning, "nothing is left");
         });
-        nothing_is_left(stage);
+        nothing_is_left(incident);
     };
     last("kubectl delete clusterroles");
 
     run("install", "helm install", "it is installed");
-    is_installed(stage);
+    is_installed(incident);
     let last_but_one = "nothing but the namespace is left";
     run("install", "helm uninstall", last_but_one);
-    nothing_is_left(stage);
+    nothing_is_left(incident);
     last("kubectl delete namespace");
 }
 
-fn is_installed(stage: &Stage) {
-    let there = installed(stage);
+fn is_installed(incident: &Incident) {
+    let there = installed(incident);
     assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
 }
 
-fn nothing_is_left(stage: &Stage) {
-    let left = installed(stage);
+fn nothing_is_left(incident: &Incident) {
+    let left = installed(incident);
     assert!(left.values().all(|count| *count == 0), "{left:?}");
 }
 
-fn end_namespace(stage: &Stage) {
+fn end_namespace(incident: &Incident) {
     let kinds = "serviceaccounts,configmaps,secrets,services,deployments,roles,rolebindings,networkpolicies,poddisruptionbudgets";
-    stage::end_namespace(stage.world.plane, "multi-attach-guard", kinds);
+    incident::end_namespace(incident.cluster.plane, "multi-attach-guard", kinds);
 }
 
 /// The number of the guard's objects of each kind.
-fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
+fn installed(incident: &Incident) -> BTreeMap<&'static str, usize> {
     let kinds = [
         "mutatingwebhookconfiguration",
         "validatingwebhookconfiguration",
@@ -185,7 +185,7 @@ fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
         "clusterrolebinding",
     ];
     let count = |kind| {
-        let named = stage.kubectl(&["get", kind, "-o", "name"]);
+        let named = incident.kubectl(&["get", kind, "-o", "name"]);
         named
             .lines()
             .filter(|it| it.contains("multi-attach-guard"))

@@ -21,6 +21,8 @@ mod denials;
 mod documents;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod incident;
+mod incident_cluster;
 #[path = "../e2e/install.rs"]
 #[allow(dead_code, reason = "only some suites install the policies")]
 mod install;
@@ -32,17 +34,15 @@ mod rollbacks;
 mod rollouts;
 mod shared_storage;
 mod sharing;
-mod stage;
 mod stalled;
 mod table;
 mod tutorial;
 mod unscheduled;
-mod world;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-use stage::{Setting, Stage, USUAL};
-use world::Mode;
+use incident::{Incident, Setting, USUAL};
+use incident_cluster::Mode;
 
 /// The default number of states that are played at once. They mostly wait for controllers.
 const AT_ONCE: usize = 5;
@@ -55,10 +55,10 @@ struct State {
     name: &'static str,
     setting: Setting,
     modes: &'static [Mode],
-    play: fn(&Stage),
+    play: fn(&Incident),
 }
 
-const fn state(title: &'static str, name: &'static str, play: fn(&Stage)) -> State {
+const fn state(title: &'static str, name: &'static str, play: fn(&Incident)) -> State {
     State {
         title,
         name,
@@ -160,11 +160,11 @@ fn main() {
     trials.extend(by_mode.map(|(state, mode)| {
         let name = format!("{} ({}) | {}", state.title, state.name, mode.name());
         Trial::ignorable_test(name, move || {
-            let Some(stage) = Stage::new(state.name, state.setting, mode) else {
+            let Some(incident) = Incident::new(state.name, state.setting, mode) else {
                 return Ok(Completion::ignored_with("there is no control plane"));
             };
-            (state.play)(&stage);
-            table::assert_has(state.title, &stage.rows());
+            (state.play)(&incident);
+            table::assert_has(state.title, &incident.rows());
             Ok(Completion::Completed)
         })
     }));

@@ -6,29 +6,29 @@ use serde_json::{Value, json};
 
 use crate::harness::output::has;
 use crate::harness::{seen, until};
+use crate::incident::{self, Incident, PATIENCE, deployment};
 use crate::rollouts::{image, roll_out};
-use crate::stage::{self, PATIENCE, Stage, deployment};
 
 /// The role in docs/runbook.md sees everything, and has no right that `diagnose` does not use.
-pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
+pub(crate) fn the_role_of_the_runbook_sees_everything(incident: &Incident) {
     let runbook = include_str!("../../docs/runbook.md");
     let yaml = runbook.split("```yaml\n").nth(1).unwrap();
     let yaml = yaml.split_once("```").unwrap().0;
-    stage.world.plane.apply(&stage.namespace, yaml);
+    incident.cluster.plane.apply(&incident.namespace, yaml);
     let role: Value = serde_saphyr::from_str(yaml).unwrap();
     let name = role["metadata"]["name"].as_str().unwrap();
     let (role_of_it, user) = (format!("--clusterrole={name}"), "--user=on-call");
-    stage.kubectl(&["create", "clusterrolebinding", name, &role_of_it, user]);
-    stage.starts(&deployment("web", &json!({})));
-    roll_out(stage, 2);
-    stage.until("rollout-overlap");
-    let (_, output) = stage.diagnose_as("on-call", &["--format", "json"]);
+    incident.kubectl(&["create", "clusterrolebinding", name, &role_of_it, user]);
+    incident.starts(&deployment("web", &json!({})));
+    roll_out(incident, 2);
+    incident.until("rollout-overlap");
+    let (_, output) = incident.diagnose_as("on-call", &["--format", "json"]);
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(report["open"], json!([]), "{output}");
-    let ways = stage::ways_out(&report["cases"][0]);
+    let ways = incident::ways_out(&report["cases"][0]);
     assert_eq!(ways.len(), 3, "{output}");
     assert!(ways[0].ends_with("--to-revision=1"), "{output}");
-    let (_, output) = stage.diagnose_as("nobody", &["--format", "json"]);
+    let (_, output) = incident.diagnose_as("nobody", &["--format", "json"]);
     let report: Value = serde_json::from_str(&output).unwrap();
     let unread = report["open"].as_array().unwrap().iter().map(|open| {
         let (_, rest) = open.as_str().unwrap().split_once("because the ").unwrap();
@@ -39,14 +39,14 @@ pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
     let granted = rules.flat_map(|rule| rule["resources"].as_array().unwrap());
     let granted: BTreeSet<&str> = granted.map(|it| it.as_str().unwrap()).collect();
     assert_eq!(granted, unread);
-    stage.uncordon();
+    incident.uncordon();
 }
 
 /// The output for a developer who may read only one namespace, and the answers about names that do
 /// not exist.
-pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stage) {
-    stage.apply(&stage::claim("idle", "none"));
-    stage.starts(&deployment("web", &json!({})));
+pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(incident: &Incident) {
+    incident.apply(&incident::claim("idle", "none"));
+    incident.starts(&deployment("web", &json!({})));
     for (name, code, sentence) in [
         ("web", 0, "web waits for no volume"),
         ("pvc/data", 0, "No pod waits for claim data."),
@@ -62,19 +62,19 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
         ),
         ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
     ] {
-        let (status, output) = stage.diagnose(&[name]);
+        let (status, output) = incident.diagnose(&[name]);
         assert_eq!(status, code, "{name}: {output}");
         assert!(output.contains(sentence), "{name}: {output}");
     }
-    roll_out(stage, 2);
-    stage.until("rollout-overlap");
+    roll_out(incident, 2);
+    incident.until("rollout-overlap");
     // A user who sees no volume and no node still sees the Event.
     let resources = "--resource=pods,persistentvolumeclaims,events,deployments.apps";
-    stage.kubectl(&["create", "role", "reader", "--verb=get,list", resources]);
+    incident.kubectl(&["create", "role", "reader", "--verb=get,list", resources]);
     let developer = ["--role=reader", "--user=developer"];
-    stage.kubectl(&[&["create", "rolebinding", "reader"], &developer[..]].concat());
+    incident.kubectl(&[&["create", "rolebinding", "reader"], &developer[..]].concat());
     let output = until("diagnose to report it to the developer", PATIENCE, || {
-        let (status, output) = stage.diagnose_as("developer", &[]);
+        let (status, output) = incident.diagnose_as("developer", &[]);
         seen(status == 1 && output.contains("(rollout-overlap)"), output)
     });
     let undo = output.lines().find(|line| line.contains("rollout undo"));
@@ -86,12 +86,12 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stag
     ] {
         has(&words, part);
     }
-    let (status, unread) = stage.diagnose_as("nobody", &[]);
+    let (status, unread) = incident.diagnose_as("nobody", &[]);
     assert_eq!(status, 2, "{unread}");
     has(&unread, "as far as could be read");
     // The number that the developer could not see is left out; the command looks it up itself.
-    stage.run(undo.unwrap().trim());
-    stage.until_nothing_waits();
-    assert_eq!(image(stage), "example.com/app:1");
-    stage.uncordon();
+    incident.run(undo.unwrap().trim());
+    incident.until_nothing_waits();
+    assert_eq!(image(incident), "example.com/app:1");
+    incident.uncordon();
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
 use crate::harness::shorthand::object;
-use crate::stage::{Stage, on, recreated, workload};
+use crate::incident::{Incident, on, recreated, workload};
 
 const PAGE: &str = include_str!("../../docs/migrate.md");
 
@@ -21,14 +21,14 @@ fn block(title: &str) -> &'static str {
 
 /// A reader's shell with the variables of the page.
 struct Reader<'a> {
-    stage: &'a Stage,
+    incident: &'a Incident,
     variables: String,
 }
 
 impl<'a> Reader<'a> {
     /// A reader who sets all variables of the page and moves these workloads.
-    fn new(stage: &'a Stage, workloads: &str) -> Self {
-        let Stage { namespace, .. } = stage;
+    fn new(incident: &'a Incident, workloads: &str) -> Self {
+        let Incident { namespace, .. } = incident;
         let mut variables = block("Decide first").to_owned();
         for (shown, own) in [
             ("NS=shop", format!("NS={namespace}")),
@@ -39,7 +39,10 @@ impl<'a> Reader<'a> {
             assert!(variables.contains(shown), "{shown:?} in {variables}");
             variables = variables.replace(shown, &own);
         }
-        Self { stage, variables }
+        Self {
+            incident,
+            variables,
+        }
     }
 
     fn pastes(&self, title: &str) {
@@ -47,7 +50,7 @@ impl<'a> Reader<'a> {
     }
 
     fn enters(&self, block: &str) {
-        self.stage
+        self.incident
             .shell(&format!("set -e\n{}{block}", self.variables));
     }
 
@@ -59,139 +62,139 @@ impl<'a> Reader<'a> {
         assert_eq!(logs.lines().count(), 1, "{logs}");
         std::thread::scope(|scope| {
             scope.spawn(|| self.enters(copy));
-            let pod = pod_of(self.stage, "copy-to-data-rwx");
-            end(self.stage, &pod, 1);
+            let pod = pod_of(self.incident, "copy-to-data-rwx");
+            end(self.incident, &pod, 1);
         });
     }
 }
 
 /// Makes the class of the new claim, with an annotation for its access modes, and the volume that
 /// its driver would make.
-fn furnish(stage: &Stage) {
-    let class = format!("{}-shared", stage.namespace);
+fn furnish(incident: &Incident) {
+    let class = format!("{}-shared", incident.namespace);
     let modes = json!({"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"});
     let with = json!({"metadata": {"annotations": modes}, "provisioner": SHARED_DRIVER});
-    stage.apply(&object(
+    incident.apply(&object(
         json!({"kind": "StorageClass", "name": class, "with": with}),
     ));
     let shared =
         json!({"spec": {"accessModes": ["ReadWriteMany"], "csi": {"driver": SHARED_DRIVER}}});
-    stage.volume("data-rwx", &class, &shared);
+    incident.volume("data-rwx", &class, &shared);
 }
 
 /// The claim of a workload's pods.
-fn claim_of(stage: &Stage, workload: &str) -> String {
-    stage.field(workload, "..volumes[0].persistentVolumeClaim.claimName")
+fn claim_of(incident: &Incident, workload: &str) -> String {
+    incident.field(workload, "..volumes[0].persistentVolumeClaim.claimName")
 }
 
 /// Waits for the pod of a Job; returns the pod's labels.
-fn pod_of(stage: &Stage, job: &str) -> String {
+fn pod_of(incident: &Incident, job: &str) -> String {
     let pod = format!("batch.kubernetes.io/job-name={job}");
-    stage.kubectl(&["wait", "--for=create", "pod", "-l", &pod, "--timeout=240s"]);
+    incident.kubectl(&["wait", "--for=create", "pod", "-l", &pod, "--timeout=240s"]);
     pod
 }
 
 /// Makes a pod end after this number of seconds.
-fn end(stage: &Stage, pod: &str, seconds: u32) {
+fn end(incident: &Incident, pod: &str, seconds: u32) {
     let ends = format!("{ENDS_AFTER}={seconds}");
-    stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
+    incident.kubectl(&["annotate", "pod", "-l", pod, &ends]);
 }
 
 /// Runs CronJob `backup` once; returns the labels of its running pod.
-fn back_up(stage: &Stage, job: &str) -> String {
-    stage.kubectl(&["create", "job", job, "--from=cronjob/backup"]);
-    let pod = pod_of(stage, job);
+fn back_up(incident: &Incident, job: &str) -> String {
+    incident.kubectl(&["create", "job", job, "--from=cronjob/backup"]);
+    let pod = pod_of(incident, job);
     let runs = "--for=jsonpath={.status.phase}=Running";
-    stage.kubectl(&["wait", runs, "pod", "-l", &pod, "--timeout=240s"]);
+    incident.kubectl(&["wait", runs, "pod", "-l", &pod, "--timeout=240s"]);
     pod
 }
 
-pub(crate) fn there_and_back(stage: &Stage) {
-    furnish(stage);
-    stage.starts(&recreated("web"));
+pub(crate) fn there_and_back(incident: &Incident) {
+    furnish(incident);
+    incident.starts(&recreated("web"));
     let job = json!({"spec": {"backoffLimit": 0}});
     let never = json!({"with": {"spec": {"schedule": "0 0 30 2 *", "jobTemplate": job}}});
-    stage.apply(&workload("CronJob", "backup", &never));
-    let node = stage.node_of("web");
-    stage.kubectl(&["cordon", &stage.other_node(&node)]);
+    incident.apply(&workload("CronJob", "backup", &never));
+    let node = incident.node_of("web");
+    incident.kubectl(&["cordon", &incident.other_node(&node)]);
     // An evicted pod must not disturb the migration.
-    let evicted = back_up(stage, "evicted");
-    let name = stage.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
+    let evicted = back_up(incident, "evicted");
+    let name = incident.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
     let failed = r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#;
-    stage.kubectl(&["patch", name.trim(), "--subresource=status", "-p", failed]);
+    incident.kubectl(&["patch", name.trim(), "--subresource=status", "-p", failed]);
 
-    let reader = Reader::new(stage, "deployment/web cronjob/backup");
+    let reader = Reader::new(incident, "deployment/web cronjob/backup");
     reader.pastes("1. Keep the old volume");
     reader.pastes("2. Make the new claim");
-    let begun = back_up(stage, "begun");
-    end(stage, &begun, 10);
+    let begun = back_up(incident, "begun");
+    end(incident, &begun, 10);
     reader.pastes("3. Stop");
-    let left = stage.field("pod", ".items[*].status.phase");
+    let left = incident.field("pod", ".items[*].status.phase");
     let mut left: Vec<&str> = left.split(' ').collect();
     left.sort_unstable();
     assert_eq!(left, ["Failed", "Succeeded"]);
-    stage.uncordon();
+    incident.uncordon();
     reader.copies();
     reader.pastes("5. Let the workloads");
     reader.pastes("6. Start");
-    stage.until_runs("web");
+    incident.until_runs("web");
     for workload in ["deployment/web", "cronjob/backup"] {
-        assert_eq!(claim_of(stage, workload), "data-rwx");
+        assert_eq!(claim_of(incident, workload), "data-rwx");
     }
-    assert_eq!(stage.field("cronjob/backup", ".spec.suspend"), "false");
-    let (code, output) = stage.diagnose(&["pvc/data-rwx"]);
+    assert_eq!(incident.field("cronjob/backup", ".spec.suspend"), "false");
+    let (code, output) = incident.diagnose(&["pvc/data-rwx"]);
     assert_eq!(code, 0, "{output}");
 
     reader.pastes("3. Stop");
     reader.pastes("Go back");
     reader.pastes("6. Start");
-    stage.until_runs("web");
-    assert_eq!(claim_of(stage, "deployment/web"), "data");
-    let strategy = stage.field("deployment/web", ".spec.strategy.type");
+    incident.until_runs("web");
+    assert_eq!(claim_of(incident, "deployment/web"), "data");
+    let strategy = incident.field("deployment/web", ".spec.strategy.type");
     assert_eq!(strategy, "Recreate");
 
     for title in ["3. Stop", "5. Let the workloads", "6. Start"] {
         reader.pastes(title);
     }
-    stage.until_runs("web");
+    incident.until_runs("web");
     std::thread::scope(|scope| {
         scope.spawn(|| reader.pastes("8. Clean up"));
         // The claim is kept while finished pods use it.
         let deleted = "--for=jsonpath={.metadata.deletionTimestamp}";
-        stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=240s"]);
-        stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
+        incident.kubectl(&["wait", deleted, "pvc/data", "--timeout=240s"]);
+        incident.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
     });
-    stage.until_phase(&format!("pv/{}", stage.volume), "Released");
+    incident.until_phase(&format!("pv/{}", incident.volume), "Released");
 }
 
 /// Kinds whose pods are stopped and started in other ways than those of a Deployment.
-pub(crate) fn of_sets(stage: &Stage) {
-    let here = on(&stage.nodes[0]);
+pub(crate) fn of_sets(incident: &Incident) {
+    let here = on(&incident.nodes[0]);
     for (kind, further) in [
         ("StatefulSet", &json!({})),
         ("DaemonSet", &here),
         ("ReplicaSet", &json!({})),
     ] {
         let object = workload(kind, "web", further);
-        furnish(stage);
-        stage.starts(&object);
+        furnish(incident);
+        incident.starts(&object);
         let target = format!("{}/web", kind.to_lowercase());
-        let reader = Reader::new(stage, &target);
+        let reader = Reader::new(incident, &target);
         reader.pastes("1. Keep the old volume");
         reader.pastes("2. Make the new claim");
         reader.pastes("3. Stop");
         reader.copies();
         reader.pastes("5. Let the workloads");
         reader.pastes("6. Start");
-        stage.until_runs("web");
-        assert_eq!(claim_of(stage, &target), "data-rwx");
+        incident.until_runs("web");
+        assert_eq!(claim_of(incident, &target), "data-rwx");
         for title in ["3. Stop", "Go back", "6. Start"] {
             reader.pastes(title);
         }
-        stage.until_runs("web");
-        assert_eq!(claim_of(stage, &target), "data");
-        stage.delete(&object);
-        stage.kubectl(&["delete", "pvc/data-rwx"]);
-        stage.kubectl(&["delete", "pv", &format!("{}-data-rwx", stage.namespace)]);
+        incident.until_runs("web");
+        assert_eq!(claim_of(incident, &target), "data");
+        incident.delete(&object);
+        incident.kubectl(&["delete", "pvc/data-rwx"]);
+        incident.kubectl(&["delete", "pv", &format!("{}-data-rwx", incident.namespace)]);
     }
 }

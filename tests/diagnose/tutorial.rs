@@ -11,9 +11,9 @@ use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::output::has;
 use crate::harness::shorthand::{Claim, object};
 use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec};
+use crate::incident::end_namespace;
+use crate::incident_cluster::{Mode, policy};
 use crate::install;
-use crate::stage::end_namespace;
-use crate::world::{self, Mode};
 
 const PAGE: &str = include_str!("../../docs/tutorial.md");
 
@@ -121,7 +121,7 @@ pub(crate) fn as_printed() -> Option<()> {
     has(&printed, "successfully rolled out");
     reader.succeeds("kubectl uncordon");
 
-    let _guard = install::guard(plane, "tutorial", &world::policy(Mode::Deny), &[], |_| ());
+    let _guard = install::guard(plane, "tutorial", &policy(Mode::Deny), &[], |_| ());
     let (code, printed) = reader.pastes("kubectl -n tutorial delete deploy web");
     assert_eq!(code, 1, "{printed}");
     has(&printed, "persistentvolumeclaim/data unchanged");

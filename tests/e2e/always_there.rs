@@ -11,12 +11,12 @@ use libtest_mimic::Failed;
 use serde_json::json;
 
 use crate::case::{self, Case, Step};
+use crate::case_run::{CaseRun, can_be_dry};
+use crate::guarded_cluster::{self, GuardedCluster};
 use crate::harness::shorthand::object;
-use crate::harness::{Output, at_once, seen, wait_until};
+use crate::harness::{Namespace, Output, at_once, seen, wait_until};
 use crate::install::{ALONE, AWAY};
-use crate::play::{Stage, can_be_dry};
 use crate::said::denied;
-use crate::world::{self, World};
 
 /// The number of cases that run at once.
 const AT_ONCE: usize = 4;
@@ -74,25 +74,24 @@ struct Found {
 }
 
 pub(crate) fn play() -> Result<(), Failed> {
-    let Some((_plane, world)) = world::with_policies() else {
+    let Some((_plane, cluster)) = guarded_cluster::with_policies() else {
         return Ok(());
     };
-    let world = &world;
+    let cluster = &cluster;
     let cases = case::all();
-    let stages: Result<Vec<Stage<'_>>, String> =
-        cases.iter().map(|case| Stage::set(world, case)).collect();
-    let stages = stages?;
+    let runs = cases.iter().map(|case| CaseRun::set(cluster, case));
+    let runs: Vec<CaseRun> = runs.collect::<Result<_, String>>()?;
     let found = Mutex::new(Found::default());
     let rounds = cases.iter().map(|case| case.steps().count()).max();
     for round in 0..rounds.unwrap_or_default() {
-        until_facts_are_current(world, round)?;
-        at_once(AT_ONCE, &stages, |at, stage| {
+        until_facts_are_current(cluster, round)?;
+        at_once(AT_ONCE, &runs, |at, run| {
             if let Some(step) = cases[at].steps().nth(round) {
-                take(stage, &cases[at], step, (at, round), &found);
+                take(run, &cases[at], step, (at, round), &found);
             }
         });
     }
-    world.guard.nothing_panicked();
+    cluster.guard.nothing_panicked();
     let found = found.into_inner()?;
     let table = found.table();
     println!("{table}");
@@ -108,16 +107,16 @@ pub(crate) fn play() -> Result<(), Failed> {
 
 /// Waits until the guard has read the cluster and written the facts twice. The second reading began
 /// after all earlier objects were created.
-fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
-    let namespace = world.namespace("marker")?;
+fn until_facts_are_current(cluster: &GuardedCluster, round: usize) -> Result<(), String> {
+    let namespace = Namespace::new(cluster.plane, "marker");
     for look in ["first", "second"] {
         let name = format!("{look}-{round}");
         let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name}));
-        world.make(&namespace, &claim)?;
+        cluster.make(&namespace, &claim)?;
         let path = format!("-o=jsonpath={{.spec.claims.{name}}}");
-        let arguments = ["get", "volumefacts", "volumes", "-n", &namespace, &path];
+        let arguments = ["get", "volumefacts", "volumes", &path];
         wait_until("the facts", WITHIN, || {
-            let output = world.plane.kubectl(&arguments, None);
+            let output = namespace.kubectl(&arguments, None);
             seen(!output.stdout.is_empty(), output)
         })?;
     }
@@ -126,9 +125,9 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
 
 /// Runs a step as a dry run for each user whose answers are compared, then really as the user that
 /// the guard sees.
-fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
+fn take(run: &CaseRun, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
     if can_be_dry(&step.r#do) {
-        let run = |user| stage.run(user, &step.r#do, true);
+        let run = |user| run.execute(user, &step.r#do, true);
         let seen = run(Some(AWAY)).and_then(|away| {
             let is_refused = speaker(&away) == Some(Speaker::Policy);
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
@@ -144,7 +143,7 @@ fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), foun
     }
     if place.1 + 1 < case.steps().count() {
         // The next step checks the result.
-        let _ = stage.run(None, &step.r#do, false);
+        let _ = run.execute(None, &step.r#do, false);
     }
 }
 

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::guarded_cluster::GuardedCluster;
 use crate::harness::shorthand::bound_claim;
-use crate::harness::{Output, seen, wait_until};
+use crate::harness::{Namespace, Output, seen, wait_until};
 use crate::install::UNGUARDED;
 use crate::objects::{DISK, Object};
 use crate::said::Said;
 use crate::stored;
-use crate::world::World;
 
 /// The autoscaler runs every 15 s.
 pub(crate) const WITHIN: Duration = Duration::from_secs(120);
 
 /// A case of this file: its name in the table, which is kind, operation and verdict, and its
 /// function.
-pub(crate) type Row = (&'static str, fn(&World) -> Result<(), String>);
+pub(crate) type Row = (&'static str, fn(&GuardedCluster) -> Result<(), String>);
 
 /// One line for each case.
 macro_rules! rows {
@@ -41,14 +41,14 @@ fn recreated() -> Value {
 }
 
 /// An autoscaler from before the guard: its request is refused, and its conditions give the reason.
-fn autoscaler_is_refused(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &recreated())?;
-    stage.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
+fn autoscaler_is_refused(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = ControllerTest::new(cluster, &recreated())?;
+    test.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
     // Below minReplicas, it scales without metrics.
     let bounds = json!({ "minReplicas": 2, "maxReplicas": 2 });
-    stage.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
+    test.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
     wait_until("the autoscaler to say why it cannot scale", WITHIN, || {
-        let autoscaler = stage.read("HorizontalPodAutoscaler/web");
+        let autoscaler = test.read("HorizontalPodAutoscaler/web");
         let conditions = autoscaler.pointer("/status/conditions");
         let conditions = conditions.and_then(Value::as_array).cloned();
         let refused = conditions.iter().flatten().any(|condition| {
@@ -61,11 +61,11 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
         });
         seen(refused, conditions)
     })?;
-    let described = stage.kubectl(&["describe", "hpa", "web"]).success().stdout;
+    let described = test.kubectl(&["describe", "hpa", "web"]).success().stdout;
     if !described.contains("autoscaler-exceeds-volume") {
         return Err(format!("kubectl describe does not say why: {described}"));
     }
-    let replicas = stage.read("Deployment/web")["spec"]["replicas"].clone();
+    let replicas = test.read("Deployment/web")["spec"]["replicas"].clone();
     if replicas != 1 {
         return Err(format!("There are {replicas} replicas."));
     }
@@ -73,28 +73,28 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
 }
 
 /// No pod starts: the first one already runs, and the second waits for its volume.
-fn undo_to_a_pod_that_is_there(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-    stage.until_revision("1")?;
-    stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:2"]);
-    stage.until_revision("2")?;
-    let output = stage.kubectl(&["rollout", "undo", "deployment/web"]);
+fn undo_to_a_pod_that_is_there(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = ControllerTest::new(cluster, &json!({ "kind": "Deployment" }))?;
+    test.until_revision("1")?;
+    test.unguarded(&["set", "image", "deployment/web", "main=example.com/app:2"]);
+    test.until_revision("2")?;
+    let output = test.kubectl(&["rollout", "undo", "deployment/web"]);
     let passed = Said::of(&output).denied.is_empty() && output.status == 0;
     seen(passed, output).map(drop)
 }
 
-fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-    stage.until_revision("1")?;
+fn undo_that_brings_the_claim_back(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = ControllerTest::new(cluster, &json!({ "kind": "Deployment" }))?;
+    test.until_revision("1")?;
     let no_volumes = r#"[{"op":"remove","path":"/spec/template/spec/volumes"},
         {"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]"#;
-    stage.unguarded(&["patch", "deployment/web", "--type=json", "-p", no_volumes]);
-    stage.until_revision("2")?;
+    test.unguarded(&["patch", "deployment/web", "--type=json", "-p", no_volumes]);
+    test.until_revision("2")?;
     let undo = ["rollout", "undo", "deployment/web"];
-    stage.until_refused(&undo, "rolling-update-overlap")?;
-    let template = || stage.read("Deployment/web")["spec"]["template"].clone();
+    test.until_refused(&undo, "rolling-update-overlap")?;
+    let template = || test.read("Deployment/web")["spec"]["template"].clone();
     let before = template();
-    let output = stage.kubectl(&undo).failure();
+    let output = test.kubectl(&undo).failure();
     if !Said::of(&output).denied.contains("rolling-update-overlap") {
         return Err(format!("{output:#?}"));
     }
@@ -104,16 +104,16 @@ fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-fn undo_with_recreate(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &recreated())?;
-    stage.until_revision("1")?;
+fn undo_with_recreate(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = ControllerTest::new(cluster, &recreated())?;
+    test.until_revision("1")?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:2"];
-    stage.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
-    stage.is_silent(&image)?;
-    stage.until_revision("2")?;
-    stage.is_silent(&["rollout", "undo", "deployment/web"])?;
+    test.until_refused(&SCALE, "autoscaler-exceeds-volume")?;
+    test.is_silent(&image)?;
+    test.until_revision("2")?;
+    test.is_silent(&["rollout", "undo", "deployment/web"])?;
     let image = "/spec/template/spec/containers/0/image";
-    let after = stage.read("Deployment/web");
+    let after = test.read("Deployment/web");
     match after.pointer(image).and_then(Value::as_str) {
         Some("example.com/app:1") => Ok(()),
         other => Err(format!("The image is {other:?}.")),
@@ -121,11 +121,11 @@ fn undo_with_recreate(world: &World) -> Result<(), String> {
 }
 
 /// The guard also reviews every ReplicaSet and pod, and lets them pass.
-fn controllers_are_left_alone(world: &World) -> Result<(), String> {
+fn controllers_are_left_alone(cluster: &GuardedCluster) -> Result<(), String> {
     let hazardous = json!({ "kind": "Deployment", "replicas": 3 });
-    let stage = Stage::new(world, &hazardous)?;
+    let test = ControllerTest::new(cluster, &hazardous)?;
     wait_until("three pods of the ReplicaSet", WITHIN, || {
-        let versions = stored::versions(world.plane, &stage.namespace);
+        let versions = stored::versions(&test.namespace);
         let pods = versions.keys().filter(|it| it.starts_with("Pod/")).count();
         seen(pods == 3, versions).map(drop)
     })
@@ -133,18 +133,18 @@ fn controllers_are_left_alone(world: &World) -> Result<(), String> {
 
 /// A pod of a user's own ReplicaSet uses the claim. A label says that the ReplicaSet belongs to a
 /// Deployment, but anybody can write that label.
-fn labels_hide_nobody(world: &World) -> Result<(), String> {
+fn labels_hide_nobody(cluster: &GuardedCluster) -> Result<(), String> {
     let labels = json!({ "app": "own", "pod-template-hash": "6d4" });
     let labelled = json!({ "metadata": { "labels": labels }, "spec": {
         "selector": { "matchLabels": labels }, "template": { "metadata": { "labels": labels } } } });
     let own = json!({ "kind": "ReplicaSet", "name": "own", "with": labelled });
-    let stage = Stage::new(world, &own)?;
+    let test = ControllerTest::new(cluster, &own)?;
     let other = json!({ "kind": "Deployment", "strategy": "Recreate" });
-    let other = Object::try_from(other)?.manifest(&stage.namespace);
-    let name = format!("{}-web.json", stage.namespace);
-    let file = world.plane.write_file(&name, &other.to_string());
+    let other = Object::try_from(other)?.manifest(&test.namespace);
+    let name = format!("{}-web.json", test.namespace);
+    let file = cluster.plane.write_file(&name, &other.to_string());
     let file = file.display().to_string();
-    stage.until_refused(&["create", "-f", &file], "workloads-share-volume")
+    test.until_refused(&["create", "-f", &file], "workloads-share-volume")
 }
 
 /// Checks that a command succeeded and the guard printed nothing.
@@ -153,37 +153,36 @@ pub(crate) fn is_silent(output: Output) -> Result<(), String> {
 }
 
 /// A namespace with a bound claim and one workload, created without the guard.
-pub(crate) struct Stage<'a> {
-    pub(crate) world: &'a World,
-    pub(crate) namespace: String,
+pub(crate) struct ControllerTest<'a> {
+    pub(crate) cluster: &'a GuardedCluster,
+    pub(crate) namespace: Namespace<'static>,
 }
 
-impl<'a> Stage<'a> {
-    pub(crate) fn new(world: &'a World, workload: &Value) -> Result<Self, String> {
-        let stage = Self {
-            world,
-            namespace: world.plane.namespace("deny"),
+impl<'a> ControllerTest<'a> {
+    pub(crate) fn new(cluster: &'a GuardedCluster, workload: &Value) -> Result<Self, String> {
+        let test = Self {
+            cluster,
+            namespace: Namespace::new(cluster.plane, "deny"),
         };
-        for object in bound_claim(&stage.namespace, "data", DISK) {
-            world.make(&stage.namespace, &object)?;
+        for object in bound_claim(&test.namespace, "data", DISK) {
+            cluster.make(&test.namespace, &object)?;
         }
-        stage.make(workload)?;
-        Ok(stage)
+        test.make(workload)?;
+        Ok(test)
     }
 
     fn make(&self, shorthand: &Value) -> Result<(), String> {
         let object = Object::try_from(shorthand.clone())?;
-        self.world
+        self.cluster
             .make(&self.namespace, &object.manifest(&self.namespace))
     }
 
     pub(crate) fn read(&self, object: &str) -> Value {
-        stored::read(self.world.plane, &self.namespace, object).unwrap_or_default()
+        stored::read(&self.namespace, object).unwrap_or_default()
     }
 
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
-        let arguments = [arguments, &["--namespace", &self.namespace]].concat();
-        self.world.plane.kubectl(&arguments, None)
+        self.namespace.kubectl(arguments, None)
     }
 
     pub(crate) fn unguarded(&self, arguments: &[&str]) {

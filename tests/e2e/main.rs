@@ -3,7 +3,7 @@
 //!
 //! The cases are data, in `cases/*.yaml` (see [`case`]); cases that do not fit that form are
 //! functions. All share one control plane and one guard. Each has its own namespace, whose name
-//! chooses the policy (see [`world`]).
+//! chooses the policy (see [`guarded_cluster`]).
 //!
 //! `cargo test --test e2e -- StatefulSet` runs the cases with that word in their name.
 
@@ -19,27 +19,27 @@ mod always_there;
 mod case;
 #[macro_use]
 mod controllers;
+mod case_run;
+mod guarded_cluster;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod install;
 mod objects;
-mod play;
 #[path = "../printed/mod.rs"]
 mod printed;
 mod said;
 mod stored;
 mod ways_out;
-mod world;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use case::{Case, Step};
 use engine::rules::{RULES, codes};
+use guarded_cluster::{GuardedCluster, Shared};
 use harness::Needs;
 use harness::table::Table;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use world::{Shared, World};
 
 /// The number of cases that run at once by default. They share the CPU, so more would only make
 /// each of them slower.
@@ -63,7 +63,8 @@ fn main() {
         let verdict = case.verdict();
         let name = [kind, operation, verdict];
         trials.push(trial(&table, trials.len(), name, move || {
-            Some(played(shared.world()?, |world| play::play(world, &case)))
+            let cluster = shared.cluster()?;
+            Some(played(cluster, |_| case_run::play(cluster, &case)))
         }));
     }
     drop(without_controllers);
@@ -73,7 +74,7 @@ fn main() {
         let name = parts.try_into().unwrap();
         let shared = Arc::clone(&with_controllers);
         trials.push(trial(&table, trials.len(), name, move || {
-            Some(played(shared.world()?, play))
+            Some(played(shared.cluster()?, play))
         }));
     }
     drop(with_controllers);
@@ -99,9 +100,12 @@ fn every_rule_is_met(cases: &[Case]) {
 }
 
 /// Runs a case, and checks that the guard did not panic.
-fn played(world: &World, play: impl FnOnce(&World) -> Result<(), String>) -> Result<(), String> {
-    let played = play(world);
-    world.guard.nothing_panicked();
+fn played(
+    cluster: &GuardedCluster,
+    play: impl FnOnce(&GuardedCluster) -> Result<(), String>,
+) -> Result<(), String> {
+    let played = play(cluster);
+    cluster.guard.nothing_panicked();
     played
 }
 

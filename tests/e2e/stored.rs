@@ -6,7 +6,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::harness::ControlPlane;
+use crate::harness::{ControlPlane, Namespace};
 
 /// The judged kinds and their API versions, for [`versions`].
 const JUDGED: [(&str, &str); 11] = [
@@ -71,20 +71,20 @@ pub(crate) fn create(
 }
 
 /// Reads `Kind/name`; `None` if it does not exist.
-pub(crate) fn read(plane: &ControlPlane, namespace: &str, object: &str) -> Option<Value> {
+pub(crate) fn read(namespace: &Namespace<'_>, object: &str) -> Option<Value> {
     let (kind, name) = object.split_once('/').unwrap();
     let judged = JUDGED.iter().find(|it| it.0 == kind);
     let kind = *judged.unwrap_or_else(|| panic!("{kind} is not in the list of kinds"));
-    let api = api(&plane.client(), kind, namespace);
-    let found = plane.block_on(api.get_opt(name)).unwrap();
+    let api = api(&namespace.plane.client(), kind, namespace);
+    let found = namespace.plane.block_on(api.get_opt(name)).unwrap();
     found.map(|object| serde_json::to_value(object).unwrap())
 }
 
 /// The resource versions of all judged objects in the namespace, by `Kind/name`. Cluster-wide
 /// objects are included if they have the namespace's name.
-pub(crate) fn versions(plane: &ControlPlane, namespace: &str) -> BTreeMap<String, String> {
-    let client = plane.client();
-    plane.block_on(async {
+pub(crate) fn versions(namespace: &Namespace<'_>) -> BTreeMap<String, String> {
+    let client = namespace.plane.client();
+    namespace.plane.block_on(async {
         let lists = JUDGED.into_iter().map(|kind| {
             let api = api(&client, kind, namespace);
             async move {
@@ -92,7 +92,7 @@ pub(crate) fn versions(plane: &ControlPlane, namespace: &str) -> BTreeMap<String
                 list.items.into_iter().filter_map(move |object| {
                     let name = object.metadata.name?;
                     let version = object.metadata.resource_version.unwrap_or_default();
-                    let is_its = !OF_THE_CLUSTER.contains(&kind.0) || name == namespace;
+                    let is_its = !OF_THE_CLUSTER.contains(&kind.0) || name == **namespace;
                     is_its.then(|| (format!("{}/{name}", kind.0), version))
                 })
             }

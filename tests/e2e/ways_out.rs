@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::controllers::{Row, Stage, WITHIN, is_silent};
+use crate::controllers::{ControllerTest, Row, WITHIN, is_silent};
+use crate::guarded_cluster::GuardedCluster;
 use crate::harness::{Lent, Needs, seen, start_control_plane, wait_until};
 use crate::said::Said;
 use crate::stored;
-use crate::world::World;
 
 pub(crate) const ROWS: [Row; 7] = rows! {
     "Deployment | kubectl rollout undo to the revision whose pod runs | silent" => undo_to_what_runs;
@@ -24,40 +24,40 @@ pub(crate) const ROWS: [Row; 7] = rows! {
 const SET_IMAGE: [&str; 4] = ["set", "image", "deployment/web", "main=example.com/app:2"];
 
 /// A rollout that hangs: the pod of the first revision is ready, the pod of the second is not.
-fn hanging(world: &World) -> Result<Stage<'_>, String> {
-    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-    stage.until_revision("1")?;
-    make_ready(&stage, "example.com/app:1")?;
-    stage.unguarded(&SET_IMAGE);
-    stage.until_revision("2")?;
+fn hanging(cluster: &GuardedCluster) -> Result<ControllerTest<'_>, String> {
+    let test = ControllerTest::new(cluster, &json!({ "kind": "Deployment" }))?;
+    test.until_revision("1")?;
+    make_ready(&test, "example.com/app:1")?;
+    test.unguarded(&SET_IMAGE);
+    test.until_revision("2")?;
     let third = ["set", "image", "deployment/web", "main=example.com/app:3"];
-    stage.until_refused(&third, "rolling-update-overlap")?;
-    Ok(stage)
+    test.until_refused(&third, "rolling-update-overlap")?;
+    Ok(test)
 }
 
-fn undo_to_what_runs(world: &World) -> Result<(), String> {
-    let stage = hanging(world)?;
-    let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+fn undo_to_what_runs(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = hanging(cluster)?;
+    let output = test.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
     let said = Said::of(&output);
     let passed = output.status == 0 && said.denied.is_empty() && said.warned.is_empty();
     let rollback = "This is a rollback to ReplicaSet web-";
     let noted = said.noted.iter().any(|it| it.starts_with(rollback));
     seen(passed && noted, output)?;
-    until_image(&stage, "example.com/app:1")
+    until_image(&test, "example.com/app:1")
 }
 
-fn another_template_is_no_rollback(world: &World) -> Result<(), String> {
-    let stage = hanging(world)?;
+fn another_template_is_no_rollback(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = hanging(cluster)?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:4"];
-    let denied = Said::of(&stage.kubectl(&image)).denied;
+    let denied = Said::of(&test.kubectl(&image)).denied;
     seen(denied.contains("rolling-update-overlap"), denied).map(drop)
 }
 
-fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), String> {
-    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-    stage.until_revision("1")?;
-    run_what_the_denial_prints(&stage)?;
-    let mut manifest = stage.read("Deployment/web");
+fn server_side_apply_after_the_printed_command(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = ControllerTest::new(cluster, &json!({ "kind": "Deployment" }))?;
+    test.until_revision("1")?;
+    run_what_the_denial_prints(&test)?;
+    let mut manifest = test.read("Deployment/web");
     let kept = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
         "spec": {
@@ -67,15 +67,14 @@ fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), Stri
         },
     });
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    let namespace = format!("--namespace={}", stage.namespace);
-    let arguments = [arguments.as_slice(), &[&namespace]].concat();
-    is_silent(world.plane.kubectl(&arguments, Some(&kept.to_string())))
+    let output = test.namespace.kubectl(&arguments, Some(&kept.to_string()));
+    is_silent(output)
 }
 
 /// Checks that a hotfix is refused, and runs the command that the denial prints.
-fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
-    stage.until_refused(&SET_IMAGE, "rolling-update-overlap")?;
-    let output = stage.kubectl(&SET_IMAGE).failure();
+fn run_what_the_denial_prints(test: &ControllerTest<'_>) -> Result<(), String> {
+    test.until_refused(&SET_IMAGE, "rolling-update-overlap")?;
+    let output = test.kubectl(&SET_IMAGE).failure();
     let denial = output.stderr.split("denied the request: ").nth(1);
     let denial = denial.ok_or_else(|| format!("{output:#?}"))?.trim_end();
     if denial.chars().count() > 350 {
@@ -83,14 +82,14 @@ fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
     }
     let command = denial.split('`').nth(1);
     let command = command.ok_or_else(|| format!("No command in {denial}"))?;
-    let ran = stage.world.plane.printed(command).output().unwrap();
+    let ran = test.namespace.plane.printed(command).output().unwrap();
     seen(ran.status.success(), (command, ran)).map(drop)
 }
 
-fn pods(stage: &Stage<'_>) -> Vec<Value> {
-    let versions = stored::versions(stage.world.plane, &stage.namespace);
+fn pods(test: &ControllerTest<'_>) -> Vec<Value> {
+    let versions = stored::versions(&test.namespace);
     let names = versions.keys().filter(|it| it.starts_with("Pod/"));
-    names.map(|name| stage.read(name)).collect()
+    names.map(|name| test.read(name)).collect()
 }
 
 fn image_of(pod: &Value) -> &Value {
@@ -98,15 +97,15 @@ fn image_of(pod: &Value) -> &Value {
 }
 
 /// Waits for the pod with that image, and marks it as ready, as a kubelet would.
-fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
-    let plane = stage.world.plane;
+fn make_ready(test: &ControllerTest<'_>, image: &str) -> Result<(), String> {
+    let plane = test.namespace.plane;
     let pod = wait_until("the pod", WITHIN, || {
-        let pods = pods(stage);
+        let pods = pods(test);
         let pod = pods.iter().find(|pod| image_of(pod) == image);
         pod.cloned().ok_or_else(|| format!("{pods:?}"))
     })?;
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    let api: Api<Pod> = Api::namespaced(plane.client(), &stage.namespace);
+    let api: Api<Pod> = Api::namespaced(plane.client(), &test.namespace);
     let status = json!({ "status": { "phase": "Running",
         "conditions": [{ "type": "Ready", "status": "True" }] } });
     let patch = Patch::Strategic(status);
@@ -114,15 +113,15 @@ fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
         .block_on(api.patch_status(name, &PatchParams::default(), &patch))
         .map_err(|error| format!("{name}: {error}"))?;
     wait_until("a ready replica", WITHIN, || {
-        let ready = stage.read("Deployment/web")["status"]["readyReplicas"].clone();
+        let ready = test.read("Deployment/web")["status"]["readyReplicas"].clone();
         seen(ready == 1, ready).map(drop)
     })
 }
 
 /// Waits until all pods have that image.
-fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
+fn until_image(test: &ControllerTest<'_>, image: &str) -> Result<(), String> {
     wait_until(&format!("pods of {image}"), WITHIN, || {
-        let pods = pods(stage);
+        let pods = pods(test);
         let images: Vec<&Value> = pods.iter().map(image_of).collect();
         let all = !images.is_empty() && images.iter().all(|it| **it == image);
         seen(all, images).map(drop)
@@ -130,61 +129,61 @@ fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
 }
 
 /// No stored object has the template of the running pod any more.
-fn back_to_a_revision_that_is_gone(world: &World) -> Result<(), String> {
-    let stage = hanging(world)?;
-    let versions = stored::versions(world.plane, &stage.namespace);
+fn back_to_a_revision_that_is_gone(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = hanging(cluster)?;
+    let versions = stored::versions(&test.namespace);
     let mut sets = versions.keys().filter(|it| it.starts_with("ReplicaSet/"));
-    let runs = sets.find(|it| stage.read(it)["status"]["readyReplicas"] == 1);
+    let runs = sets.find(|it| test.read(it)["status"]["readyReplicas"] == 1);
     let runs = runs.ok_or_else(|| format!("No ReplicaSet is ready: {versions:?}"))?;
     let named = runs.replace("ReplicaSet/", "replicaset/");
-    stage.unguarded(&["delete", &named, "--cascade=orphan"]);
-    let undo = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+    test.unguarded(&["delete", &named, "--cascade=orphan"]);
+    let undo = test.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
     seen(
         undo.stderr.contains("unable to find specified revision"),
         undo,
     )?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:1"];
-    stage.until_refused(&image, "rolling-update-overlap")
+    test.until_refused(&image, "rolling-update-overlap")
 }
 
 /// The second revision never had a ready pod, so that a rollback to it hangs too.
-fn back_to_a_revision_without_pods(world: &World) -> Result<(), String> {
-    let stage = hanging(world)?;
-    stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:3"]);
-    stage.until_revision("3")?;
+fn back_to_a_revision_without_pods(cluster: &GuardedCluster) -> Result<(), String> {
+    let test = hanging(cluster)?;
+    test.unguarded(&["set", "image", "deployment/web", "main=example.com/app:3"]);
+    test.until_revision("3")?;
     let undo = ["rollout", "undo", "deployment/web", "--to-revision=2"];
-    stage.until_refused(&undo, "rolling-update-overlap")?;
-    let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+    test.until_refused(&undo, "rolling-update-overlap")?;
+    let output = test.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
     output.done()?;
-    until_image(&stage, "example.com/app:1")
+    until_image(&test, "example.com/app:1")
 }
 
 /// The printed command lets the change pass, whatever the managed fields say.
-fn hotfix_whoever_is_said_to_apply(world: &World) -> Result<(), String> {
+fn hotfix_whoever_is_said_to_apply(cluster: &GuardedCluster) -> Result<(), String> {
     let lie = json!([{"manager": "flux", "operation": "Apply", "apiVersion": "apps/v1",
         "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1",
         "fieldsV1": {"f:metadata": {"f:labels": {}}}}]);
     for managers in [json!([{}]), lie] {
-        let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
-        stage.until_revision("1")?;
+        let test = ControllerTest::new(cluster, &json!({ "kind": "Deployment" }))?;
+        test.until_revision("1")?;
         let patch = json!({"metadata": {"managedFields": managers}}).to_string();
-        stage.unguarded(&["patch", "deployment/web", "--type=merge", "-p", &patch]);
-        run_what_the_denial_prints(&stage)?;
-        stage.is_silent(&SET_IMAGE)?;
-        until_image(&stage, "example.com/app:2")?;
+        test.unguarded(&["patch", "deployment/web", "--type=merge", "-p", &patch]);
+        run_what_the_denial_prints(&test)?;
+        test.is_silent(&SET_IMAGE)?;
+        until_image(&test, "example.com/app:2")?;
     }
     Ok(())
 }
 
 /// A guard that may not read revisions denies nothing that may be a rollback, and reports the
 /// missing permission. It still denies updates that do not change the template.
-fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
+fn rights_to_revisions_are_missing(_: &GuardedCluster) -> Result<(), String> {
     let Some(plane) = start_control_plane(Needs::ApiServer) else {
         return Ok(());
     };
     let lent = Lent::new(plane);
     let plane = lent.0;
-    let world = World::new(plane);
+    let cluster = GuardedCluster::new(plane);
     let mut role = plane.get(&["clusterrole", "multi-attach-guard"]);
     let revisions = [json!("replicasets"), json!("controllerrevisions")];
     for rule in role["rules"].as_array_mut().unwrap() {
@@ -204,11 +203,11 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
             "replicas-share-volume",
         ),
     ] {
-        let stage = Stage::new(&world, &json!({ "kind": kind, "replicas": replicas }))?;
+        let test = ControllerTest::new(&cluster, &json!({ "kind": kind, "replicas": replicas }))?;
         let target = format!("{}/web", kind.to_lowercase());
         let image = ["set", "image", &target, SET_IMAGE[3], "--dry-run=server"];
         wait_until("the guard to say what it lacks", WITHIN, || {
-            let output = stage.kubectl(&image);
+            let output = test.kubectl(&image);
             let parts = [
                 "Warning: Not denied: it may be a rollback, and the guard may not list ",
                 resource,
@@ -218,7 +217,7 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
             seen(output.status == 0 && says, output).map(drop)
         })?;
         let scale = ["scale", &target, "--replicas=3"];
-        stage.until_refused(&scale, "autoscaler-exceeds-volume")?;
+        test.until_refused(&scale, "autoscaler-exceeds-volume")?;
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep_until;
 
 use crate::Played;
+use crate::fault_test::{FaultTest, STRAIGHT, Said, question};
 use crate::harness::{ControlPlane, GuardOptions};
 use crate::load::{Came, DEADLINE, Load};
-use crate::world::{STRAIGHT, Said, World, question};
 
 /// The number of requests before, during and after the fault.
 const SOME: usize = 200;
@@ -18,16 +18,16 @@ const SOME: usize = 200;
 const AWAY: Duration = Duration::from_secs(60);
 
 /// The API server ends and is started again.
-pub(crate) fn it_is_killed(world: &'static World) -> Result<Played, String> {
+pub(crate) fn it_is_killed(test: &'static FaultTest) -> Result<Played, String> {
     let begin = |plane: &ControlPlane| {
         plane.api_server().signal("KILL");
         plane.api_server().wait(DEADLINE).map(drop)
     };
-    away(world, "killed", begin, ControlPlane::start_api_server_again)
+    away(test, "killed", begin, ControlPlane::start_api_server_again)
 }
 
 /// The API server keeps its connections open and does not answer.
-pub(crate) fn it_hangs(world: &'static World) -> Result<Played, String> {
+pub(crate) fn it_hangs(test: &'static FaultTest) -> Result<Played, String> {
     let begin = |plane: &ControlPlane| {
         plane.api_server().signal("STOP");
         Ok(())
@@ -36,18 +36,18 @@ pub(crate) fn it_hangs(world: &'static World) -> Result<Played, String> {
         plane.api_server().signal("CONT");
         plane.until_api_server_ready()
     };
-    away(world, "hangs", begin, end)
+    away(test, "hangs", begin, end)
 }
 
 /// Asks two guards in turn, one with `--stale warn` and one with `--stale deny`. Neither may let a
 /// faulty object through silently, or deny a correct one.
 fn away(
-    world: &'static World,
+    test: &'static FaultTest,
     name: &str,
     begin: impl FnOnce(&ControlPlane) -> Result<(), String>,
     end: impl FnOnce(&ControlPlane) -> Result<(), String>,
 ) -> Result<Played, String> {
-    let plane = world.plane;
+    let plane = test.plane;
     let guards = ["warn", "deny"].map(|stale| {
         let options = GuardOptions::default().with(&[&format!("--stale={stale}")]);
         plane.guard(&format!("{name}-{stale}"), &options)
@@ -65,7 +65,7 @@ fn away(
             let is_warned = number / 2 % 2 == 0;
             let guard = &urls[usize::from(!is_warned)];
             let was_away = is_away.load(Ordering::SeqCst);
-            let said = world.review(plane.http(), guard, ("data", strategy)).await;
+            let said = test.review(plane.http(), guard, ("data", strategy)).await;
             let may_be_unconfirmed =
                 is_warned && (was_away || is_away.load(Ordering::SeqCst)) && expected == Said::No;
             match said {

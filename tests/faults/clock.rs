@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::Played;
+use crate::fault_test::{self, FaultTest};
 use crate::harness::{self, Guard, wait_until};
 use crate::load::DEADLINE;
-use crate::world::{self, World};
 
 /// The number of requests at each time.
 const SOME: usize = 200;
@@ -28,9 +28,9 @@ fn library() -> Option<String> {
     files.next()
 }
 
-pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
+pub(crate) fn it_is_set(test: &'static FaultTest) -> Result<Played, String> {
     let library = library().ok_or("The package libfaketime is not installed any more.")?;
-    let plane = world.plane;
+    let plane = test.plane;
     let offset = plane.write_file("clock", "+0");
     let environment = [
         ("LD_PRELOAD", library.as_str()),
@@ -39,13 +39,13 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
         // The uptime of a machine cannot be set.
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
     ];
-    let mut options = world::sure();
+    let mut options = fault_test::sure();
     options.arguments.push("--log-format=json".to_owned());
     options.environment = environment
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
     let guard = plane.guard("clock", &options);
-    let load = world.load(&guard);
+    let load = test.load(&guard);
     for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {
         std::fs::write(&offset, text).unwrap();
         until_logged_at(&guard, hours)?;

@@ -16,6 +16,7 @@
 
 mod api_server;
 mod clock;
+mod fault_test;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod load;
@@ -23,12 +24,11 @@ mod proxy;
 mod replicas;
 mod service;
 mod watches;
-mod world;
 
+use fault_test::FaultTest;
 use harness::table::Table;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use load::Tally;
-use world::World;
 
 /// A fault.
 #[derive(Clone, Copy)]
@@ -36,22 +36,22 @@ struct Fault {
     name: &'static str,
     /// Whether this machine can play the fault; prints the reason if it cannot.
     can_be_played: fn() -> Option<()>,
-    play: fn(&'static World) -> Result<Played, String>,
+    play: fn(&'static FaultTest) -> Result<Played, String>,
 }
 
 /// The faults, in the order of the table.
 const FAULTS: [Fault; 8] = [
-    fault("SIGTERM of one of two replicas", |world| {
-        replicas::one_of_two(world, "TERM", "Fail")
+    fault("SIGTERM of one of two replicas", |test| {
+        replicas::one_of_two(test, "TERM", "Fail")
     }),
-    fault("SIGKILL of one of two replicas", |world| {
-        replicas::one_of_two(world, "KILL", "Fail")
+    fault("SIGKILL of one of two replicas", |test| {
+        replicas::one_of_two(test, "KILL", "Fail")
     }),
-    fault("SIGTERM of one of two, failurePolicy: Ignore", |world| {
-        replicas::one_of_two(world, "TERM", "Ignore")
+    fault("SIGTERM of one of two, failurePolicy: Ignore", |test| {
+        replicas::one_of_two(test, "TERM", "Ignore")
     }),
-    fault("SIGKILL of one of two, failurePolicy: Ignore", |world| {
-        replicas::one_of_two(world, "KILL", "Ignore")
+    fault("SIGKILL of one of two, failurePolicy: Ignore", |test| {
+        replicas::one_of_two(test, "KILL", "Ignore")
     }),
     fault(
         "API server killed and started again",
@@ -65,7 +65,10 @@ const FAULTS: [Fault; 8] = [
     },
 ];
 
-const fn fault(name: &'static str, play: fn(&'static World) -> Result<Played, String>) -> Fault {
+const fn fault(
+    name: &'static str,
+    play: fn(&'static FaultTest) -> Result<Played, String>,
+) -> Fault {
     Fault {
         name,
         can_be_played: || Some(()),
@@ -115,7 +118,7 @@ fn trial(table: &Table, place: usize, fault: Fault) -> Trial {
         play,
     } = fault;
     Trial::ignorable_test(name, move || {
-        let Some(world) = can_be_played().and_then(|()| world::shared()) else {
+        let Some(test) = can_be_played().and_then(|()| fault_test::shared()) else {
             return Ok(Completion::ignored_with(
                 "this machine lacks what it takes to play it",
             ));
@@ -124,7 +127,7 @@ fn trial(table: &Table, place: usize, fault: Fault) -> Trial {
             tally,
             unanswerable,
             remark,
-        } = play(world)?;
+        } = play(test)?;
         let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
         let [all, no, lies] = [sent, failed, wrong].map(|it| it.to_string());
         table.add(place, &[name, &all, &no, &lies, &remark]);

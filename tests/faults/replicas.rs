@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::Played;
+use crate::fault_test::FaultTest;
 use crate::harness::{GuardOptions, WebhookOptions, sum};
 use crate::load::{DEADLINE, Load};
 use crate::service::Service;
-use crate::world::World;
 
 /// The maximal number of requests a second. Each causes two reviews, one for each webhook.
 const RATE: u32 = 300;
@@ -20,26 +20,26 @@ const SOME: usize = 300;
 /// still accepted, before the API server noticed. With the failure policy `Ignore` these pass, and
 /// the API server counts them. All later requests are answered.
 pub(crate) fn one_of_two(
-    world: &'static World,
+    test: &'static FaultTest,
     signal: &str,
     failure_policy: &'static str,
 ) -> Result<Played, String> {
-    let plane = world.plane;
+    let plane = test.plane;
     let options = GuardOptions::default().with(&["--shutdown-delay=1s"]);
     let start = |name: &str| plane.guard(&format!("{signal}-{failure_policy}-{name}"), &options);
     let replicas = ["one", "other"].map(start);
     let service = Service::before(plane, &replicas.each_ref());
     let webhooks = WebhookOptions {
         failure_policy,
-        ..WebhookOptions::new(&service.url, &[&world.namespace])
+        ..WebhookOptions::new(&service.url, &[&test.namespace])
     };
     let _registration = plane.register_webhooks("faults", &webhooks);
 
     let load = Load::start(plane.runtime().handle(), RATE, |number| {
-        world.ask_the_api_server(number)
+        test.ask_the_api_server(number)
     });
     load.until_more(SOME)?;
-    let passed = passed_unasked(world);
+    let passed = passed_unasked(test);
     let (number, busier) = replicas
         .iter()
         .enumerate()
@@ -52,7 +52,7 @@ pub(crate) fn one_of_two(
     let known = Instant::now();
     load.until_more(SOME)?;
     let mut tally = load.end();
-    let passed = passed_unasked(world) - passed;
+    let passed = passed_unasked(test) - passed;
     if failure_policy == "Ignore" && tally.wrong.len() as u64 <= passed {
         tally.failed.append(&mut tally.wrong);
     }
@@ -72,7 +72,7 @@ pub(crate) fn one_of_two(
 }
 
 /// The number of objects that passed because the API server could not call the validating webhook.
-fn passed_unasked(world: &World) -> u64 {
+fn passed_unasked(test: &FaultTest) -> u64 {
     let name = "apiserver_admission_webhook_fail_open_count";
-    sum(&world.plane.exposition(), name, &[r#"type="validating""#])
+    sum(&test.plane.exposition(), name, &[r#"type="validating""#])
 }

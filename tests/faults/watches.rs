@@ -7,18 +7,18 @@ use axum::http::Method;
 use serde_json::json;
 
 use crate::Played;
+use crate::fault_test::{self, FaultTest, STRAIGHT};
 use crate::harness::shorthand::object;
 use crate::load::Load;
 use crate::proxy::Proxy;
-use crate::world::{self, STRAIGHT, World};
 
 /// The number of requests for each resource.
 const SOME: usize = 30;
 
-pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
-    let plane = world.plane;
+pub(crate) fn each_is_frozen(test: &'static FaultTest) -> Result<Played, String> {
+    let plane = test.plane;
     let proxy = Proxy::start(plane);
-    let guard = plane.guard("frozen", &world::sure().kubeconfig(&proxy.kubeconfig));
+    let guard = plane.guard("frozen", &fault_test::sure().kubeconfig(&proxy.kubeconfig));
 
     let claim = Arc::new(Mutex::new("data".to_owned()));
     let (url, newest) = (guard.url.clone(), Arc::clone(&claim));
@@ -27,7 +27,7 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
         let claim = newest.lock().unwrap().clone();
         async move {
             let client = plane.http();
-            world.ask_the_guard(client, &url, &claim, number).await
+            test.ask_the_guard(client, &url, &claim, number).await
         }
     });
     load.until_more(SOME)?;
@@ -35,7 +35,7 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
     for (number, path) in watched.iter().enumerate() {
         proxy.freeze(Some(path.as_str()));
         // The guard gets no watch event about this claim or its class.
-        *claim.lock().unwrap() = late_claim(world, &format!("late-{number}"));
+        *claim.lock().unwrap() = late_claim(test, &format!("late-{number}"));
         load.until_more(SOME)?;
         proxy.freeze(None);
     }
@@ -47,18 +47,18 @@ pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
 }
 
 /// Makes a class and a claim with it; returns the name of both.
-fn late_claim(world: &World, name: &str) -> String {
+fn late_claim(test: &FaultTest, name: &str) -> String {
     let provisioner = json!({"provisioner": "disk.csi.example.com"});
     let class = object(json!({"kind": "StorageClass", "name": name, "with": provisioner}));
     let of_it = json!({"spec": {"storageClassName": name}});
     let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name, "with": of_it}));
-    let namespace = &world.namespace;
+    let namespace = &test.namespace;
     let claims = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
     for (path, object) in [
         ("/apis/storage.k8s.io/v1/storageclasses", class),
         (&claims, claim),
     ] {
-        world.plane.send(Method::POST, path, &object).unwrap();
+        test.plane.send(Method::POST, path, &object).unwrap();
     }
     name.to_owned()
 }

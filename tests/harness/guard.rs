@@ -5,6 +5,7 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
+use serde_json::Value;
 
 use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::process::{Program, free_port};
@@ -44,7 +45,7 @@ impl GuardOptions {
 pub(crate) fn policy_of(name: &str) -> String {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests"));
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
-    let map: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let map: Value = serde_saphyr::from_str(&text).unwrap();
     map["data"]["policy.yaml"].as_str().unwrap().to_owned()
 }
 
@@ -99,6 +100,22 @@ impl Guard {
         let log = self.program.log();
         let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
         assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
+    }
+
+    /// The response to an AdmissionReview.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the guard sends no AdmissionReview back.
+    pub(crate) fn validate(&self, plane: &ControlPlane, review: &Value) -> Result<Value, String> {
+        let address = format!("{}/validate?timeout=10s", self.url);
+        let request = plane.http().post(address).json(review);
+        let answer = plane.block_on(async {
+            let answer = request.send().await?.error_for_status()?;
+            answer.json::<Value>().await
+        });
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        Ok(answer["response"].take())
     }
 
     /// All metrics that the guard has at `/metrics`.

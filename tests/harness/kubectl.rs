@@ -101,8 +101,7 @@ impl ControlPlane {
     }
 
     /// A printed command, for a shell that finds this kubectl and this guard. Some printed commands
-    /// wait for hours or for ever: a command that runs longer than [`LONGEST_RUN`] ends with code
-    /// 124.
+    /// wait for hours or for ever: after [`LONGEST_RUN`] a command is ended, with code 124.
     pub(crate) fn printed(&self, command: &str) -> Command {
         let kubectl = self.programs.path("kubectl");
         let guard = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
@@ -114,18 +113,6 @@ impl ControlPlane {
             .env("PATH", format!("{kubectl}:{guard}:{path}"))
             .env("KUBECONFIG", &self.kubeconfig);
         shell
-    }
-
-    /// The objects of a kind in a namespace.
-    ///
-    /// # Errors
-    ///
-    /// kubectl's output.
-    pub(crate) fn list(&self, namespace: &str, kind: &str) -> Result<Vec<Value>, String> {
-        let output = self.kubectl(&["-n", namespace, "get", kind, "-o=json"], None);
-        output.done()?;
-        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
     /// The result of `kubectl get` with these arguments; asserts that it succeeds.

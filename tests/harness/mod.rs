@@ -35,6 +35,7 @@ pub(crate) mod guard;
 pub(crate) mod hollow_nodes;
 pub(crate) mod kubectl;
 pub(crate) mod machine;
+pub(crate) mod namespace;
 pub(crate) mod output;
 pub(crate) mod padding;
 pub(crate) mod pki;
@@ -59,6 +60,7 @@ pub(crate) use guard::{Guard, GuardOptions};
 pub(crate) use hollow_nodes::HollowNodes;
 pub(crate) use kubectl::{Output, sum};
 pub(crate) use machine::{patient, unhurried};
+pub(crate) use namespace::Namespace;
 pub(crate) use webhooks::WebhookOptions;
 
 /// The parts of a control plane that a test needs.

@@ -17,7 +17,7 @@ use crate::harness::ControlPlane;
 use crate::harness::fake_nodes::SCENARIO;
 use crate::observe::{resource, with_kind};
 use crate::outcome::Outcome;
-use crate::stage::World;
+use crate::scenario_run::Testbed;
 
 /// Group, version, kind.
 type Kind = (&'static str, &'static str, &'static str);
@@ -60,10 +60,14 @@ pub(crate) struct Opinion {
 /// # Errors
 ///
 /// A sentence if the engine is not sure, or cannot read an object.
-pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result<Opinion, String> {
+pub(crate) fn opinion(
+    testbed: &Testbed,
+    namespace: &str,
+    before: &Before,
+) -> Result<Opinion, String> {
     let mut cluster = Snapshot::complete();
     let mut judged = Vec::new();
-    for (kind, document) in documents(world, namespace)? {
+    for (kind, document) in documents(testbed, namespace)? {
         let object = read(kind, &document)?;
         let metadata = &document["metadata"];
         if metadata["namespace"] == *namespace && !is_controlled(&document) {
@@ -86,11 +90,11 @@ pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result
 /// # Errors
 ///
 /// As [`opinion`].
-pub(crate) fn forecast(world: &World, object: &Value) -> Result<Opinion, String> {
+pub(crate) fn forecast(testbed: &Testbed, object: &Value) -> Result<Opinion, String> {
     let mut cluster = Snapshot::complete();
     let mut earlier = None;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let documents = documents(world, namespace)?;
+    let documents = documents(testbed, namespace)?;
     for (kind, document) in &documents {
         let same = |field: &str| document["metadata"][field] == object["metadata"][field];
         if document["kind"] == object["kind"] && same("namespace") && same("name") {
@@ -165,8 +169,8 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
 /// The objects that the guard follows, limited to those of the scenario: reading everybody's
 /// objects takes longer than judging. Referring objects are listed before the objects that they
 /// name, so that the volume of a claim that is being bound is there.
-fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
-    let plane = world.plane;
+fn documents(testbed: &Testbed, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
+    let plane = testbed.plane;
     let everywhere = |kind, selector: &str| {
         let resource = resource(kind);
         list(
@@ -184,9 +188,9 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
         let name = found["metadata"]["name"].as_str().unwrap_or_default();
         // The observer has already caught up with the run's own namespace.
         if name != namespace {
-            world.observer.catch_up(plane, name)?;
+            testbed.observer.catch_up(plane, name)?;
         }
-        documents.extend(world.observer.documents(name));
+        documents.extend(testbed.observer.documents(name));
         let api = Api::namespaced_with(plane.client(), name, &autoscalers);
         documents.extend(list(plane, &api, &autoscalers, &ListParams::default())?);
     }

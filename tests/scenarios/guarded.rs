@@ -9,7 +9,7 @@ use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions};
 use crate::outcome::Outcome;
 use crate::scenario::{Action, Nodes, Scenario};
-use crate::stage::{Stage, World};
+use crate::scenario_run::{ScenarioRun, Testbed};
 
 /// The guard's reaction to a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,14 +100,14 @@ impl fmt::Display for Guarded {
 /// A sentence if an action fails for another reason, or if a refused object was stored
 /// nevertheless.
 pub(crate) fn play_guarded(
-    world: &World,
+    testbed: &Testbed,
     guard: &Guard,
     scenario: &Scenario,
     mode: Mode,
 ) -> Result<Guarded, String> {
-    let mut stage = Stage::build(world, scenario, Some(mode), Nodes::Simulated)?;
+    let mut run = ScenarioRun::build(testbed, scenario, Some(mode), Nodes::Simulated)?;
     // The module `hurry` tests the answers of a guard that does not know the objects yet.
-    guard.until_heard(world.plane);
+    guard.until_heard(testbed.plane);
     let mut guarded = Guarded::default();
     let fateless = scenario
         .steps
@@ -117,10 +117,10 @@ pub(crate) fn play_guarded(
     // No workload exists yet.
     let mut before = BTreeSet::new();
     for (place, action) in actions.iter().enumerate() {
-        if let Some(output) = stage.act(action)? {
+        if let Some(output) = run.act(action)? {
             guarded.warnings.extend(warnings(&output));
             if let Some(refusal) = refusal(&output) {
-                let after = stage.stored()?;
+                let after = run.stored()?;
                 if after != before {
                     return Err(format!(
                         "It was refused, yet {before:?} became {after:?}: {refusal}"
@@ -133,16 +133,16 @@ pub(crate) fn play_guarded(
         }
         let last = place + 1 == actions.len();
         if action.rests() && (!last || mode == Mode::Fix) {
-            let rest = stage.rest()?;
+            let rest = run.rest()?;
             guarded.outcome = guarded.outcome.max(Some(rest.outcome));
             guarded.multi_attach = rest.multi_attach;
             guarded.waiting = rest.waiting;
         }
         if !last {
             before = if action.rests() {
-                stage.generations()
+                run.generations()
             } else {
-                stage.stored()?
+                run.stored()?
             };
         }
     }

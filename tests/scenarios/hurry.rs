@@ -13,7 +13,7 @@ use crate::harness::shorthand::{Claim, Storage};
 use crate::harness::{GuardOptions, WebhookOptions};
 use crate::manifests::Manifest;
 use crate::scenario::{Nodes, STORAGE, Scenario};
-use crate::stage::{Stage, World};
+use crate::scenario_run::{ScenarioRun, Testbed};
 
 /// The number of times that each scenario is played.
 const ROUNDS: usize = 50;
@@ -34,15 +34,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 ///
 /// The wrong answers.
-pub(crate) fn play(world: &World) -> Result<(), String> {
-    let guard = world.plane.guard("hurry", &GuardOptions::default());
+pub(crate) fn play(testbed: &Testbed) -> Result<(), String> {
+    let guard = testbed.plane.guard("hurry", &GuardOptions::default());
     let scenario = Scenario::new("hurry", &["zone-1"; 3].map(str::to_owned), BTreeMap::new());
-    let stage = Stage::build(world, &scenario, None, Nodes::Simulated)?;
-    let webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
-    let registration = world.plane.register_webhooks(stage.name(), &webhooks);
-    let wrong = rounds(&stage);
+    let run = ScenarioRun::build(testbed, &scenario, None, Nodes::Simulated)?;
+    let webhooks = WebhookOptions::new(&guard.url, &[run.name()]);
+    let registration = testbed.plane.register_webhooks(run.name(), &webhooks);
+    let wrong = rounds(&run);
     drop(registration);
-    drop(stage);
+    drop(run);
     if wrong.is_empty() {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) fn play(world: &World) -> Result<(), String> {
     Err(format!("{count} wrong answers:\n{wrong}"))
 }
 
-fn rounds(stage: &Stage<'_>) -> Vec<String> {
+fn rounds(run: &ScenarioRun<'_>) -> Vec<String> {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..BUSY {
@@ -60,8 +60,8 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
                 let volume = claim.volume(&format!("busy-{number}"), &STORAGE).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     // Failures do not matter here.
-                    let _ = stage.create(&volume);
-                    let _ = stage.delete(&volume);
+                    let _ = run.create(&volume);
+                    let _ = run.delete(&volume);
                     thread::sleep(PAUSE);
                 }
             });
@@ -70,7 +70,7 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
             .map(|first| {
                 scope.spawn(move || {
                     let own = (first..ROUNDS).step_by(AT_ONCE);
-                    own.filter_map(|number| round(stage, number).err())
+                    own.filter_map(|number| round(run, number).err())
                         .collect::<Vec<_>>()
                 })
             })
@@ -85,13 +85,13 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
     })
 }
 
-fn round(stage: &Stage<'_>, number: usize) -> Result<(), String> {
+fn round(run: &ScenarioRun<'_>, number: usize) -> Result<(), String> {
     let sharing = free(&["ReadWriteOnce", "ReadWriteMany"]);
-    if let Some(refusal) = in_one_breath(stage, &format!("shared-{number}"), &sharing)? {
+    if let Some(refusal) = in_one_breath(run, &format!("shared-{number}"), &sharing)? {
         return Err(format!("Round {number}: X12 was refused: {refusal}"));
     }
     let exclusive = free(&["ReadWriteOnce"]);
-    match in_one_breath(stage, &format!("alone-{number}"), &exclusive)? {
+    match in_one_breath(run, &format!("alone-{number}"), &exclusive)? {
         Some(_) => Ok(()),
         None => Err(format!("Round {number}: X12o was not refused.")),
     }
@@ -108,24 +108,28 @@ fn free(modes: &[&str]) -> Claim {
 
 /// Creates a class, the volume, a claim for it and a Deployment of two replicas. Returns the
 /// refusal of the Deployment.
-fn in_one_breath(stage: &Stage<'_>, name: &str, claim: &Claim) -> Result<Option<String>, String> {
+fn in_one_breath(
+    run: &ScenarioRun<'_>,
+    name: &str,
+    claim: &Claim,
+) -> Result<Option<String>, String> {
     let class = format!("{{run}}-{name}");
     let storage = Storage {
         class: &class,
         ..STORAGE
     };
-    stage.create(&json!({
+    run.create(&json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": { "name": class },
         "provisioner": storage.driver,
     }))?;
-    stage.create(&claim.volume(name, &storage).ok_or("There is no volume.")?)?;
-    stage.write(&claim.manifest(name, &storage), false)?;
+    run.create(&claim.volume(name, &storage).ok_or("There is no volume.")?)?;
+    run.write(&claim.manifest(name, &storage), false)?;
     let workload = json!({
         "kind": "Deployment", "name": name, "uses": [name], "strategy": "Recreate", "replicas": 2,
     });
-    match stage.write(&Manifest::try_from(workload)?.0, false) {
+    match run.write(&Manifest::try_from(workload)?.0, false) {
         Ok(_) => Ok(None),
         Err(refusal) if refusal.contains("denied the request") => Ok(Some(refusal)),
         Err(reason) => Err(reason),

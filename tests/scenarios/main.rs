@@ -11,8 +11,8 @@
 //! nodes are tainted and the pods tolerate the taint, which keeps scenarios apart for both the
 //! scheduler and the guard.
 //!
-//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random worlds
-//! are played too: see [`worlds`].
+//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random
+//! clusters are played too: see [`random`].
 
 #![allow(
     clippy::unwrap_used,
@@ -30,10 +30,10 @@ mod hurry;
 mod manifests;
 mod observe;
 mod outcome;
+mod random;
 mod run;
 mod scenario;
-mod stage;
-mod worlds;
+mod scenario_run;
 
 use std::sync::OnceLock;
 use std::thread;
@@ -48,7 +48,7 @@ use outcome::Outcome;
 use proptest::strategy::{Strategy, ValueTree};
 use run::{Played, play};
 use scenario::{Nodes, Said, Scenario, sections};
-use stage::World;
+use scenario_run::Testbed;
 
 /// The number of scenarios that run at once by default. Each is played up to four times in
 /// parallel, on two cores that other suites use as well.
@@ -81,24 +81,24 @@ fn main() {
             })
         });
     let trials = std::iter::once(document).chain(played);
-    let lots = worlds::lots()
+    let lots = random::lots()
         .into_iter()
-        .map(|lot| trial(lot.name.clone(), move || Some(lot.play(&shared()?.world))));
+        .map(|lot| trial(lot.name.clone(), move || Some(lot.play(&shared()?.testbed))));
     let name = "X12 and X12o, fifty times each in deny mode while much else happens";
     let hurry = trial(name.to_owned(), || {
-        // In the shared world, volumes are never deleted early, so that other scenarios can wait
+        // In the shared testbed, volumes are never deleted early, so that other scenarios can wait
         // until a guard knows theirs.
-        let (_plane, world) = shared().and_then(|_| own())?;
-        Some(hurry::play(world))
+        let (_plane, testbed) = shared().and_then(|_| own())?;
+        Some(hurry::play(testbed))
     });
     let trials = trials.chain([hurry]).chain(lots);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     let rows = table.print(&HEAD.split(" | ").collect::<Vec<_>>());
     println!("{rows} scenarios in {} s\n", started.elapsed().as_secs());
-    worlds::print_tally();
+    random::print_tally();
     if let Some(Some(shared)) = SHARED.get() {
-        detaches::judge(shared.world.plane, &shared.guard);
+        detaches::judge(shared.testbed.plane, &shared.guard);
     }
     conclusion.exit();
 }
@@ -111,9 +111,9 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
         "PLAY is {play:?}, and not all, once, first or third"
     );
     let since_1970 = || Some(UNIX_EPOCH.elapsed().ok()?.as_secs());
-    let seed = worlds::number("SEED").or_else(since_1970).unwrap_or(1);
+    let seed = random::number("SEED").or_else(since_1970).unwrap_or(1);
     println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
-    let mut runner = worlds::runner(seed, u64::MAX);
+    let mut runner = random::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
     let mut is_drawn = |row: &Scenario, nodes: Nodes| {
         let simulated = nodes == Nodes::Simulated;
@@ -136,7 +136,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
 
 /// The control plane's parts that scenarios share.
 struct Shared {
-    world: World,
+    testbed: Testbed,
     guard: Guard,
     _registration: Registration<'static>,
     _detaches: Registration<'static>,
@@ -144,14 +144,14 @@ struct Shared {
 
 static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
 
-/// The world that scenarios share, with its guard.
+/// The testbed that scenarios share, with its guard.
 fn shared() -> Option<&'static Shared> {
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let (guard, _registration) = start_guard(plane);
         Some(Shared {
             _detaches: detaches::watch(plane, &guard),
-            world: World::new(plane),
+            testbed: Testbed::new(plane),
             guard,
             _registration,
         })
@@ -159,11 +159,11 @@ fn shared() -> Option<&'static Shared> {
     SHARED.get_or_init(make).as_ref()
 }
 
-/// A world for a scenario that cannot share one.
-fn own() -> Option<(Lent, &'static World)> {
+/// A testbed for a scenario that cannot share one.
+fn own() -> Option<(Lent, &'static Testbed)> {
     let plane = Lent::new(harness::start_control_plane(Needs::Controllers)?);
-    let world = Box::leak(Box::new(World::new(plane.0)));
-    Some((plane, world))
+    let testbed = Box::leak(Box::new(Testbed::new(plane.0)));
+    Some((plane, testbed))
 }
 
 /// A test. `play` returns `None` if there is no control plane.
@@ -188,13 +188,13 @@ fn play_in_all_modes(
     table: &Table,
 ) -> Option<Result<(), String>> {
     let shared = shared()?;
-    let (_plane, world) = if scenario.alone {
-        let (plane, world) = own()?;
-        (Some(plane), world)
+    let (_plane, testbed) = if scenario.alone {
+        let (plane, testbed) = own()?;
+        (Some(plane), testbed)
     } else {
-        (None, &shared.world)
+        (None, &shared.testbed)
     };
-    let faults = match watch(world, shared, scenario, nodes) {
+    let faults = match watch(testbed, shared, scenario, nodes) {
         Err(fault) => vec![fault],
         Ok((played, guarded)) => {
             let judged = judge(scenario, nodes, &played).err().into_iter();
@@ -230,7 +230,7 @@ fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
 /// Plays the scenario without the guard and, in parallel, with the guard in every mode. The latter
 /// only on simulated nodes, because kubelets make no difference to the guard.
 fn watch(
-    world: &World,
+    testbed: &Testbed,
     shared: &Shared,
     scenario: &'static Scenario,
     nodes: Nodes,
@@ -242,11 +242,11 @@ fn watch(
     let mut guarded = Vec::new();
     let played = thread::scope(|scope| {
         let beside = modes.iter().map(|&mode| {
-            let play = move || play_guarded(&shared.world, &shared.guard, scenario, mode);
+            let play = move || play_guarded(&shared.testbed, &shared.guard, scenario, mode);
             (mode, scope.spawn(play))
         });
         let beside: Vec<_> = beside.collect();
-        let played = play(world, scenario, nodes);
+        let played = play(testbed, scenario, nodes);
         for (mode, thread) in beside {
             let seen = thread
                 .join()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::engine::Opinion;
 use crate::outcome::{Outcome, Rest};
 use crate::scenario::{Nodes, Scenario};
-use crate::stage::{Stage, World};
+use crate::scenario_run::{ScenarioRun, Testbed};
 
 /// A limit that is longer than any way out takes until everything runs: the attach-detach
 /// controller waits six minutes for a dead node to unmount (`maxWaitForUnmountDuration`), and a
@@ -34,12 +34,12 @@ pub(crate) struct Played {
 /// # Errors
 ///
 /// A sentence if an action fails, or if the way out does not help.
-pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
-    let mut stage = Stage::build(world, scenario, None, nodes)?;
+pub(crate) fn play(testbed: &Testbed, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
+    let mut run = ScenarioRun::build(testbed, scenario, None, nodes)?;
     let mut worst: Option<Rest> = None;
     let mut opinions = Vec::new();
     for action in &scenario.steps {
-        let command = stage.act(action)?;
+        let command = run.act(action)?;
         if let Some(output) = &command {
             output.done()?;
         }
@@ -47,10 +47,10 @@ pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<P
             continue;
         }
         // Asks the engine before the rest too, because a Job may have ended by then.
-        let before = command.as_ref().map(|_| stage.opinion()).transpose()?;
-        let rest = stage.rest()?;
+        let before = command.as_ref().map(|_| run.opinion()).transpose()?;
+        let rest = run.rest()?;
         if let Some(before) = before {
-            let after = stage.opinion()?;
+            let after = run.opinion()?;
             let forewarned = before.outcome > after.outcome;
             opinions.push(if forewarned { before } else { after });
         }
@@ -68,12 +68,12 @@ pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<P
     let mut multi_attach = worst.multi_attach;
     let started = Instant::now();
     for action in &scenario.then {
-        if let Some(output) = stage.act(action)? {
+        if let Some(output) = run.act(action)? {
             output.done()?;
         }
         if action.rests() {
             let nowhere = |reason| format!("The way out leads nowhere: {reason}");
-            multi_attach = stage.heal(WAY_OUT).map_err(nowhere)?.multi_attach;
+            multi_attach = run.heal(WAY_OUT).map_err(nowhere)?.multi_attach;
         }
     }
     Ok(Played {

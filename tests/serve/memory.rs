@@ -88,8 +88,8 @@ fn dense() -> String {
     update(&format!("[{}\"\"]", "\"\",".repeat(500_000)))
 }
 
-/// The four reviews take 116 to 137 MiB, depending on their overlap; trees of values would take
-/// 360.
+/// The four reviews take 116 to 137 MiB, depending on their overlap, and would take 360 MiB as
+/// trees of values.
 #[tokio::test]
 async fn four_dense_reviews_of_3_mb_take_less_than_160_mib() {
     let server = repairing().await;

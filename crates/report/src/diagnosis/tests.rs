@@ -22,22 +22,22 @@ use engine::storage::Catalog;
 /// The time of every observation.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
-/// Changes to the objects of a world, by kind and name.
+/// Changes to the objects of a cluster, by kind and name.
 type Changes = Map<String, Value>;
 
 /// The content of `tests/cases.yaml`.
 #[derive(Deserialize)]
 struct Written {
-    worlds: BTreeMap<String, Changes>,
+    clusters: BTreeMap<String, Changes>,
     cases: Vec<Case>,
 }
 
-/// The expected report for a world with some changes.
+/// The expected report for a cluster with some changes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
     #[serde(rename = "in")]
-    world: String,
+    cluster: String,
     #[serde(default, rename = "is")]
     title: String,
     #[serde(default, rename = "where")]
@@ -66,38 +66,38 @@ impl Written {
         serde_saphyr::from_str_with_options(text, serde_saphyr::options! { budget: None }).unwrap()
     }
 
-    fn world(&self, name: &str) -> World {
-        let changes = &self.worlds[name];
+    fn cluster(&self, name: &str) -> Cluster {
+        let changes = &self.clusters[name];
         let base = match changes.get("from").and_then(Value::as_str) {
-            Some(base) => self.world(base),
-            None => World::default(),
+            Some(base) => self.cluster(base),
+            None => Cluster::default(),
         };
         base.but(changes)
     }
 
     /// One cluster for each cause.
-    fn every_cause(&self) -> Vec<(&'static str, World)> {
+    fn every_cause(&self) -> Vec<(&'static str, Cluster)> {
         let codes = CAUSES.iter().map(|cause| cause.code);
-        codes.map(|code| (code, self.world(code))).collect()
+        codes.map(|code| (code, self.cluster(code))).collect()
     }
 }
 
-/// Reads the world with that name.
-fn world(name: &str) -> World {
-    Written::read().world(name)
+/// Reads the cluster with that name.
+fn cluster(name: &str) -> Cluster {
+    Written::read().cluster(name)
 }
 
-fn every_cause() -> Vec<(&'static str, World)> {
+fn every_cause() -> Vec<(&'static str, Cluster)> {
     Written::read().every_cause()
 }
 
 /// The objects of a cluster at [`NOW`], by kind and name.
 #[derive(Clone, Default)]
-struct World {
+struct Cluster {
     objects: Map<String, Value>,
 }
 
-impl World {
+impl Cluster {
     fn but(mut self, changes: &Changes) -> Self {
         for (key, words) in changes.iter().filter(|(key, _)| *key != "from") {
             if words.is_null() {
@@ -111,7 +111,7 @@ impl World {
         self
     }
 
-    /// The same world with the objects of such a map.
+    /// The same cluster with the objects of such a map.
     fn with(self, changes: Value) -> Self {
         self.but(&serde_json::from_value(changes).unwrap())
     }
@@ -363,8 +363,8 @@ fn commands(steps: &[SuggestedAction], purpose: Purpose) -> Vec<&str> {
 
 #[test]
 fn each_cause_is_named_with_its_way_out() {
-    for (code, world) in every_cause() {
-        insta::assert_snapshot!(code, text(&world.diagnosis(&[code])));
+    for (code, cluster) in every_cause() {
+        insta::assert_snapshot!(code, text(&cluster.diagnosis(&[code])));
     }
 }
 
@@ -373,8 +373,8 @@ fn each_case_has_its_cause_and_its_words() {
     let written = Written::read();
     let mut failed = Vec::new();
     for case in &written.cases {
-        let world = written.world(&case.world).but(&case.changes);
-        let diagnosis = world.diagnose();
+        let cluster = written.cluster(&case.cluster).but(&case.changes);
+        let diagnosis = cluster.diagnose();
         let causes: Vec<Value> = diagnosis.cases.iter().map(|it| it.cause.into()).collect();
         let expected = match &case.cause {
             Value::Array(causes) => causes.clone(),
@@ -383,13 +383,13 @@ fn each_case_has_its_cause_and_its_words() {
         let report = text(&diagnosis);
         let line = one_line(&report);
         let mut wrong = |what: String| {
-            failed.push(format!("{} {:?}: {what}", case.world, case.title));
+            failed.push(format!("{} {:?}: {what}", case.cluster, case.title));
         };
         if causes != expected {
             wrong(format!("{causes:?} instead of {expected:?}\n{report}"));
             continue;
         }
-        world.diagnosis(&Vec::from_iter(diagnosis.cases.iter().map(|it| it.cause)));
+        cluster.diagnosis(&Vec::from_iter(diagnosis.cases.iter().map(|it| it.cause)));
         if causes.is_empty() && report != "No pod waits for a volume.\n" {
             wrong(format!("it says {report}"));
         }
@@ -452,8 +452,8 @@ fn the_runbook_shows_what_is_printed() {
     says_what_is_explained(words[0].1);
     let every = every_cause();
     for (code, section) in &sections {
-        let (_, world) = every.iter().find(|(cause, _)| cause == code).unwrap();
-        let diagnosis = world.diagnosis(&[code]);
+        let (_, cluster) = every.iter().find(|(cause, _)| cause == code).unwrap();
+        let diagnosis = cluster.diagnosis(&[code]);
         let blocks = |language: &str| {
             let opening = format!("```{language}\n");
             let blocks = section.split(&opening).skip(1);
@@ -540,19 +540,19 @@ fn explanations_are_written_in_each_format() {
 
 #[test]
 fn many_cases_are_summarised_by_cause() {
-    let mut world = world("cluster");
+    let mut cluster = cluster("cluster");
     for number in 0..2000 {
         let claim = format!("data-{number}");
         let volumes = json!({"volumes": [
             {"name": "v", "persistentVolumeClaim": {"claimName": claim}}]});
-        world = world.with(json!({
+        cluster = cluster.with(json!({
             format!("PersistentVolumeClaim {claim}"): {},
             format!("PersistentVolume pv-{claim}"): {},
             format!("Pod web{number}-old-x"): {"node": "n1", "phase": "Running", "spec": volumes},
             format!("Pod web{number}-new-x"): {"node": "n2", "spec": volumes},
         }));
     }
-    let report = text(&world.diagnosis(&["rollout-overlap"; 2000]));
+    let report = text(&cluster.diagnosis(&["rollout-overlap"; 2000]));
     assert!(
         report.starts_with(
             "2000 pods wait for 2000 volumes.\n\n    2000 pods in 2000 cases   The rollout starts"
@@ -577,11 +577,11 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
         "value",
         "namespace",
     ];
-    for (cause, mut world) in every_cause() {
-        for object in world.objects.values_mut() {
+    for (cause, mut cluster) in every_cause() {
+        for object in cluster.objects.values_mut() {
             hostile::spoil(object, &spoilt);
         }
-        let mut diagnosis = world.diagnose();
+        let mut diagnosis = cluster.diagnose();
         assert!(!diagnosis.cases.is_empty(), "{cause}");
         diagnosis.open.push(hostile::TEXT.to_owned());
         diagnosis.notes.push(hostile::TEXT.to_owned());
@@ -603,8 +603,8 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
 
 #[test]
 fn programs_and_people_are_told_the_same() {
-    for (cause, world) in every_cause() {
-        let diagnosis = world.diagnosis(&[cause]);
+    for (cause, cluster) in every_cause() {
+        let diagnosis = cluster.diagnosis(&[cause]);
         let json: Value = serde_json::from_str(&written(&diagnosis, Format::Json)).unwrap();
         assert_eq!(json["cases"][0]["cause"], cause);
         assert_eq!(json["cases"][0]["volume"]["claim"], "data");
@@ -622,8 +622,8 @@ fn programs_and_people_are_told_the_same() {
 /// A reader who looks for the way out has to read only one screen.
 #[test]
 fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
-    for (cause, world) in every_cause() {
-        let mut diagnosis = world.diagnose();
+    for (cause, cluster) in every_cause() {
+        let mut diagnosis = cluster.diagnose();
         diagnosis.cases.retain(|case| case.cause == cause);
         diagnosis.cases.truncate(1);
         let mut out = Vec::new();
@@ -644,7 +644,7 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
 fn operators_are_named() {
     for (cause, ways) in [("rollout-overlap", 3), ("too-many-replicas", 1)] {
         let owned =
-            world(cause).with(json!({"Deployment web": {"owner": "example.com/v1 Shop main"}}));
+            cluster(cause).with(json!({"Deployment web": {"owner": "example.com/v1 Shop main"}}));
         let named = "Deployment web belongs to Shop main, whose controller may undo this";
         let steps = owned.steps(cause);
         let report = steps.iter().filter(|step| step.text.contains(named));
@@ -654,7 +654,7 @@ fn operators_are_named() {
 
 /// StatefulSet `web` with pods in these states, numbered from `first`. Waiting pods are on a node
 /// without the volume.
-fn stateful_set(first: i64, states: &[&str]) -> World {
+fn stateful_set(first: i64, states: &[&str]) -> Cluster {
     let set = json!({"VolumeAttachment csi-n1": {},
         "StatefulSet web": {"spec": {"ordinals": {"start": first}}}});
     let pods = (first..).zip(states).map(|(number, state)| {
@@ -666,7 +666,7 @@ fn stateful_set(first: i64, states: &[&str]) -> World {
         json!({format!("Pod web-{number}"): {"node": node, "phase": phase, "ready": ready,
             "owner": "apps/v1 StatefulSet web"}})
     });
-    pods.fold(world("cluster").with(set), World::with)
+    pods.fold(cluster("cluster").with(set), Cluster::with)
 }
 
 /// A StatefulSet keeps the pod with the lowest number, and may never delete the others.
@@ -708,14 +708,14 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
             "web-6, which runs, stops, and web-5 starts once it is gone",
         ),
     ] {
-        let world = stateful_set(first, &states);
+        let cluster = stateful_set(first, &states);
         let scale = "kubectl -n shop scale statefulset/web --replicas=1";
         let limit = r#"kubectl -n shop patch hpa/web --type=merge -p '{"spec":{"minReplicas":1,"maxReplicas":1}}'"#;
-        for (world, cause, command) in [
+        for (cluster, cause, command) in [
             (stateful_set(first, &states), "too-many-replicas", scale),
-            (world.with(autoscaler.clone()), "autoscaler", limit),
+            (cluster.with(autoscaler.clone()), "autoscaler", limit),
         ] {
-            let steps = world.steps(cause);
+            let steps = cluster.steps(cause);
             let expected = match deleted {
                 "" => command.to_owned(),
                 pods => format!("{command}{delete}{pods}"),
@@ -733,14 +733,14 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
         (["Ready", "Ready", "Running"], ""),
         (["Running", "Ready", "Running"], " pod/web-0 pod/web-2"),
     ] {
-        let world = stateful_set(0, &states)
+        let cluster = stateful_set(0, &states)
             .with(json!({"Deployment app": {}, "Pod app-a-x": {"node": "n2"}}));
         let scale = "kubectl -n shop scale statefulset/web --replicas=0";
         let expected = match deleted {
             "" => scale.to_owned(),
             pods => format!("{scale}{delete}{pods}"),
         };
-        let steps = world.steps("shared-claim");
+        let steps = cluster.steps("shared-claim");
         let ways = commands(&steps, Purpose::WayOut);
         assert_eq!(ways.last(), Some(&expected.as_str()), "{states:?}");
     }

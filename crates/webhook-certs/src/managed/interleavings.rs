@@ -60,7 +60,8 @@ struct Objects {
     bundles: [(u64, Bundle); 2],
 }
 
-struct World {
+/// Replicas, the objects that they share, and the time.
+struct Simulation {
     now: Timestamp,
     objects: Objects,
     /// Every state of the bundles, and the time of its write. The API server uses a new one as late
@@ -76,7 +77,7 @@ fn spread() -> Spread {
     Spread { settled, forgotten }
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let now = "2026-11-22T12:00:00Z".parse().unwrap();
         Self {
@@ -196,25 +197,25 @@ proptest! {
 
     #[test]
     fn what_is_shown_is_trusted(events in proptest::collection::vec(event(), 1..60)) {
-        let mut world = World::new();
-        world.settles();
+        let mut simulation = Simulation::new();
+        simulation.settles();
         for (number, event) in events.iter().enumerate() {
-            world.happens(event);
+            simulation.happens(event);
             let settled = SignedDuration::try_from(spread().settled).unwrap();
-            for replica in &world.replicas {
+            for replica in &simulation.replicas {
                 // The API server does not call a replica before it is ready.
-                let asked = replica.began.is_some_and(|it| it + settled <= world.now);
+                let asked = replica.began.is_some_and(|it| it + settled <= simulation.now);
                 let (Some(pair), true) = (&replica.serving, asked) else {
                     continue;
                 };
-                prop_assert!(pair.is_current(world.now), "{number}: {event:?}");
-                for believed in world.believed() {
+                prop_assert!(pair.is_current(simulation.now), "{number}: {event:?}");
+                for believed in simulation.believed() {
                     prop_assert!(believed.accepts(pair), "{number}: {event:?}");
                 }
             }
         }
-        world.settles();
-        let shown = world.replicas.each_ref().map(|it| it.serving.clone());
+        simulation.settles();
+        let shown = simulation.replicas.each_ref().map(|it| it.serving.clone());
         for pair in &shown[1..] {
             let (first, pair) = (shown[0].as_deref(), pair.as_deref());
             prop_assert!(first.zip(pair).is_some_and(|(one, other)| one.is(other)));

@@ -24,7 +24,7 @@ pub(crate) fn sure() -> GuardOptions {
 const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The environment that all rows share.
-pub(crate) struct World {
+pub(crate) struct FaultTest {
     pub(crate) plane: &'static ControlPlane,
     /// The namespace of the Deployments in the requests.
     pub(crate) namespace: String,
@@ -42,14 +42,14 @@ const CLUSTER: &str = "
 - {kind: Deployment, name: kept, uses: [kept], strategy: Recreate}
 ";
 
-/// The world, made for the first row that needs it; `None` without a control plane.
-pub(crate) fn shared() -> Option<&'static World> {
-    static WORLD: OnceLock<Option<World>> = OnceLock::new();
-    let make = || harness::require_control_plane(Needs::ApiServer).map(World::new);
-    WORLD.get_or_init(make).as_ref()
+/// The environment, made for the first row that needs it; `None` without a control plane.
+pub(crate) fn shared() -> Option<&'static FaultTest> {
+    static SHARED: OnceLock<Option<FaultTest>> = OnceLock::new();
+    let make = || harness::require_control_plane(Needs::ApiServer).map(FaultTest::new);
+    SHARED.get_or_init(make).as_ref()
 }
 
-impl World {
+impl FaultTest {
     fn new(plane: &'static ControlPlane) -> Self {
         let namespace = plane.namespace("faults");
         plane.apply(&namespace, &list(CLUSTER));
@@ -101,7 +101,7 @@ pub(crate) enum Said {
     Yes,
 }
 
-impl World {
+impl FaultTest {
     /// Sends a guard a review of a new Deployment with this claim.
     pub(crate) async fn review(
         &self,
@@ -153,7 +153,7 @@ impl World {
     }
 }
 
-impl World {
+impl FaultTest {
     /// Starts to send reviews directly to a guard; every second pair of requests uses new
     /// connections.
     pub(crate) fn load(&'static self, guard: &Guard) -> Load {

@@ -1,7 +1,7 @@
 //! A namespace with two nodes, a claim and its volume, and the actions of users in it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -11,12 +11,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::output::{code, program};
 use crate::harness::shorthand::{Claim, merge, object};
-use crate::harness::{self, ControlPlane, Lent, Needs, NodeSpec, Output, seen, until, wait_until};
+use crate::harness::{
+    self, ControlPlane, Lent, Namespace, Needs, NodeSpec, Output, seen, until, wait_until,
+};
+use crate::incident_cluster::{IncidentCluster, Mode};
 use crate::install::UNGUARDED;
 use crate::printed::{between_backticks, of_block, shape};
 use crate::table::Row;
-use crate::world::{Mode, World};
 
 /// The time limit for one action of a controller, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
@@ -37,8 +40,8 @@ pub(crate) enum Setting {
 pub(crate) const USUAL: Setting = Setting::Shared("ReadWriteOnce");
 
 /// A namespace with its objects.
-pub(crate) struct Stage {
-    pub(crate) world: &'static World,
+pub(crate) struct Incident {
+    pub(crate) cluster: &'static IncidentCluster,
     /// Its own control plane, if it does not use the shared one.
     _own: Option<Lent>,
     pub(crate) mode: Mode,
@@ -47,33 +50,33 @@ pub(crate) struct Stage {
     rows: Mutex<Vec<Row>>,
     /// The working directory of commands, with the folders of the repository and a reader's files.
     folder: TempDir,
-    pub(crate) namespace: String,
+    pub(crate) namespace: Namespace<'static>,
     pub(crate) nodes: Vec<String>,
     /// The volume behind claim `data`.
     pub(crate) volume: String,
 }
 
-impl Stage {
+impl Incident {
     /// `None` without a control plane.
     pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
-        static SHARED: OnceLock<World> = OnceLock::new();
+        static SHARED: OnceLock<IncidentCluster> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let mut own = None;
-        let (world, access) = match setting {
-            Setting::Shared(access) => (SHARED.get_or_init(|| World::new(plane)), access),
+        let (cluster, access) = match setting {
+            Setting::Shared(access) => (SHARED.get_or_init(|| IncidentCluster::new(plane)), access),
             Setting::Quiet | Setting::Own => {
                 let plane = harness::start_control_plane(Needs::Controllers)?;
-                let world = World::new(own.insert(Lent::new(plane)).0);
-                (&*Box::leak(Box::new(world)), "ReadWriteOnce")
+                let cluster = IncidentCluster::new(own.insert(Lent::new(plane)).0);
+                (&*Box::leak(Box::new(cluster)), "ReadWriteOnce")
             }
         };
-        let namespace = world.plane.namespace(&format!("{}-{name}", mode.name()));
+        let namespace = Namespace::new(cluster.plane, &format!("{}-{name}", mode.name()));
         let nodes: Vec<String> = ["a", "b"]
             .iter()
             .map(|letter| format!("{namespace}-{letter}"))
             .collect();
-        let stage = Self {
-            world,
+        let incident = Self {
+            cluster,
             _own: own,
             mode,
             volume: format!("{namespace}-data"),
@@ -83,23 +86,25 @@ impl Stage {
             rows: Mutex::default(),
             folder: folder(),
         };
-        let specs = stage.nodes.iter().map(|node| {
-            let mut spec = stage.node(node);
+        let specs = incident.nodes.iter().map(|node| {
+            let mut spec = incident.node(node);
             if setting == Setting::Own {
                 spec.taints.clear();
             }
             spec
         });
-        world.nodes.add(&specs.collect::<Vec<_>>());
-        stage.furnish(access);
-        Some(stage)
+        cluster.nodes.add(&specs.collect::<Vec<_>>());
+        incident.furnish(access);
+        Some(incident)
     }
 
     /// A node for this state's pods alone.
     pub(crate) fn node(&self, name: &str) -> NodeSpec {
         NodeSpec {
             name: name.to_owned(),
-            taints: vec![json!({"key": "stage", "value": self.namespace, "effect": "NoSchedule"})],
+            taints: vec![
+                json!({"key": "stage", "value": &*self.namespace, "effect": "NoSchedule"}),
+            ],
             cpus: 8,
             ..NodeSpec::default()
         }
@@ -111,7 +116,7 @@ impl Stage {
     ///
     /// If a command was run without waiting for its effect.
     pub(crate) fn rows(self) -> Vec<Row> {
-        self.world.nothing_panicked();
+        self.cluster.nothing_panicked();
         let open = self.ran.into_inner().unwrap();
         assert!(open.is_empty(), "Nothing was waited for after {open:#?}");
         self.rows.into_inner().unwrap()
@@ -169,27 +174,19 @@ impl Stage {
 
     fn unguarded(&self, arguments: &[&str], stdin: Option<&str>) -> String {
         let user = format!("--as={UNGUARDED}");
-        let always = [
-            "--namespace",
-            &self.namespace,
-            &user,
-            "--as-group=system:masters",
-        ];
-        let all = [&always, arguments].concat();
-        self.world.plane.kubectl(&all, stdin).success().stdout
+        let all = [arguments, &[&user, "--as-group=system:masters"]].concat();
+        self.namespace.kubectl(&all, stdin).success().stdout
     }
 
     /// The answer to a user whose request the guard sees.
     pub(crate) fn user(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
-        let all = [&["--namespace", &self.namespace], arguments].concat();
-        self.world.plane.kubectl(&all, stdin)
+        self.namespace.kubectl(arguments, stdin)
     }
 
     /// Waits until the app has pods, and all of them run and none is terminating.
     pub(crate) fn until_runs(&self, app: &str) {
-        let selector = format!("app={app}");
         wait_until(&format!("{app} to run"), PATIENCE, || {
-            let pods = self.pods(&selector);
+            let pods = self.pods(app);
             let runs = |pod: &Value| {
                 pod["status"]["phase"] == "Running"
                     && pod["metadata"]["deletionTimestamp"].is_null()
@@ -200,18 +197,19 @@ impl Stage {
         self.end(&format!("{app} runs"));
     }
 
-    fn pods(&self, selector: &str) -> Vec<Value> {
-        let plane = self.world.plane;
+    fn pods(&self, app: &str) -> Vec<Value> {
+        let plane = self.cluster.plane;
         plane.assert_runs();
         let pods = Api::<Pod>::namespaced(plane.client(), &self.namespace);
-        let pods = plane.block_on(pods.list(&ListParams::default().labels(selector)));
+        let of_app = ListParams::default().labels(&format!("app={app}"));
+        let pods = plane.block_on(pods.list(&of_app));
         let pods = pods.unwrap().items.into_iter();
         pods.map(|pod| serde_json::to_value(pod).unwrap()).collect()
     }
 
     /// The node on which a pod of that app runs.
     pub(crate) fn node_of(&self, app: &str) -> String {
-        let pods = self.pods(&format!("app={app}"));
+        let pods = self.pods(app);
         let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
         let running = running.unwrap_or_else(|| panic!("No pod of {app} runs: {pods:#?}"));
         running["spec"]["nodeName"].as_str().unwrap().to_owned()
@@ -230,33 +228,29 @@ impl Stage {
 
     /// The exit code of `diagnose` in the namespace, and all that it printed.
     pub(crate) fn diagnose(&self, arguments: &[&str]) -> (i32, String) {
-        self.diagnose_with(self.world.plane.kubeconfig().to_owned(), arguments)
+        self.diagnose_with(self.cluster.plane.kubeconfig().to_owned(), arguments)
     }
 
     /// The same with another user's rights.
     pub(crate) fn diagnose_as(&self, user: &str, arguments: &[&str]) -> (i32, String) {
-        self.diagnose_with(self.world.plane.kubeconfig_as(user, &[]), arguments)
+        self.diagnose_with(self.cluster.plane.kubeconfig_as(user, &[]), arguments)
     }
 
     fn diagnose_with(&self, kubeconfig: PathBuf, arguments: &[&str]) -> (i32, String) {
-        self.world.plane.assert_runs();
-        let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args(["diagnose", "--all-ways", "-n", &self.namespace])
+        self.cluster.plane.assert_runs();
+        let output = program(&["diagnose", "--all-ways", "-n", &self.namespace])
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
             .output()
             .unwrap();
-        let both = [output.stdout, output.stderr].concat();
-        (
-            output.status.code().unwrap(),
-            String::from_utf8(both).unwrap(),
-        )
+        let both = [&output.stdout[..], &output.stderr].concat();
+        (code(&output), String::from_utf8(both).unwrap())
     }
 
     /// Starts `diagnose --watch`, which runs until no pod waits.
     pub(crate) fn watch(&self) -> Child {
         let watch = format!("multi-attach-guard diagnose --watch -n {}", self.namespace);
-        let mut watch = self.world.plane.printed(&watch);
+        let mut watch = self.cluster.plane.printed(&watch);
         watch.stdout(Stdio::piped()).spawn().unwrap()
     }
 
@@ -354,7 +348,7 @@ impl Stage {
 
     /// The standard output of a command.
     pub(crate) fn printed(&self, command: &str) -> String {
-        let output = self.world.plane.printed(command).output().unwrap();
+        let output = self.cluster.plane.printed(command).output().unwrap();
         assert!(output.status.success(), "{command}\n{output:#?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -362,13 +356,8 @@ impl Stage {
     /// Runs a command without recording it.
     pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);
-        let output = self
-            .world
-            .plane
-            .printed(command)
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap();
+        let mut shell = self.cluster.plane.printed(command);
+        let output = shell.current_dir(self.folder.path()).output().unwrap();
         // Exit code 1 of `diagnose` means that a pod waits; it is not a failure.
         let finds = command.starts_with("multi-attach-guard diagnose");
         let finds = finds && output.status.code() == Some(1);

@@ -28,7 +28,7 @@ const CLUSTER: &str = "
 ";
 
 /// A cluster with these objects, and a folder to work in.
-pub(crate) struct World {
+pub(crate) struct CommandTest {
     /// The cluster.
     pub(crate) plane: &'static ControlPlane,
     /// The namespace of its claims.
@@ -37,7 +37,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
 }
 
-impl World {
+impl CommandTest {
     /// `None` without a control plane. The cluster's objects are made once.
     pub(crate) fn new() -> Option<Self> {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
@@ -66,7 +66,7 @@ impl World {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        run(self.folder.path(), self.plane.kubeconfig(), arguments)
+        run(self.folder.path(), self.plane.kubeconfig(), arguments, "")
     }
 
     /// An audit of a namespace in this format.
@@ -94,16 +94,7 @@ impl World {
     }
 }
 
-pub(crate) fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Output {
-    run_with(folder, kubeconfig, arguments, "")
-}
-
-pub(crate) fn run_with(
-    folder: &Path,
-    kubeconfig: &Path,
-    arguments: &[&str],
-    input: &str,
-) -> Output {
+pub(crate) fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str], input: &str) -> Output {
     let mut command = program(arguments);
     let command = command.current_dir(folder);
     fed(command.env("KUBECONFIG", kubeconfig), input)

@@ -3,7 +3,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
@@ -42,63 +41,62 @@ exemptions:
 ";
 
 /// A control plane with a guard.
-pub(crate) struct World {
+pub(crate) struct GuardedCluster {
     /// The control plane.
     pub(crate) plane: &'static ControlPlane,
     /// The guard.
     pub(crate) guard: Guard,
     /// A client whose requests do not reach the guard.
     pub(crate) unguarded: kube::Client,
-    namespaces: AtomicU32,
     _registration: Registration<'static>,
 }
 
-/// A world that several cases share. It starts with the first of them and stops after the last, so
-/// that another world can take its place.
+/// A cluster that several cases share. It starts with the first of them and stops after the last,
+/// so that another cluster can take its place.
 pub(crate) struct Shared {
     needs: Needs,
-    /// A failed start is kept, so that not every case tries again. The world is dropped before its
+    /// A failed start is kept, so that not every case tries again. The cluster is dropped before its
     /// control plane.
-    world: OnceLock<Option<Result<(World, Lent), String>>>,
+    cluster: OnceLock<Option<Result<(GuardedCluster, Lent), String>>>,
 }
 
 impl Shared {
-    /// A world on a control plane with these needs. Without controllers, only the cases change
+    /// A cluster on a control plane with these needs. Without controllers, only the cases change
     /// objects.
     pub(crate) const fn on(needs: Needs) -> Self {
         Self {
             needs,
-            world: OnceLock::new(),
+            cluster: OnceLock::new(),
         }
     }
 
-    /// The world, or `None` if there is no control plane.
+    /// The cluster, or `None` if there is no control plane.
     ///
     /// # Panics
     ///
     /// If it did not start.
-    pub(crate) fn world(&self) -> Option<&World> {
+    pub(crate) fn cluster(&self) -> Option<&GuardedCluster> {
         let make = || {
             let plane = Lent::new(harness::start_control_plane(self.needs)?);
-            let made = catch_unwind(AssertUnwindSafe(|| World::new(plane.0)));
+            let made = catch_unwind(AssertUnwindSafe(|| GuardedCluster::new(plane.0)));
             let made = made.map_err(|_| "It did not start; the first case says why.".to_owned());
-            Some(made.map(|world| (world, plane)))
+            Some(made.map(|cluster| (cluster, plane)))
         };
-        let world = self.world.get_or_init(make).as_ref()?;
-        let (world, _) = world.as_ref().unwrap_or_else(|reason| panic!("{reason}"));
-        Some(world)
+        let cluster = self.cluster.get_or_init(make).as_ref()?;
+        let (cluster, _) = cluster.as_ref().unwrap_or_else(|reason| panic!("{reason}"));
+        Some(cluster)
     }
 }
 
-/// A world for the caller only, with the policies in the API server.
-pub(crate) fn with_policies() -> Option<(Lent, World)> {
+/// A cluster for the caller only, with the policies in the API server.
+pub(crate) fn with_policies() -> Option<(Lent, GuardedCluster)> {
     let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
     install::policies(plane.0);
-    let world = World::of(plane.0, &["--admission-policies"]);
-    Some((plane, world))
+    let cluster = GuardedCluster::of(plane.0, &["--admission-policies"]);
+    Some((plane, cluster))
 }
 
-impl World {
+impl GuardedCluster {
     pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         Self::of(plane, &[])
     }
@@ -114,20 +112,8 @@ impl World {
             plane,
             guard,
             unguarded,
-            namespaces: AtomicU32::new(0),
             _registration: registration,
         }
-    }
-
-    /// Creates a new namespace with the name `POLICY-NUMBER`.
-    pub(crate) fn namespace(&self, policy: &str) -> Result<String, String> {
-        let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{policy}-{number}");
-        self.plane.until_calm();
-        let manifest =
-            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        self.make("", &manifest)?;
-        Ok(name)
     }
 
     /// Creates an object without the guard.

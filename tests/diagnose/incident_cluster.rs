@@ -34,13 +34,13 @@ impl Mode {
 }
 
 /// A control plane with nodes, and a guard for each mode that has one.
-pub(crate) struct World {
+pub(crate) struct IncidentCluster {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) nodes: FakeNodes<'static>,
     guards: [(Guard, Registration<'static>); 2],
 }
 
-impl World {
+impl IncidentCluster {
     pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         let nodes = plane.fake_nodes();
         let guards = [Mode::Deny, Mode::WarnOnly].map(|mode| {

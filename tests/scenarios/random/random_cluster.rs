@@ -1,4 +1,4 @@
-//! A small world as data, and its random generation.
+//! A small cluster as data, and its random generation.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Nodes, one volume, one or two workloads, and a later version of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct World {
+pub(crate) struct RandomCluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) volume: Disk,
     pub(crate) workloads: Vec<Pods>,
@@ -123,7 +123,7 @@ pub(crate) enum Topology {
     Zone,
 }
 
-impl World {
+impl RandomCluster {
     /// The number of zones.
     pub(crate) fn zones(&self) -> u8 {
         let last = self.nodes.iter().map(|node| node.zone).max();
@@ -151,7 +151,7 @@ impl World {
         })
     }
 
-    /// Whether the world is worth playing.
+    /// Whether the cluster is worth playing.
     fn makes_sense(&self) -> bool {
         let all = || self.workloads.iter().chain(&self.update);
         let numbered = !self.volume.by_labels || matches!(self.volume.reach, Place::Zone(_));
@@ -163,7 +163,7 @@ impl World {
             && all().all(|it| self.places(it) && (everywhere || it.kind != Kind::DaemonSet))
     }
 
-    /// A strategy for any world.
+    /// A strategy for any cluster.
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let node = (0..3u8, prop::bool::weighted(0.15));
         let node = node.prop_map(|(zone, tainted)| Node { zone, tainted });
@@ -184,7 +184,7 @@ impl World {
                     update,
                 }
             })
-            .prop_filter("a world to play", Self::makes_sense)
+            .prop_filter("a cluster to play", Self::makes_sense)
     }
 }
 
@@ -318,8 +318,8 @@ impl Change {
     }
 }
 
-/// Writes one line of JSON, which can be added to the cases.
-impl fmt::Display for World {
+/// Writes one line of JSON, which can be added to [`super::KEPT`].
+impl fmt::Display for RandomCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_string(self).map_err(|_| fmt::Error)?;
         f.write_str(&json)

@@ -69,7 +69,7 @@ fn usual_policy() -> String {
 }
 
 /// The environment that all cells share.
-pub(crate) struct World {
+pub(crate) struct ApplierCluster {
     pub(crate) plane: &'static ControlPlane,
     /// The programs that apply manifests, besides those of the control plane.
     pub(crate) programs: PathBuf,
@@ -79,13 +79,13 @@ pub(crate) struct World {
     _guards: [(Guard, Registration<'static>); 2],
 }
 
-/// The world that all tests share; `None` if this machine lacks the programs for it.
-pub(crate) fn world() -> Option<&'static World> {
-    static WORLD: OnceLock<Option<World>> = OnceLock::new();
-    WORLD.get_or_init(World::new).as_ref()
+/// The cluster that all tests share; `None` if this machine lacks the programs for it.
+pub(crate) fn shared() -> Option<&'static ApplierCluster> {
+    static CLUSTER: OnceLock<Option<ApplierCluster>> = OnceLock::new();
+    CLUSTER.get_or_init(ApplierCluster::new).as_ref()
 }
 
-impl World {
+impl ApplierCluster {
     fn new() -> Option<Self> {
         let programs = harness::built(&["build-appliers"], "Helm 3, Flux and Argo CD")?;
         let plane = harness::require_control_plane(Needs::Controllers)?;

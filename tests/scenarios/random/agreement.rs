@@ -1,4 +1,4 @@
-//! Compares the engine's findings about a world with the control plane.
+//! Compares the engine's findings about a cluster with the control plane.
 //!
 //! The engine predicts the worst that may happen, and one play shows one thing that does happen. So
 //! nothing may happen in any play that the engine has not predicted. And its prediction must come
@@ -8,14 +8,14 @@
 use std::fmt;
 
 use super::play::{Step, play};
-use super::world::World;
+use super::random_cluster::RandomCluster;
 use crate::outcome::Outcome;
-use crate::stage;
+use crate::scenario_run::Testbed;
 
 /// The result of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
-    /// The category of the result, for the tally, as the end of a sentence about worlds.
+    /// The category of the result, for the tally, as the end of a sentence about clusters.
     pub(crate) words: String,
     /// The steps of a play in which engine and control plane contradict each other.
     contradiction: Vec<Step>,
@@ -50,20 +50,20 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Plays a world as often as the comparison needs.
+/// Plays a cluster as often as the comparison needs.
 ///
 /// # Errors
 ///
 /// A sentence if it cannot be played.
-pub(crate) fn compare(shared: &stage::World, world: &World) -> Result<Comparison, String> {
+pub(crate) fn compare(shared: &Testbed, cluster: &RandomCluster) -> Result<Comparison, String> {
     let mut last = Vec::new();
-    for first in 0..world.nodes.len() {
-        let steps = play(shared, world, first)?;
+    for first in 0..cluster.nodes.len() {
+        let steps = play(shared, cluster, first)?;
         let happened = worst(&steps, |step| step.happened);
         // A prediction may come true at any later step, so the worst of all steps counts.
         let foreseen = worst(&steps, |step| step.foreseen);
         if happened > foreseen && !same_gravity(happened, foreseen) {
-            return control(shared, world, happened, steps);
+            return control(shared, cluster, happened, steps);
         }
         if happened == foreseen || same_gravity(happened, foreseen) {
             let words = format!("agree on {happened}");
@@ -75,16 +75,16 @@ pub(crate) fn compare(shared: &stage::World, world: &World) -> Result<Comparison
     Ok(Comparison::new(never, last))
 }
 
-/// Plays the same world with a volume that forbids nothing. If the same happens, the world shows
-/// nothing about the volume. Otherwise the engine has missed it.
+/// Plays the same cluster with a volume that forbids nothing. If the same happens, the
+/// cluster shows nothing about the volume. Otherwise the engine has missed it.
 fn control(
-    shared: &stage::World,
-    world: &World,
+    shared: &Testbed,
+    cluster: &RandomCluster,
     happened: Outcome,
     missed: Vec<Step>,
 ) -> Result<Comparison, String> {
-    let free = world.without_contention();
-    for first in 0..world.nodes.len() {
+    let free = cluster.without_contention();
+    for first in 0..cluster.nodes.len() {
         let steps = play(shared, &free, first)?;
         if worst(&steps, |step| step.happened) >= happened {
             let no_place = "have no place for their pods, whatever the volume";

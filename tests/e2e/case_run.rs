@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Command, Step};
+use crate::guarded_cluster::GuardedCluster;
 use crate::harness::shorthand::merge;
-use crate::harness::{Output, seen, wait_until};
+use crate::harness::{Namespace, Output, seen, wait_until};
 use crate::install::UNGUARDED;
 use crate::objects::{Object, claim, fill};
 use crate::said::Said;
 use crate::stored;
-use crate::world::World;
 
 /// The time after which the guard must know the objects that were stored before a step.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -25,58 +25,56 @@ const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resum
 /// # Errors
 ///
 /// A sentence that describes the deviation from the case.
-pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
-    let stage = Stage::set(world, case)?;
+pub(crate) fn play(cluster: &GuardedCluster, case: &Case) -> Result<(), String> {
+    let run = CaseRun::set(cluster, case)?;
     for (number, step) in case.steps().enumerate() {
-        stage
-            .take(step)
+        run.take(step)
             .map_err(|reason| format!("Step {}: {reason}", number + 1))?;
     }
     Ok(())
 }
 
-/// A case's namespace.
-pub(crate) struct Stage<'a> {
-    world: &'a World,
-    namespace: String,
+/// A run of a case, in its own namespace.
+pub(crate) struct CaseRun {
+    namespace: Namespace<'static>,
 }
 
-impl<'a> Stage<'a> {
+impl CaseRun {
     /// Creates the namespace and the objects that exist before the first step.
-    pub(crate) fn set(world: &'a World, case: &Case) -> Result<Self, String> {
-        let namespace = world.namespace(&case.policy)?;
-        let stage = Self { world, namespace };
+    pub(crate) fn set(cluster: &GuardedCluster, case: &Case) -> Result<Self, String> {
+        let namespace = Namespace::new(cluster.plane, &case.policy);
+        let run = Self { namespace };
         for (name, called) in &case.claims {
-            let (volume, mut manifest) = claim(called, &stage.namespace, name);
+            let (volume, mut manifest) = claim(called, &run.namespace, name);
             if let Some(volume) = volume {
                 manifest["status"] = json!({
                     "phase": "Bound",
                     "accessModes": volume["spec"]["accessModes"],
                     "capacity": volume["spec"]["capacity"],
                 });
-                world.make("", &volume)?;
+                cluster.make("", &volume)?;
             }
-            world.make(&stage.namespace, &manifest)?;
+            cluster.make(&run.namespace, &manifest)?;
         }
         for object in &case.given {
-            world.make(&stage.namespace, &object.manifest(&stage.namespace))?;
+            cluster.make(&run.namespace, &object.manifest(&run.namespace))?;
         }
-        Ok(stage)
+        Ok(run)
     }
 
     fn take(&self, step: &Step) -> Result<(), String> {
         if let Some(contrast) = &step.contrast {
             self.until("the contrast to be refused", || {
-                let output = self.run(None, contrast, true)?;
+                let output = self.execute(None, contrast, true)?;
                 seen(!Said::of(&output).denied.is_empty(), output)
             })?;
         }
-        let before = stored::versions(self.world.plane, &self.namespace);
+        let before = stored::versions(&self.namespace);
         if !step.at_once && can_be_dry(&step.r#do) {
             self.until("the dry run to say the expected", || {
                 self.expected(step, true).map(drop)
             })?;
-            let after = stored::versions(self.world.plane, &self.namespace);
+            let after = stored::versions(&self.namespace);
             if after != before {
                 return Err(format!(
                     "The dry run stored something: {before:?}, {after:?}"
@@ -84,7 +82,7 @@ impl<'a> Stage<'a> {
             }
         }
         let output = self.expected(step, false)?;
-        let after = stored::versions(self.world.plane, &self.namespace);
+        let after = stored::versions(&self.namespace);
         let changed: BTreeSet<&String> = after
             .iter()
             .filter(|(object, version)| before.get(*object) != Some(version))
@@ -103,7 +101,7 @@ impl<'a> Stage<'a> {
             ));
         }
         for (object, values) in &step.stored {
-            let found = stored::read(self.world.plane, &self.namespace, object)
+            let found = stored::read(&self.namespace, object)
                 .ok_or_else(|| format!("{object} is not there."))?;
             for (pointer, wanted) in values {
                 let seen = found.pointer(pointer).unwrap_or(&Value::Null);
@@ -117,7 +115,7 @@ impl<'a> Stage<'a> {
 
     /// Runs the step's command and compares the answer.
     fn expected(&self, step: &Step, dry: bool) -> Result<Output, String> {
-        let output = self.run(None, &step.r#do, dry)?;
+        let output = self.execute(None, &step.r#do, dry)?;
         let said = Said::of(&output);
         if !said.is(&step.expect) {
             return Err(format!("{said:?} was said by {output:#?}"));
@@ -132,7 +130,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs the command as `user`, unless the command names another one.
-    pub(crate) fn run(
+    pub(crate) fn execute(
         &self,
         user: Option<&str>,
         command: &Command,
@@ -166,7 +164,6 @@ impl<'a> Stage<'a> {
             _ => user,
         };
         let mut arguments = self.words(text);
-        arguments.push(format!("--namespace={}", self.namespace));
         if let Some(user) = user {
             arguments.push(format!("--as={user}"));
             arguments.push("--as-group=system:masters".to_owned());
@@ -183,7 +180,7 @@ impl<'a> Stage<'a> {
     /// a busy machine; nothing is stored then.
     fn answered(&self, arguments: &[&str], input: Option<&str>) -> Result<Output, String> {
         self.until("the API server to answer in its time", || {
-            let output = self.world.plane.kubectl(arguments, input);
+            let output = self.namespace.kubectl(arguments, input);
             let late = "did not complete within requested timeout";
             seen(!output.stderr.contains(late), output)
         })
@@ -215,7 +212,7 @@ impl<'a> Stage<'a> {
     fn edited(&self, changes: &BTreeMap<String, Value>) -> Result<String, String> {
         let mut documents = Vec::new();
         for (object, change) in changes {
-            let mut manifest = stored::read(self.world.plane, &self.namespace, object)
+            let mut manifest = stored::read(&self.namespace, object)
                 .ok_or_else(|| format!("{object} is not there to be edited."))?;
             let mut change = change.clone();
             fill(&mut change, &self.namespace);

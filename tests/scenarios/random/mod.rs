@@ -1,14 +1,14 @@
-//! Plays small random worlds on the real control plane and compares them with the engine. This test
-//! shares none of the engine's assumptions.
+//! Plays small random clusters on the real control plane and compares them with the engine. This
+//! test shares none of the engine's assumptions.
 //!
-//! `WORLDS` is the number of worlds and `SEED` chooses them; `make explore` plays 500 of a new
-//! seed. A disagreement is shrunk as far as possible. Its line of JSON should be added to
-//! `cases.jsonl`, whose worlds are played each time.
+//! `CLUSTERS` is the number of clusters and `SEED` chooses them; `make explore` plays 500 of a new
+//! seed. A disagreement is shrunk as far as possible. Its line of JSON should be added to [`KEPT`],
+//! whose clusters are played each time.
 
 mod agreement;
 mod objects;
 mod play;
-mod world;
+mod random_cluster;
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
@@ -18,24 +18,25 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use agreement::{Comparison, compare};
 pub(crate) use objects::TAINT;
-use world::World;
+use random_cluster::RandomCluster;
 
-use crate::stage;
+use crate::scenario_run::Testbed;
 
-/// The default number of worlds.
-const WORLDS: u64 = 40;
+/// The default number of clusters.
+const CLUSTERS: u64 = 40;
 
-/// The number of smaller worlds that are tried to explain a disagreement.
+/// The number of smaller clusters that are tried to explain a disagreement.
 const SHRINKING_STEPS: usize = 12;
 
-const CASES: &str = include_str!("cases.jsonl");
+/// Random clusters in which the engine was wrong, as JSON.
+const KEPT: &[&str] = &[];
 
 /// The number of comparisons in each category.
 static TALLY: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 static SEED: LazyLock<u64> = LazyLock::new(|| number("SEED").unwrap_or(1));
 
-/// A world to play, with its name.
+/// A cluster to play, with its name.
 pub(crate) struct Lot {
     pub(crate) name: String,
     draw: Draw,
@@ -46,14 +47,14 @@ enum Draw {
     Number(u64),
 }
 
-/// The kept worlds, and the random ones of the seed.
+/// The kept clusters, and the random ones of the seed.
 pub(crate) fn lots() -> Vec<Lot> {
-    let kept = CASES.lines().enumerate().map(|(line, case)| Lot {
-        name: format!("world kept in line {} of cases.jsonl", line + 1),
+    let kept = KEPT.iter().enumerate().map(|(number, case)| Lot {
+        name: format!("random cluster {number} of those kept"),
         draw: Draw::Kept(case),
     });
-    let drawn = (0..number("WORLDS").unwrap_or(WORLDS)).map(|number| Lot {
-        name: format!("world {number} of seed {}", *SEED),
+    let drawn = (0..number("CLUSTERS").unwrap_or(CLUSTERS)).map(|number| Lot {
+        name: format!("random cluster {number} of seed {}", *SEED),
         draw: Draw::Number(number),
     });
     kept.chain(drawn).collect()
@@ -64,18 +65,19 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
 }
 
 impl Lot {
-    /// Plays the world.
+    /// Plays the cluster.
     ///
     /// # Errors
     ///
     /// The disagreement, shrunk as far as possible, or the reason for which it cannot be played.
-    pub(crate) fn play(&self, shared: &stage::World) -> Result<(), String> {
+    pub(crate) fn play(&self, shared: &Testbed) -> Result<(), String> {
         match self.draw {
             Draw::Kept(case) => {
-                let world: World = serde_json::from_str(case).map_err(|it| it.to_string())?;
-                let comparison = tallied(compare(shared, &world)?);
+                let cluster: RandomCluster =
+                    serde_json::from_str(case).map_err(|it| it.to_string())?;
+                let comparison = tallied(compare(shared, &cluster)?);
                 if comparison.differs() {
-                    return Err(format!("{world}\n{comparison}"));
+                    return Err(format!("{cluster}\n{comparison}"));
                 }
             }
             Draw::Number(number) => {
@@ -83,7 +85,9 @@ impl Lot {
                 let comparison = tallied(compare(shared, &tree.current())?);
                 if comparison.differs() {
                     let drawn = tree.current();
-                    eprintln!("World {number} differs and is made smaller.\n{drawn}\n{comparison}");
+                    eprintln!(
+                        "Cluster {number} differs and is made smaller.\n{drawn}\n{comparison}"
+                    );
                     let (smallest, comparison) = shrink(shared, &mut tree, comparison)?;
                     return Err(format!("{smallest}\n{comparison}It was drawn as\n{drawn}"));
                 }
@@ -93,7 +97,7 @@ impl Lot {
     }
 }
 
-/// The random generator for the world with this number.
+/// The random generator for the cluster with this number.
 pub(crate) fn runner(seed: u64, number: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -102,19 +106,19 @@ pub(crate) fn runner(seed: u64, number: u64) -> TestRunner {
     TestRunner::new_with_rng(Config::default(), rng)
 }
 
-fn draw(number: u64) -> Result<impl ValueTree<Value = World>, String> {
+fn draw(number: u64) -> Result<impl ValueTree<Value = RandomCluster>, String> {
     let mut runner = runner(*SEED, number);
-    World::any()
+    RandomCluster::any()
         .new_tree(&mut runner)
         .map_err(|reason| reason.to_string())
 }
 
-/// The smallest known world that still disagrees.
+/// The smallest known cluster that still disagrees.
 fn shrink(
-    shared: &stage::World,
-    tree: &mut impl ValueTree<Value = World>,
+    shared: &Testbed,
+    tree: &mut impl ValueTree<Value = RandomCluster>,
     comparison: Comparison,
-) -> Result<(World, Comparison), String> {
+) -> Result<(RandomCluster, Comparison), String> {
     let mut smallest = (tree.current(), comparison);
     for _ in 0..SHRINKING_STEPS {
         let moved = if tree.current() == smallest.0 {
@@ -140,12 +144,15 @@ fn tallied(comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// Prints the number of worlds in each category, if any were played.
+/// Prints the number of clusters in each category, if any were played.
 pub(crate) fn print_tally() {
     let Ok(tally) = TALLY.lock() else { return };
-    let worlds: usize = tally.values().sum();
-    if worlds > 0 {
-        println!("{worlds} worlds of seed {} and of cases.jsonl:", *SEED);
+    let clusters: usize = tally.values().sum();
+    if clusters > 0 {
+        println!(
+            "{clusters} random clusters of seed {} and of those kept:",
+            *SEED
+        );
         for (words, count) in tally.iter() {
             println!("- {count} {words}");
         }

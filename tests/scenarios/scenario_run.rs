@@ -1,6 +1,7 @@
 //! A scenario's namespace and nodes, and the execution of its actions there.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,8 +18,8 @@ use crate::harness::{ControlPlane, FakeNodes, HollowNodes, Output};
 use crate::manifests::Manifest;
 use crate::observe::Observer;
 use crate::outcome::{QUIET, QUIET_WITH_KUBELETS, Rest, healed, rest};
+use crate::random::TAINT;
 use crate::scenario::{Action, Nodes, STORAGE, Scenario};
-use crate::worlds::TAINT;
 
 /// The time that a controller may take for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -34,7 +35,7 @@ const WORKLOADS: [&str; 6] = [
 ];
 
 /// The environment that all scenarios share.
-pub(crate) struct World {
+pub(crate) struct Testbed {
     /// The control plane.
     pub(crate) plane: &'static ControlPlane,
     /// The simulated nodes, and the attacher and provisioner for all nodes.
@@ -45,7 +46,7 @@ pub(crate) struct World {
     pub(crate) observer: Observer,
 }
 
-impl World {
+impl Testbed {
     /// Starts the simulation and the watcher on this control plane.
     pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         Self {
@@ -58,8 +59,8 @@ impl World {
 }
 
 /// A scenario's namespace and nodes.
-pub(crate) struct Stage<'a> {
-    world: &'a World,
+pub(crate) struct ScenarioRun<'a> {
+    testbed: &'a Testbed,
     run: String,
     nodes: Vec<String>,
     /// The pod and the node that the last [`Action::Find`] found.
@@ -70,19 +71,19 @@ pub(crate) struct Stage<'a> {
     before: Before,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> ScenarioRun<'a> {
     /// Creates the namespace, the nodes, and the volume with its claim. If `mode` is set, a guard
     /// in that mode reviews the namespace.
     pub(crate) fn build(
-        world: &'a World,
+        testbed: &'a Testbed,
         scenario: &Scenario,
         mode: Option<Mode>,
         nodes: Nodes,
     ) -> Result<Self, String> {
         let name = scenario.id.to_lowercase();
         let run = match mode {
-            None => world.plane.namespace(&name),
-            Some(mode) => world.plane.labelled_namespace(
+            None => testbed.plane.namespace(&name),
+            Some(mode) => testbed.plane.labelled_namespace(
                 &format!("{}-{name}", mode.name()),
                 &json!({ MODE: mode.name() }),
             ),
@@ -113,11 +114,11 @@ impl<'a> Stage<'a> {
             spec.resources.clone_from(resources);
         }
         match nodes {
-            Nodes::Simulated => world.nodes.add(&specs),
-            Nodes::Kubelets => world.hollow.add(&specs, &scenario.node)?,
+            Nodes::Simulated => testbed.nodes.add(&specs),
+            Nodes::Kubelets => testbed.hollow.add(&specs, &scenario.node)?,
         }
-        let stage = Self {
-            world,
+        let built = Self {
+            testbed,
             run,
             nodes: specs.into_iter().map(|spec| spec.name).collect(),
             found: None,
@@ -128,8 +129,8 @@ impl<'a> Stage<'a> {
             dead: BTreeSet::new(),
             before: Before::new(),
         };
-        stage.furnish(scenario)?;
-        Ok(stage)
+        built.furnish(scenario)?;
+        Ok(built)
     }
 
     /// Creates the objects that exist before the user's first action.
@@ -182,7 +183,7 @@ impl<'a> Stage<'a> {
         let types = object.types.as_ref().ok_or("An object has no kind.")?;
         let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
         let resource = ApiResource::from_gvk(&kind);
-        let client = self.world.plane.client();
+        let client = self.testbed.plane.client();
         let api = if is_namespaced {
             Api::namespaced_with(client, &self.run, &resource)
         } else {
@@ -199,7 +200,7 @@ impl<'a> Stage<'a> {
             labels.insert(SCENARIO.to_owned(), self.run.clone());
         }
         let params = PostParams::default();
-        match self.world.plane.block_on(api.create(&params, &object)) {
+        match self.testbed.plane.block_on(api.create(&params, &object)) {
             // All scenarios that use a CSIDriver share it.
             Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -212,7 +213,7 @@ impl<'a> Stage<'a> {
         let (object, api) = self.made(object, false)?;
         let name = object.metadata.name.unwrap_or_default();
         let delete = DeleteParams::default();
-        let deleted = self.world.plane.block_on(api.delete(&name, &delete));
+        let deleted = self.testbed.plane.block_on(api.delete(&name, &delete));
         deleted.map(drop).map_err(|error| error.to_string())
     }
 
@@ -258,29 +259,33 @@ impl<'a> Stage<'a> {
 
     /// Lets the observer catch up with the cluster.
     fn catch_up(&self) -> Result<(), String> {
-        self.world.observer.catch_up(self.world.plane, &self.run)
+        let Testbed {
+            observer, plane, ..
+        } = self.testbed;
+        observer.catch_up(plane, &self.run)
     }
 
     /// Waits until everything runs or nothing changes any more.
     pub(crate) fn rest(&self) -> Result<Rest, String> {
-        rest(&self.world.observer, &self.run, &self.dead, self.quiet_for)
+        let observer = &self.testbed.observer;
+        rest(observer, &self.run, &self.dead, self.quiet_for)
     }
 
     /// Waits until everything runs.
     pub(crate) fn heal(&self, within: Duration) -> Result<Rest, String> {
-        healed(&self.world.observer, &self.run, &self.dead, within)
+        healed(&self.testbed.observer, &self.run, &self.dead, within)
     }
 
     /// The engine's findings about everything here.
     pub(crate) fn opinion(&self) -> Result<Opinion, String> {
-        opinion(self.world, &self.run, &self.before)
+        opinion(self.testbed, &self.run, &self.before)
     }
 
     /// The engine's findings about an object before it is written, as the webhook is asked about
     /// it.
     pub(crate) fn forecast(&self, object: &Value) -> Result<Opinion, String> {
         let defaulted = self.write(object, true)?;
-        forecast(self.world, &defaulted)
+        forecast(self.testbed, &defaulted)
     }
 
     /// Applies an object on the server side, or as a dry run. Returns the stored object.
@@ -290,18 +295,21 @@ impl<'a> Stage<'a> {
         as_user.dry_run = dry_run;
         let name = object.metadata.name.clone().unwrap_or_default();
         let stored = self
-            .world
+            .testbed
             .plane
             .block_on(api.patch(&name, &as_user, &Patch::Apply(&object)))
             .map_err(|error| error.to_string())?;
         serde_json::to_value(stored).map_err(|error| error.to_string())
     }
 
+    /// The watched objects of a kind in the namespace.
+    fn objects(&self, kind: &str) -> Vec<Arc<Value>> {
+        self.testbed.observer.objects(&self.run, kind)
+    }
+
     /// The workloads in the namespace, by uid.
     fn workloads(&self) -> Before {
-        let objects = WORKLOADS
-            .iter()
-            .flat_map(|kind| self.world.observer.objects(&self.run, kind));
+        let objects = WORKLOADS.iter().flat_map(|kind| self.objects(kind));
         objects
             .filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it)))
             .collect()
@@ -323,7 +331,7 @@ impl<'a> Stage<'a> {
     }
 
     fn find(&self, app: &str) -> Result<[String; 2], String> {
-        let pods = self.world.observer.objects(&self.run, "Pod");
+        let pods = self.objects("Pod");
         let pod = pods
             .iter()
             .find(|pod| {
@@ -336,12 +344,12 @@ impl<'a> Stage<'a> {
 
     fn die(&mut self) -> Result<(), String> {
         let [pod, node] = self.found.as_ref().ok_or("No node has been found.")?;
-        if !self.world.hollow.die(node) {
-            self.world.nodes.die(node);
+        if !self.testbed.hollow.die(node) {
+            self.testbed.nodes.die(node);
         }
         self.dead.insert(node.clone());
-        self.world.observer.wait(&self.run, PATIENCE, || {
-            let pods = self.world.observer.objects(&self.run, "Pod");
+        self.testbed.observer.wait(&self.run, PATIENCE, || {
+            let pods = self.objects("Pod");
             let mut named = pods.iter().filter(|it| it["metadata"]["name"] == **pod);
             if named.any(|it| !it["metadata"]["deletionTimestamp"].is_null()) {
                 return Ok(());
@@ -351,11 +359,8 @@ impl<'a> Stage<'a> {
     }
 
     fn until_bound(&self, claim: &str) -> Result<(), String> {
-        self.world.observer.wait(&self.run, PATIENCE, || {
-            let claims = self
-                .world
-                .observer
-                .objects(&self.run, "PersistentVolumeClaim");
+        self.testbed.observer.wait(&self.run, PATIENCE, || {
+            let claims = self.objects("PersistentVolumeClaim");
             let mut named = claims.iter().filter(|it| it["metadata"]["name"] == claim);
             if named.any(|it| it["status"]["phase"] == "Bound") {
                 return Ok(());
@@ -386,7 +391,7 @@ impl<'a> Stage<'a> {
         {
             all.push(&namespace);
         }
-        self.world.plane.kubectl(&all, stdin)
+        self.testbed.plane.kubectl(&all, stdin)
     }
 
     fn fill(&self, text: &str) -> String {
@@ -397,7 +402,7 @@ impl<'a> Stage<'a> {
         if text.contains("{account}") {
             // The uid of an object that exists in every namespace.
             let account = ["serviceaccount", "default", "--namespace", &self.run];
-            let account = self.world.plane.get(&account);
+            let account = self.testbed.plane.get(&account);
             text = text.replace("{account}", account["metadata"]["uid"].as_str().unwrap());
         }
         text
@@ -405,9 +410,9 @@ impl<'a> Stage<'a> {
 }
 
 /// Deletes everything at once, because remaining objects would keep the controllers busy.
-impl Drop for Stage<'_> {
+impl Drop for ScenarioRun<'_> {
     fn drop(&mut self) {
-        let plane = self.world.plane;
+        let plane = self.testbed.plane;
         let at_once = DeleteParams {
             grace_period_seconds: Some(0),
             ..DeleteParams::background()
@@ -417,14 +422,14 @@ impl Drop for Stage<'_> {
             // The namespace goes first, because no controller creates new pods in a namespace that
             // is being deleted.
             let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
-            for resource in self.world.observer.resources(&self.run) {
+            for resource in self.testbed.observer.resources(&self.run) {
                 let api =
                     Api::<DynamicObject>::namespaced_with(plane.client(), &self.run, &resource);
                 let all = ListParams::default();
                 let _ = api.delete_collection(&at_once, &all).await;
             }
         });
-        self.world.hollow.remove(&self.nodes);
-        self.world.nodes.remove(&self.nodes);
+        self.testbed.hollow.remove(&self.nodes);
+        self.testbed.nodes.remove(&self.nodes);
     }
 }

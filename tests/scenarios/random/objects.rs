@@ -1,26 +1,26 @@
-//! Writes a world as Kubernetes objects.
+//! Writes a cluster as Kubernetes objects.
 
 use serde_json::{Value, json};
 
-use super::world::{Disk, Kind, Mode, Near, Place, Pods, Topology, Whom, World};
+use super::random_cluster::{Disk, Kind, Mode, Near, Place, Pods, RandomCluster, Topology, Whom};
 use crate::harness::control_plane::STEERED_SCHEDULER;
 use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
 use crate::harness::shorthand::{Claim, merge};
 use crate::manifests::{HOSTNAME, Manifest, ZONE, in_values};
 use crate::scenario::Scenario;
 
-/// The taint of a world's tainted nodes.
+/// The taint of a cluster's tainted nodes.
 pub(crate) const TAINT: &str = "example.com/special";
 
 /// The run time of a Job's pods: long enough to overlap with other pods.
 const JOB_SECONDS: u32 = 6;
 
-impl World {
+impl RandomCluster {
     /// The nodes and the volume, before any workload.
     pub(crate) fn scenario(&self) -> Scenario {
         let zones: Vec<String> = self.nodes.iter().map(|node| zone(node.zone)).collect();
         let claims = [("data".to_owned(), self.claim())];
-        let mut scenario = Scenario::new("world", &zones, claims.into());
+        let mut scenario = Scenario::new("random", &zones, claims.into());
         let nodes = self.nodes.iter().enumerate();
         let tainted = nodes.filter(|(_, node)| node.tainted);
         scenario.tainted = tainted.map(|(at, _)| at).collect();
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// The world with a volume that any number of pods can use on any node, so that faults in it do
+    /// The cluster with a volume that any number of pods can use on any node, so that faults in it do
     /// not come from the volume. A volume that several nodes of a zone may use at a time stays in
     /// its zone, because it restricts pods no more than a node selector does.
     pub(crate) fn without_contention(&self) -> Self {
@@ -133,7 +133,7 @@ impl World {
         Manifest::try_from(object).unwrap().0
     }
 
-    /// The order in which the pods prefer the allowed nodes: nodes without other pods of this world
+    /// The order in which the pods prefer the allowed nodes: nodes without other pods of this cluster
     /// come first, and among these the nodes from `first` on.
     fn preferences(&self, first: usize) -> Value {
         let everybody = json!({ "labelSelector": { "matchLabels": { "part-of": "{run}" } } });
