@@ -48,7 +48,8 @@ fn the_chart_installs_the_image_that_was_pushed() {
         |name: &str| fs::read_to_string(folder.path().join("target/dry-run").join(name)).unwrap();
     let pushed = read("pushed");
     let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
-    let deployments = plane.list("multi-attach-guard", "deployments").unwrap();
+    let deployments = plane.get(&["deployments", "--namespace=multi-attach-guard"]);
+    let deployments = deployments["items"].as_array().unwrap();
     let container = &deployments[0]["spec"]["template"]["spec"]["containers"][0];
     let name = image.rsplit_once(':').unwrap().0;
     assert_eq!(container["image"], format!("{name}@{digest}"));

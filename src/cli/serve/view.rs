@@ -149,9 +149,10 @@ impl FactSource {
             Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
             Self::Live(live) => live,
         };
-        let client = live.informer.client().ok_or(RevisionsError::Late {
-            resource: "revisions",
-        })?;
+        let client = live
+            .informer
+            .client()
+            .ok_or(RevisionsError::Late("revisions"))?;
         let revisions = &live.revisions;
         revisions
             .find(&client, owner, template, asker, deadline)
