@@ -11,10 +11,34 @@ const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
 /// StorageClass annotation that states the access modes its raw block volumes can have.
 const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
 
+/// The reason for which a list of access modes cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModesError {
+    /// A name that is no access mode.
+    #[error(
+        "{place} names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
+    )]
+    UnknownMode {
+        /// The annotation or key at fault.
+        place: Text,
+        /// The name found there.
+        name: Text,
+    },
+    /// Nothing between two commas, or nothing at all.
+    #[error(
+        "{place} holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all"
+    )]
+    Empty {
+        /// The annotation or key at fault.
+        place: Text,
+    },
+}
+
 /// Reads a comma-separated list of access modes, long or short names, blanks allowed.
 ///
 /// `none` on its own is the empty set. `place` names the annotation or key for the error.
-fn parse_modes(place: &str, value: &str) -> Result<AccessModes, String> {
+fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
     if value.trim() == "none" {
         return Ok(AccessModes::EMPTY);
     }
@@ -23,12 +47,13 @@ fn parse_modes(place: &str, value: &str) -> Result<AccessModes, String> {
         .map(str::trim)
         .map(|name| match AccessMode::parse(name) {
             Some(mode) => Ok(mode),
-            None if name.is_empty() => Err(format!(
-                "{place} holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all"
-            )),
-            None => Err(format!(
-                "{place} names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
-            )),
+            None if name.is_empty() => Err(ModesError::Empty {
+                place: place.into(),
+            }),
+            None => Err(ModesError::UnknownMode {
+                place: place.into(),
+                name: name.into(),
+            }),
         })
         .collect()
 }
@@ -47,7 +72,7 @@ impl ClassModes {
     ///
     /// # Errors
     /// The first annotation that cannot be read; its key is in the error.
-    pub fn from_annotations(annotations: &Labels) -> Result<Self, String> {
+    pub fn from_annotations(annotations: &Labels) -> Result<Self, ModesError> {
         let read = |key| {
             let value = annotations.get(key);
             value.map(|value| parse_modes(key, value)).transpose()
@@ -96,12 +121,6 @@ mod tests {
 
     #[test]
     fn lists_of_modes() {
-        let empty = "key holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all";
-        let unknown = |name: &str| {
-            Err(format!(
-                "key names \"{name}\", which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
-            ))
-        };
         let cases = [
             (
                 "one",
@@ -114,10 +133,36 @@ mod tests {
                 Ok(AccessModes::of(&[ReadWriteOnce, ReadOnlyMany])),
             ),
             ("none", "none", Ok(AccessModes::EMPTY)),
-            ("nothing", "", Err(empty.to_owned())),
-            ("a comma too many", "RWO,", Err(empty.to_owned())),
-            ("none beside a mode", "RWO,none", unknown("none")),
-            ("wrong case", "readwriteonce", unknown("readwriteonce")),
+            (
+                "nothing",
+                "",
+                Err(ModesError::Empty {
+                    place: "key".into(),
+                }),
+            ),
+            (
+                "a comma too many",
+                "RWO,",
+                Err(ModesError::Empty {
+                    place: "key".into(),
+                }),
+            ),
+            (
+                "none beside a mode",
+                "RWO,none",
+                Err(ModesError::UnknownMode {
+                    place: "key".into(),
+                    name: "none".into(),
+                }),
+            ),
+            (
+                "wrong case",
+                "readwriteonce",
+                Err(ModesError::UnknownMode {
+                    place: "key".into(),
+                    name: "readwriteonce".into(),
+                }),
+            ),
         ];
         for (case, text, expected) in cases {
             assert_eq!(parse_modes("key", text), expected, "{case}");
@@ -136,7 +181,7 @@ mod tests {
 
         let error = read(ACCESS_MODES_ANNOTATION, "RWW").unwrap_err();
         assert_eq!(
-            error,
+            error.to_string(),
             "multi-attach-guard.dev/access-modes names \"RWW\", which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
         );
     }
