@@ -19,7 +19,7 @@ use serde_json::Value;
 use shared::knots::{GOAL, Knot, Lot};
 use source::policy_file;
 
-const WORLDS: usize = 300;
+const CLUSTERS: usize = 300;
 
 /// A document without any content; the engine uses only the object's facts.
 struct NoDocument;
@@ -76,7 +76,7 @@ fn main() {
         let mut lot = Lot::new(1);
         let mut slowest = (Duration::ZERO, String::new());
         let mut too_complex = 0;
-        for _ in 0..WORLDS {
+        for _ in 0..CLUSTERS {
             let mut knot = Knot::draw(&mut lot, sizes);
             let mut cluster = Snapshot::complete();
             for object in knot.objects.drain(..) {
@@ -94,7 +94,7 @@ fn main() {
                 slowest = (took, knot.drawn);
             }
         }
-        println!("{title}: {WORLDS} worlds, {too_complex} given up");
+        println!("{title}: {CLUSTERS} clusters, {too_complex} given up");
         println!("  slowest {:?}: {}", slowest.0, slowest.1);
     }
 }

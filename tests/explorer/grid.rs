@@ -116,7 +116,7 @@ fn alone(workloads: &[Workload]) -> Vec<Configuration> {
     let mut all = Vec::new();
     for layout in LAYOUTS {
         for workload in workloads {
-            all.extend(VOLUMES.map(|volume| layout.world(volume, &[*workload])));
+            all.extend(VOLUMES.map(|volume| layout.configuration(volume, &[*workload])));
         }
     }
     all
@@ -165,9 +165,9 @@ fn unbound() -> Vec<Configuration> {
     for layout in layouts {
         for workload in few() {
             for (volume, binding) in volumes {
-                let mut world = layout.world(volume, &[workload]);
-                world.volume.binding = binding;
-                all.push(world);
+                let mut configuration = layout.configuration(volume, &[workload]);
+                configuration.volume.binding = binding;
+                all.push(configuration);
             }
         }
     }
@@ -202,8 +202,8 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
                     // The update changes the taints that the pods tolerate.
                     (tolerating(before), tolerating(after)),
                 ];
-                let world = |workload| layout.world(volume, &[workload]);
-                moves.extend(updates.map(|(old, new)| (world(old), world(new))));
+                let configuration = |workload| layout.configuration(volume, &[workload]);
+                moves.extend(updates.map(|(old, new)| (configuration(old), configuration(new))));
             }
         }
     }
@@ -257,9 +257,9 @@ fn pairs() -> Vec<Configuration> {
                 ..*second
             };
             all.extend([
-                layout.world((Access::Exclusive, true), &[first, *second]),
-                layout.world((Access::SinglePod, true), &[first, *second]),
-                layout.world((Access::Exclusive, true), &[first, idle]),
+                layout.configuration((Access::Exclusive, true), &[first, *second]),
+                layout.configuration((Access::SinglePod, true), &[first, *second]),
+                layout.configuration((Access::Exclusive, true), &[first, idle]),
             ]);
         }
     }
@@ -304,7 +304,7 @@ impl Layout {
         Self { volume, ..self }
     }
 
-    fn world(
+    fn configuration(
         &self,
         (access, attach_required): (Access, bool),
         workloads: &[Workload],
