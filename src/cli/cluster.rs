@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use kube::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -55,7 +56,7 @@ pub(crate) struct ClusterArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScopeArgs {
     /// Only this namespace; takes no rights to others
-    #[arg(long, short, value_name = "NAMESPACE")]
+    #[arg(long, short, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     pub namespace: Option<String>,
 
     /// All namespaces, as without -n

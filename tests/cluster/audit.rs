@@ -77,6 +77,10 @@ fn an_audit_that_cannot_be_made_says_why() {
             "--namespace=absent",
             "The cluster has no namespace \"absent\".",
         ),
+        (
+            "--namespace=",
+            "a value is required for '--namespace <NAMESPACE>'",
+        ),
     ] {
         let audit = test.run(&["audit", argument]);
         assert_eq!(audit.status.code(), Some(2));
