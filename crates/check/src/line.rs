@@ -36,6 +36,8 @@ impl Line {
         // The file may have been changed in the meantime.
         let from_line = text.get(lines.start(spot.start)..);
         let own = from_line.and_then(|it| it.lines().next());
+        // A file may end in the middle of a CRLF.
+        let own = own.map(|it| it.trim_end_matches('\r'));
         Self {
             number,
             column,
