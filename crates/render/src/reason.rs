@@ -66,7 +66,10 @@ impl From<RefusedWord> for Reason {
 
 impl From<Failure> for Reason {
     fn from(failure: Failure) -> Self {
-        failure.to_string().into()
+        match failure {
+            Failure::Fetches { .. } => Self::network(failure.to_string()),
+            failure => failure.to_string().into(),
+        }
     }
 }
 

@@ -18,7 +18,6 @@ use super::client::{Client, large, no_url, parsed, slow};
 use super::repository::best;
 use crate::files::GIT;
 use crate::program::command_line::{CommandLine, Field, Word};
-use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::reason::Reason;
 
@@ -281,7 +280,6 @@ impl Repository {
             time: self.limit,
             file: MAX_PACK,
         };
-        group::watch();
         output(command, "git", limits).await
     }
 

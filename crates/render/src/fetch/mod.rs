@@ -208,7 +208,7 @@ pub(super) struct Fetcher<'o> {
     say: Say,
     known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// The folder into which repositories are checked out, also with links followed; it is created
-    /// on first use.
+    /// on first use, and a failure holds for the whole run.
     laid_out: OnceCell<io::Result<(TempDir, PathBuf)>>,
     folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// The time limit for an answer of a host.

@@ -16,27 +16,23 @@ fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches for interrupts: if this program is interrupted, all groups are stopped first.
-pub(crate) fn watch() {
-    #[cfg(unix)]
-    {
-        static WATCH: std::sync::Once = std::sync::Once::new();
-        WATCH.call_once(|| {
-            std::thread::spawn(interrupts::wait);
-        });
-    }
-}
-
 /// A group that is stopped when this is dropped.
 pub(super) struct Group {
     leader: i32,
 }
 
 impl Group {
-    /// Makes the process of `command` the leader of a group.
+    /// Makes the process of `command` the leader of a group. If this program is interrupted, all
+    /// groups are stopped first.
     pub(super) fn lead(command: &mut Command) {
         #[cfg(unix)]
-        command.process_group(0);
+        {
+            static WATCH: std::sync::Once = std::sync::Once::new();
+            WATCH.call_once(|| {
+                std::thread::spawn(interrupts::wait);
+            });
+            command.process_group(0);
+        }
         #[cfg(not(unix))]
         let _ = command;
     }

@@ -26,9 +26,9 @@ pub(crate) struct RenderContext<'w> {
 }
 
 impl<'w> RenderContext<'w> {
-    /// The object that a reference in a release names: from the source of the release and in the
-    /// namespace if there is one, otherwise in the namespace, otherwise any. Several candidates
-    /// from other sources must agree.
+    /// The object that a reference in a release names: the one from the source of the release
+    /// and in `namespace` (without it, in that of the release), otherwise one in the namespace,
+    /// otherwise any. Several candidates from other sources must agree.
     fn find(
         &self,
         release: &Delivery,

@@ -28,7 +28,6 @@ use tokio::runtime::{Builder, Runtime};
 use crate::Input;
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
-use crate::program::group;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
@@ -206,7 +205,6 @@ impl Renderer {
         if input.render.verbose || !sandbox.is_confined() {
             (input.say)(&sandbox.in_force());
         }
-        group::watch();
         Ok(Self {
             helm: on_path("helm"),
             kustomize: on_path("kustomize"),
@@ -404,7 +402,6 @@ impl Renderer {
         output(command, &name, limits)
             .await
             .map_err(|failure| match failure {
-                Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
                 Failure::Refused { program, complaint } => {
                     let complaint = copy.with_originals(&complaint);
                     without_dependency(&complaint)

@@ -412,7 +412,7 @@ impl Named {
         self.files.insert(path);
     }
 
-    /// Adds a resource that kustomize must find in another place than that of its name.
+    /// Adds a resource that kustomize must find elsewhere than its name says.
     fn put(&mut self, name: &str, file: &Path, base: Base) {
         if let Base::Folder(folder) = &base {
             self.reached.insert(folder.clone());
