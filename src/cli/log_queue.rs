@@ -16,7 +16,7 @@ const WAITING: usize = 2 * 1024 * 1024;
 /// The number of lines that may wait.
 const LINES: usize = 8 * 1024;
 
-/// The input of the queue, whose lines are written in their order: no write to it waits or fails.
+/// The input of the queue. Its lines are written in their order, and no write to it waits or fails.
 #[derive(Clone)]
 pub(super) struct Lines {
     queue: NonBlocking,

@@ -87,7 +87,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         builder.event(event, &span)?;
     }
     let mut tree = builder.tree;
-    // They were noted at the end of each mapping, the inner ones first.
+    // They were noted at the end of each mapping, the inner ones first, in the order of their names.
     tree.repeated.sort_by_key(|repeated| repeated.second);
     if tree.nodes.is_empty() {
         return Ok(None);

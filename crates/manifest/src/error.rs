@@ -25,7 +25,7 @@ impl Fault {
 pub enum Problem {
     /// The file or directory cannot be opened or read.
     #[error("This cannot be read: {0}.")]
-    Unreadable(#[source] std::io::Error),
+    Unreadable(std::io::Error),
     /// Standard input or a pipe that ended at once.
     #[error("There is nothing to read here. Did the program that should write it fail?")]
     Empty,

@@ -98,8 +98,9 @@ fn integer(text: &str) -> Option<Meaning> {
     }
 }
 
-/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, as the standard library does. It also
-/// reads the words `inf` and `nan`, which stay text, as does a number too large for a 64-bit float.
+/// Reads `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, as the standard library does. The
+/// words `inf` and `nan`, which the library reads too, stay text, as does a number that is too large
+/// for a 64-bit float.
 fn float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|float: &f64| float.is_finite())
 }

@@ -117,7 +117,7 @@ pub enum RevisionsError {
         /// The error.
         reason: String,
     },
-    /// This resource has more of them, or larger ones, than the guard reads.
+    /// There are more objects of this resource, or larger ones, than the guard reads.
     #[error("there are more {0} with its labels, or larger ones, than the guard reads")]
     TooMany(&'static str),
     /// The API server did not list this resource in time.

@@ -10,7 +10,8 @@ use super::de::for_each;
 use super::words::words;
 
 words! {
-    /// One access mode of a volume, in the order Kubernetes documents them.
+    /// An access mode of a volume. The variants are in the order in which Kubernetes documents them,
+    /// and their order gives each its bit in a set.
     ///
     /// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
     /// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").

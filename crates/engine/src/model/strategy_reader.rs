@@ -58,7 +58,7 @@ pub(super) struct WrittenStrategy {
 struct Settings {
     max_surge: Option<Amount>,
     max_unavailable: Option<Amount>,
-    /// Only a StatefulSet has a partition.
+    /// The partition of a StatefulSet.
     partition: Option<i64>,
     /// Whether a Rollout splits the traffic.
     #[serde(deserialize_with = "present")]

@@ -1,4 +1,4 @@
-//! Enums whose values are words in policies and reports, and lists of words.
+//! Enums whose values are words in manifests, policies and reports, and lists of words.
 
 use std::borrow::Borrow;
 

@@ -85,7 +85,7 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         // Without the steps before it, the way out could do harm.
         if it.purpose == Purpose::Before || way_out == Some(at) {
             writeln!(out)?;
-            step(it, "", out)?;
+            one_step(it, "", out)?;
             shown += 1;
         }
     }
@@ -168,13 +168,13 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "\n  {title}")?;
         }
         last = Some(step.purpose);
-        self::step(step, "\n", out)?;
+        one_step(step, "\n", out)?;
     }
     Ok(())
 }
 
 /// A command and its cost, with `gap` around the command, or a note.
-fn step(step: &SuggestedAction, gap: &str, out: &mut dyn Write) -> io::Result<()> {
+fn one_step(step: &SuggestedAction, gap: &str, out: &mut dyn Write) -> io::Result<()> {
     let Some(command) = &step.command else {
         return paragraph(out, "    ", &step.text);
     };

@@ -47,7 +47,7 @@ pub struct Limits {
     /// used up, requests wait for a part of their caller's timeout. Meanwhile bodies that have
     /// stalled are shed, and connections are ended if their clients do not read their answers.
     pub small_memory: usize,
-    /// The bytes held by bodies above 32 KiB; at least 37 MiB, as the largest body.
+    /// The bytes held by bodies above 32 KiB; at least 37 MiB, the size of the largest body.
     pub large_memory: usize,
     /// The number of requests under way at once, including those that wait; more get a 503.
     pub requests: usize,
