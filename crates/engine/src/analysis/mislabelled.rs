@@ -64,8 +64,7 @@ fn support(
     modes: AccessModes,
     facts: Facts<'_>,
 ) -> Support {
-    let no_class = StorageClass::default();
-    let class = class.unwrap_or(&no_class);
+    let class = StorageClass::or_unknown(class);
     let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
     let capability = facts.catalog.capability(driver, &class.parameters, mode);
     capability.with_stated(stated).judge(modes)

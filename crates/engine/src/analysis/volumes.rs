@@ -508,7 +508,6 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
 
 /// Whether such volumes live on one node, given the parameters of their class if it is known.
 fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
-    let no_class = StorageClass::default();
-    let parameters = &class.unwrap_or(&no_class).parameters;
+    let parameters = &StorageClass::or_unknown(class).parameters;
     facts.catalog.node_local(driver, parameters)
 }

@@ -1,5 +1,7 @@
 //! Storage classes and CSI drivers.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::Text;
@@ -60,6 +62,12 @@ pub struct TopologyExpression {
 }
 
 impl StorageClass {
+    /// The class, or one of which nothing is known.
+    pub(crate) fn or_unknown(class: Option<&Self>) -> &Self {
+        static UNKNOWN: LazyLock<StorageClass> = LazyLock::new(StorageClass::default);
+        class.unwrap_or(&UNKNOWN)
+    }
+
     /// The driver of the volumes: the CSI driver in the parameters, or else the provisioner.
     pub fn driver(&self) -> &str {
         self.parameters
