@@ -61,19 +61,22 @@ impl Evaluation<'_> {
 fn hazard(is_cut: bool, size: usize) -> Hazard {
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
-    let stops = format!("takes more than {WORK_BUDGET} steps, which is where the guard stops");
     let (why, advice) = if is_cut {
-        (
-            "its lists are longer than the guard reads".to_owned(),
-            fewer,
-        )
+        let why = "its lists are longer than the guard reads";
+        (why.to_owned(), fewer)
     } else if size > HONEST_SIZE {
-        let lists = "volumes, tolerations, constraints and values in them";
-        (format!("with {size} {lists}, judging it {stops}"), fewer)
+        let why = format!(
+            "with {size} volumes, tolerations, constraints and values in them, judging it \
+             takes more than {WORK_BUDGET} steps, which is where the guard stops"
+        );
+        (why, fewer)
     } else {
-        let many = "it involves so many workloads, volumes and nodes";
+        let why = format!(
+            "it involves so many workloads, volumes and nodes that judging it takes more \
+             than {WORK_BUDGET} steps, which is where the guard stops"
+        );
         let advice = "Give each workload claims of its own, or simpler affinity.";
-        (format!("{many} that judging it {stops}"), advice)
+        (why, advice)
     };
     Hazard {
         rule: codes::UNRESOLVED_CLAIM,
