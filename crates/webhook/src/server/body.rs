@@ -164,7 +164,8 @@ async fn read_body(
     if declared.is_some_and(|length| length > MAX_BODY) {
         return Err(RequestError::TooLarge);
     }
-    let mut charge = memory.admit(declared, max_queue_wait).await?;
+    let charge = memory.admit(declared, max_queue_wait).await;
+    let mut charge = charge.ok_or(RequestError::NoMemory)?;
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
     let mut admitted = SMALL_BODY;
     while let Some(data) = next_data(body, memory).await? {
@@ -176,7 +177,8 @@ async fn read_body(
             admitted = declared.unwrap_or((2 * length).min(MAX_BODY));
             memory
                 .admit_large(&mut charge, admitted, max_queue_wait)
-                .await?;
+                .await
+                .ok_or(RequestError::NoMemory)?;
             // No more is reserved than the memory that was admitted.
             bytes.reserve_exact(admitted - bytes.len());
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::error::RequestError;
 use super::limits::Limits;
 
 /// The size above which a body needs memory of `large`.
@@ -45,48 +44,45 @@ impl MemoryLimit {
     }
 
     /// Waits for the memory of a request and of its body, up to [`SMALL_BODY`]; a body of unknown
-    /// length counts as that.
+    /// length counts as that. `None` if no memory becomes free in time.
     pub(super) async fn admit(
         &self,
         length: Option<usize>,
         max_queue_wait: Duration,
-    ) -> Result<Charge, RequestError> {
+    ) -> Option<Charge> {
         let body = length.unwrap_or(SMALL_BODY).min(SMALL_BODY);
         let small = acquire(&self.small, REQUEST + body, max_queue_wait).await;
         self.charge(small)
     }
 
     /// Takes the memory of a response of this length for which no body was read, if enough is left.
-    pub(super) fn try_admit(&self, length: usize) -> Result<Charge, RequestError> {
+    pub(super) fn try_admit(&self, length: usize) -> Option<Charge> {
         self.charge(try_acquire(&self.small, REQUEST + length))
     }
 
-    fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Result<Charge, RequestError> {
-        Ok(Charge {
-            small: small.ok_or(RequestError::NoMemory)?,
-            large: try_acquire(&self.large, 0).ok_or(RequestError::NoMemory)?,
+    fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Option<Charge> {
+        Some(Charge {
+            small: small?,
+            large: try_acquire(&self.large, 0)?,
         })
     }
 
-    /// Waits until the request holds the memory of a large body of this length.
+    /// Waits until the request holds the memory of a large body of this length. `None` if it does not
+    /// become free in time.
     pub(super) async fn admit_large(
         &self,
         charge: &mut Charge,
         length: usize,
         max_queue_wait: Duration,
-    ) -> Result<(), RequestError> {
+    ) -> Option<()> {
         let more = length.saturating_sub(charge.large.num_permits());
         let more = acquire(&self.large, more, max_queue_wait).await;
-        charge.large.merge(more.ok_or(RequestError::NoMemory)?);
-        Ok(())
+        charge.large.merge(more?);
+        Some(())
     }
 
-    /// Replaces the memory of the request by that of its response.
-    pub(super) fn hold_response(
-        &self,
-        charge: &mut Charge,
-        length: usize,
-    ) -> Result<(), RequestError> {
+    /// Replaces the memory of the request by that of its response, if enough is left.
+    pub(super) fn hold_response(&self, charge: &mut Charge, length: usize) -> Option<()> {
         // A denial may be longer than a short review. It must not depend on the memory of large
         // bodies.
         let (small, large) = if length <= SMALL_BODY {
@@ -110,12 +106,12 @@ fn resize(
     semaphore: &Arc<Semaphore>,
     held: &mut OwnedSemaphorePermit,
     wanted: usize,
-) -> Result<(), RequestError> {
+) -> Option<()> {
     match wanted.checked_sub(held.num_permits()) {
-        Some(more) => held.merge(try_acquire(semaphore, more).ok_or(RequestError::NoMemory)?),
+        Some(more) => held.merge(try_acquire(semaphore, more)?),
         None => drop(held.split(held.num_permits() - wanted)),
     }
-    Ok(())
+    Some(())
 }
 
 fn permits(count: usize) -> u32 {
@@ -167,17 +163,17 @@ mod tests {
         let admitted = memory
             .admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT)
             .await;
-        assert!(admitted.is_ok());
+        assert_eq!(admitted, Some(()));
         assert_eq!(held(&memory), (REQUEST + SMALL_BODY, 900_000));
-        assert!(memory.hold_response(&mut charge, 500_000).is_ok());
+        assert_eq!(memory.hold_response(&mut charge, 500_000), Some(()));
         assert_eq!(held(&memory), (REQUEST, 500_000));
-        assert!(memory.hold_response(&mut charge, 600_000).is_ok());
+        assert_eq!(memory.hold_response(&mut charge, 600_000), Some(()));
         assert_eq!(held(&memory), (REQUEST, 600_000));
         let other = memory.hold_response(&mut memory.try_admit(0).unwrap(), 600_000);
-        assert!(matches!(other, Err(RequestError::NoMemory)));
+        assert_eq!(other, None);
         drop(charge);
         let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
-        assert!(memory.hold_response(&mut charge, 100).is_ok());
+        assert_eq!(memory.hold_response(&mut charge, 100), Some(()));
         assert_eq!(held(&memory), (REQUEST + 100, 0));
         drop(charge);
         assert_eq!(held(&memory), (0, 0));
@@ -187,7 +183,7 @@ mod tests {
     async fn a_denial_longer_than_its_review_needs_nothing_of_large_bodies() {
         let memory = memory(1_000_000, 0);
         let mut charge = memory.admit(Some(1000), MAX_QUEUE_WAIT).await.unwrap();
-        assert!(memory.hold_response(&mut charge, 3000).is_ok());
+        assert_eq!(memory.hold_response(&mut charge, 3000), Some(()));
         assert_eq!(memory.small.available_permits(), 1_000_000 - REQUEST - 3000);
     }
 }

@@ -126,8 +126,8 @@ async fn observe<R: Reviewer>(
             .memory
             .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
         {
-            Ok(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
-            Err(_) => *response.body_mut() = Body::empty(),
+            Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
+            None => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {
@@ -166,7 +166,8 @@ impl<R: Reviewer> Reviews<R> {
             let _slot = slot;
             self.judge(endpoint, body).await?
         };
-        self.memory.hold_response(&mut charge, answer.body.len())?;
+        let held = self.memory.hold_response(&mut charge, answer.body.len());
+        held.ok_or(RequestError::NoMemory)?;
         self.metrics.answered(endpoint, &answer);
         let json = HeaderValue::from_static("application/json");
         let mut response = ([(CONTENT_TYPE, json)], Bytes::from(answer.body)).into_response();
