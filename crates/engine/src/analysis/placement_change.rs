@@ -89,10 +89,8 @@ impl PlacementChange {
     ) -> Option<Self> {
         let last = |workload: &Workload| workload.partition.saturating_sub(workload.first_ordinal);
         let starts = new.kind == WorkloadKind::StatefulSet
-            && old.has_pods()
             && last(new) < last(old).min(new.replicas)
-            && new.is_behind.or(old.is_behind).unwrap_or(true)
-            && !matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed));
+            && new.is_behind.or(old.is_behind).unwrap_or(true);
         starts.then(|| Self {
             from: Places::OfEarlier,
             to: Places::of(to, facts),
@@ -100,8 +98,7 @@ impl PlacementChange {
     }
 
     /// The move by the update from `old` to `new` of pods whose eligible nodes are `to`; `None` if
-    /// the new pods can only be where old ones with one of `volumes` are, or if there are no old
-    /// pods.
+    /// the new pods can only be where old ones with one of `volumes` are.
     pub(super) fn of(
         old: &Workload,
         new: &Workload,
@@ -109,11 +106,7 @@ impl PlacementChange {
         to: &EligibleNodes<'_>,
         facts: Facts<'_>,
     ) -> Option<Self> {
-        if !old.has_pods()
-            || is_placed_alike(old, new)
-            || !hold_one_volume(old, new, volumes)
-            || matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed))
-        {
+        if is_placed_alike(old, new) || !hold_one_volume(old, new, volumes) {
             return None;
         }
         let theirs = volumes::of(old, facts);
