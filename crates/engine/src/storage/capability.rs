@@ -99,7 +99,7 @@ impl Catalog {
         capability.confidence = entry.modes(volume_mode).confidence;
         capability.take_in(entry, parameters, claim);
         // Modes that a user states for an in-tree name are final; the catalog's are not.
-        if entry.modes(volume_mode).is_conditional()
+        if capability.confidence != Confidence::Stated
             && let Some(successor) = self.successor(entry)
         {
             capability.take_in(successor, parameters, claim);
@@ -151,7 +151,8 @@ impl<'c> Capability<'c> {
         let list = entry.modes(self.volume_mode);
         let mut set = None;
         let mut add = AccessModes::EMPTY;
-        if list.is_conditional() {
+        // Conditions do not apply to modes that a user states.
+        if list.confidence != Confidence::Stated {
             for condition in &entry.conditions {
                 let state = condition.state(parameters, claim);
                 if state == ConditionState::Met {
