@@ -22,7 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::analysis::Facts;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
@@ -133,11 +132,7 @@ impl VolumeFacts {
         let Some(mut found) = decided.filter(|it| !it.denied.is_empty()) else {
             return Self::default();
         };
-        let facts = Facts {
-            view,
-            catalog: effective.catalog(),
-            nodes: effective.policy().nodes(),
-        };
+        let facts = effective.facts(view);
         found.add_volumes(namespace, members, facts);
         found.add_scaling(namespace, members, facts, effective);
         found

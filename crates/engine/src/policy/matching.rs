@@ -70,8 +70,8 @@ impl NamespaceMatch {
         for requirement in &self.requirements {
             let value = if requirement.key == NAMESPACE_NAME {
                 Some(target.namespace)
-            } else if let Some(labels) = target.namespace_labels {
-                labels.get(&requirement.key)
+            } else if let Some(metadata) = target.namespace_metadata {
+                metadata.labels.get(&requirement.key)
             } else {
                 known = false;
                 continue;

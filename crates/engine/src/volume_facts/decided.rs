@@ -47,8 +47,7 @@ pub(super) fn of(
     let resolve = |kind, controlled| {
         policy.resolve(&Target {
             namespace,
-            namespace_labels: Some(&object.metadata.labels),
-            namespace_annotations: Some(&object.metadata.annotations),
+            namespace_metadata: Some(&object.metadata),
             kind,
             name: NOBODY,
             annotations: &annotations,
