@@ -12,7 +12,7 @@ pub mod keys;
 mod matching;
 mod overrides;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -92,12 +92,10 @@ impl Policy {
             exemption.namespaces.is_empty()
                 || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace))
         };
-        let mut names: Vec<String> = (self.exemptions.iter().filter(here))
+        let names: BTreeSet<String> = (self.exemptions.iter().filter(here))
             .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
             .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        names.into_iter().collect()
     }
 
     /// The provisioners that the policy adds to the catalog or corrects in it, in file order, each

@@ -11,7 +11,7 @@ use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 
 /// The access modes of a class for one volume mode, with the class parameters taken into account.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Capability<'c> {
     /// The volume mode.
     pub(super) volume_mode: VolumeMode,
@@ -33,9 +33,10 @@ pub(crate) struct Capability<'c> {
 }
 
 /// Whether the data of a class lives on one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeLocal {
     /// No, as far as is known.
+    #[default]
     No,
     /// Yes, and its volumes carry the node affinity that keeps pods there.
     Pinned,
@@ -85,12 +86,7 @@ impl Catalog {
         let mut capability = Capability {
             volume_mode,
             entry: self.get(provisioner),
-            granted: None,
-            possible: None,
-            confidence: Confidence::Believed,
-            rwop: Rwop::Unknown,
-            node_local: NodeLocal::No,
-            conditions: Vec::new(),
+            ..Capability::default()
         };
         let Some(entry) = capability.entry else {
             return capability;
@@ -117,9 +113,9 @@ impl Catalog {
 
     /// Whether the volumes of a class with this provisioner and these parameters live on one node.
     pub fn node_local(&self, provisioner: &str, parameters: &Labels) -> NodeLocal {
-        self.get(provisioner).map_or(NodeLocal::No, |entry| {
-            node_local(entry, parameters, Claimant::default())
-        })
+        let entry = self.get(provisioner);
+        let in_entry = |entry| node_local(entry, parameters, Claimant::default());
+        entry.map(in_entry).unwrap_or_default()
     }
 
     /// The result of a second use of such volumes if nothing attaches them; `None` if unknown, for

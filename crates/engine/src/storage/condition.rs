@@ -147,7 +147,7 @@ impl Condition {
             When::Parameter {
                 by_attributes_class: true,
                 ..
-            } if claim.has_attributes_class => return ConditionState::UpToClaim,
+            } if claim.has_attributes_class => None,
             When::Parameter {
                 key,
                 aliases,
@@ -160,19 +160,16 @@ impl Condition {
                     keys.any(|key| same(key, name, *ignore_case))
                 };
                 let found = parameters.iter().find(|(name, _)| is_key(name));
-                test.holds(found.map(|(_, value)| value), *ignore_case)
+                Some(test.holds(found.map(|(_, value)| value), *ignore_case))
             }
-            When::DataSource => match claim.has_data_source {
-                Some(has_data_source) => has_data_source,
-                None => return ConditionState::UpToClaim,
-            },
-            When::ClaimAsks(_) => return ConditionState::UpToClaim,
+            When::DataSource => claim.has_data_source,
+            When::ClaimAsks(_) => None,
             When::Setup(_) => return ConditionState::Hidden,
         };
-        if met {
-            ConditionState::Met
-        } else {
-            ConditionState::NotMet
+        match met {
+            Some(true) => ConditionState::Met,
+            Some(false) => ConditionState::NotMet,
+            None => ConditionState::UpToClaim,
         }
     }
 }
