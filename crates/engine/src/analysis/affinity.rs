@@ -161,7 +161,7 @@ pub(super) fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
 /// Whether a term of `workload` that looks at host names demands or, in anti-affinity, forbids that
 /// its own pods share a node.
 pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
-    matches_own(term, workload, &workload.template.labels, facts)
+    matches_own(term, workload, &workload.template.labels, false, facts)
 }
 
 /// Whether a term of `workload` matches its pods of another revision, whose template has `labels`.
@@ -172,30 +172,30 @@ pub(crate) fn matches_other_revision(
     facts: Facts<'_>,
 ) -> bool {
     let kind = workload.kind;
-    if !kind.has_revision_label(&term.mismatch_label_keys) {
-        return !kind.has_revision_label(&term.match_label_keys)
-            && matches_own(term, workload, labels, facts);
-    }
-    let others = term.mismatch_label_keys.iter();
-    let others = others.filter(|key| kind.revision_label() != Some(key.as_str()));
-    let term = PodAffinityTerm {
-        mismatch_label_keys: others.cloned().collect(),
-        ..term.clone()
-    };
-    matches_own(&term, workload, labels, facts)
+    (kind.has_revision_label(&term.mismatch_label_keys)
+        || !kind.has_revision_label(&term.match_label_keys))
+        && matches_own(term, workload, labels, true, facts)
 }
 
-/// Whether a term of `workload` matches those of its own pods that have `labels`.
+/// Whether a term of `workload` matches those of its own pods that have `labels`, which are of the
+/// same revision or of another one.
 fn matches_own(
     term: &PodAffinityTerm,
     workload: &Workload,
     labels: &Labels,
+    is_other_revision: bool,
     facts: Facts<'_>,
 ) -> bool {
-    let mut differing = term.mismatch_label_keys.iter();
+    let have_in_common = |key: &Text| {
+        if workload.kind.revision_label() == Some(key.as_str()) {
+            !is_other_revision
+        } else {
+            workload.template.labels.get(key).is_some()
+        }
+    };
     selects(term, workload, labels)
         && covers(term, workload, &workload.metadata.namespace, facts)
-        && !differing.any(|key| has_label(workload, key))
+        && !term.mismatch_label_keys.iter().any(have_in_common)
         && !tells_pods_apart(term, workload)
 }
 
@@ -387,10 +387,6 @@ impl<'a> Group<'a> {
                     .members()
                     .all(|other| same(other, member) || has_leader(member, other, self.facts)))
     }
-}
-
-fn has_label(workload: &Workload, key: &str) -> bool {
-    workload.template.labels.get(key).is_some() || workload.kind.revision_label() == Some(key)
 }
 
 /// Whether `leader`'s pods match all terms of `workload`.
