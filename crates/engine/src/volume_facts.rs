@@ -77,7 +77,7 @@ pub struct Members {
     claims: Vec<Text>,
     workloads: Vec<(WorkloadKind, Text)>,
     /// The workloads that autoscalers scale, whether they exist or not.
-    scaled: BTreeSet<(&'static str, Text)>,
+    scaled: BTreeSet<(WorkloadKind, Text)>,
 }
 
 impl Members {
@@ -105,10 +105,10 @@ impl Members {
 }
 
 /// The workload that an autoscaler scales.
-fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
+fn target(autoscaler: &Autoscaler) -> Option<(WorkloadKind, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
     let kind = WorkloadKind::find(&target.kind, target.group())?;
-    Some((kind.name(), target.name.clone()))
+    Some((kind, target.name.clone()))
 }
 
 impl VolumeFacts {
