@@ -88,10 +88,7 @@ impl Policy {
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
     pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
-        let here = |exemption: &&Exemption| {
-            exemption.namespaces.is_empty()
-                || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace))
-        };
+        let here = |it: &&Exemption| is_met(&it.namespaces, |glob| glob.matches(namespace));
         let names: BTreeSet<String> = (self.exemptions.iter().filter(here))
             .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
             .collect();
@@ -217,14 +214,16 @@ struct Exemption {
 
 impl Exemption {
     fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
-        fn any<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
-            list.is_empty() || list.iter().any(is_meant)
-        }
-        any(&self.rules, |it| it.0 == rule)
-            && any(&self.kinds, |it| it.0 == target.kind)
-            && any(&self.namespaces, |it| it.matches(target.namespace))
-            && any(&self.names, |it| it.matches(target.name))
+        is_met(&self.rules, |it| it.0 == rule)
+            && is_met(&self.kinds, |it| it.0 == target.kind)
+            && is_met(&self.namespaces, |it| it.matches(target.namespace))
+            && is_met(&self.names, |it| it.matches(target.name))
     }
+}
+
+/// Whether one of the list is meant; an empty list matches everything.
+fn is_met<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
+    list.is_empty() || list.iter().any(is_meant)
 }
 
 #[cfg(test)]
