@@ -71,10 +71,7 @@ impl Placement {
                     Some(_) => true,
                     None => affinity.rollouts,
                 })
-                .and_then(|old| {
-                    PlacementChange::of(old, workload, volumes, &range, facts)
-                        .or_else(|| PlacementChange::resumed(old, workload, &range, facts))
-                }),
+                .and_then(|old| PlacementChange::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
             kept_off: running.is_some_and(|old| {
                 workload.template.node_name.is_none()
