@@ -2,7 +2,7 @@
 
 use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
-use super::{Analysis, AttachConstraint, NodeAssumption, Placement, UsedVolume};
+use super::{Analysis, AttachConstraint, NodeAssumption, UsedVolume};
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
@@ -80,16 +80,10 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
         && !workload.keeps_revisions_apart
         && !situation.volumes.iter().any(|it| it.one_pod_a_node);
     is_free || {
-        let together = affinity::Together {
+        let mut held = situation.clone();
+        held.placement.affinity = affinity::Together {
             replicas: true,
             rollouts: true,
-        };
-        let held = Analysis {
-            placement: Placement {
-                affinity: together,
-                ..situation.placement.clone()
-            },
-            ..situation.clone()
         };
         held.pins_replicas() && contradiction(&held).is_none()
     }

@@ -98,7 +98,7 @@ struct Expression {
     #[serde(with = "Comparison")]
     operator: Operator,
     #[serde(default)]
-    values: Vec<Text>,
+    values: Box<[Text]>,
 }
 
 /// The operators of a label selector.
@@ -246,12 +246,8 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
 }
 
 fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, PolicyError> {
-    let Expression {
-        key,
-        operator,
-        values,
-    } = read.value;
-    let problem = match (operator, values.is_empty()) {
+    let it = read.value;
+    let problem = match (it.operator, it.values.is_empty()) {
         (Operator::In | Operator::NotIn, true) => {
             Some("In and NotIn compare with \"values\"; give at least one")
         }
@@ -264,9 +260,9 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
         return Err(PolicyError::senseless(file, read.referenced, problem));
     }
     Ok(Requirement {
-        key,
-        operator,
-        values: values.into_boxed_slice(),
+        key: it.key,
+        operator: it.operator,
+        values: it.values,
     })
 }
 
@@ -293,17 +289,15 @@ fn provisioners(
     file: &str,
 ) -> Result<Vec<ProvisionerOverride>, PolicyError> {
     let mut known: Vec<ProvisionerOverride> = Vec::with_capacity(read.len());
-    for Spanned {
-        value, referenced, ..
-    } in read
-    {
+    for entry in read {
+        let value = entry.value;
         let twice = known.iter().any(|earlier| earlier.name == value.name);
         let twice = twice.then(|| {
             let name = &value.name;
             format!("the policy names provisioner {name:?} twice; keep one of the two")
         });
         if let Some(problem) = value.fault().or(twice) {
-            return Err(PolicyError::senseless(file, referenced, problem));
+            return Err(PolicyError::senseless(file, entry.referenced, problem));
         }
         known.push(value);
     }
