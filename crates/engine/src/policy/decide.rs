@@ -223,7 +223,7 @@ impl<'a> Resolved<'a> {
                 by: SuppressedBy::Exemption {
                     line: exemption.line,
                 },
-                reason: &exemption.reason.0,
+                reason: &exemption.reason,
             });
         }
         let silent = |honoured: &Honoured<'a>| {

@@ -164,20 +164,15 @@ impl<'de> Deserialize<'de> for AccountGlob {
     }
 }
 
-/// A reason that is not empty.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reason(pub(super) Text);
-
-impl<'de> Deserialize<'de> for Reason {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let reason = Text::deserialize(deserializer)?;
-        if reason.trim().is_empty() {
-            return Err(D::Error::custom(
-                "the reason is empty; say in a few words why these objects are exempt",
-            ));
-        }
-        Ok(Self(reason.trim().into()))
+/// Reads a reason that is not empty.
+pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    let reason = Text::deserialize(deserializer)?;
+    if reason.trim().is_empty() {
+        return Err(D::Error::custom(
+            "the reason is empty; say in a few words why these objects are exempt",
+        ));
     }
+    Ok(reason.trim().into())
 }
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {

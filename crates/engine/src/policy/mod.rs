@@ -25,9 +25,10 @@ pub use error::PolicyError;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
+use crate::model::Text;
 use crate::rules::{Outcome, codes};
 use crate::storage::ProvisionerOverride;
-use file::{Kind, Reason, Rule};
+use file::{Kind, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
 
 /// The actions on findings, for a whole cluster.
@@ -83,7 +84,7 @@ impl Policy {
     /// it.
     pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
         let exemptions = self.exemptions.iter();
-        exemptions.map(|exemption| (exemption.line, exemption.reason.0.as_str()))
+        exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
@@ -209,7 +210,8 @@ struct Exemption {
     names: Vec<Glob>,
     #[serde(default)]
     rules: Vec<Rule>,
-    reason: Reason,
+    #[serde(deserialize_with = "file::reason")]
+    reason: Text,
 }
 
 impl Exemption {
