@@ -207,20 +207,24 @@ impl EffectivePolicy {
     pub const fn catalog(&self) -> &Catalog {
         &self.catalog
     }
+
+    /// The facts of that view, under this policy.
+    pub fn facts<'a>(&'a self, view: View<'a>) -> Facts<'a> {
+        Facts {
+            view,
+            catalog: &self.catalog,
+            nodes: self.policy.nodes(),
+        }
+    }
 }
 
 /// Judges one object in a cluster.
 pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
     let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
-    let facts = Facts {
-        view: view.within(&steps),
-        catalog: &effective.catalog,
-        nodes: effective.policy.nodes(),
-    };
     let evaluation = Evaluation {
         review,
         policy: &effective.policy,
-        facts,
+        facts: effective.facts(view.within(&steps)),
     };
     if review.object.metadata().is_being_deleted() {
         return Verdict::default();
@@ -296,8 +300,7 @@ impl Evaluation<'_> {
         let name = metadata.shown_name();
         let target = Target {
             namespace: &metadata.namespace,
-            namespace_labels: namespace.as_ref().map(|it| &it.metadata.labels),
-            namespace_annotations: namespace.as_ref().map(|it| &it.metadata.annotations),
+            namespace_metadata: namespace.map(|it| &it.metadata),
             kind,
             name: &name,
             annotations: &metadata.annotations,

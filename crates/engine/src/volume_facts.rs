@@ -22,7 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::analysis::Facts;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::WorkloadKind;
@@ -78,7 +77,7 @@ pub struct Members {
     claims: Vec<Text>,
     workloads: Vec<(WorkloadKind, Text)>,
     /// The workloads that autoscalers scale, whether they exist or not.
-    scaled: BTreeSet<(&'static str, Text)>,
+    scaled: BTreeSet<(WorkloadKind, Text)>,
 }
 
 impl Members {
@@ -106,10 +105,10 @@ impl Members {
 }
 
 /// The workload that an autoscaler scales.
-fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
+fn target(autoscaler: &Autoscaler) -> Option<(WorkloadKind, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
     let kind = WorkloadKind::find(&target.kind, target.group())?;
-    Some((kind.name(), target.name.clone()))
+    Some((kind, target.name.clone()))
 }
 
 impl VolumeFacts {
@@ -133,11 +132,7 @@ impl VolumeFacts {
         let Some(mut found) = decided.filter(|it| !it.denied.is_empty()) else {
             return Self::default();
         };
-        let facts = Facts {
-            view,
-            catalog: effective.catalog(),
-            nodes: effective.policy().nodes(),
-        };
+        let facts = effective.facts(view);
         found.add_volumes(namespace, members, facts);
         found.add_scaling(namespace, members, facts, effective);
         found

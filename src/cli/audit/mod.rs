@@ -25,7 +25,6 @@ use super::output::{ReportArgs, write_report};
 use super::policies::Installed;
 use super::target::TargetError;
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
-use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::verdict::EffectivePolicy;
@@ -144,11 +143,7 @@ impl Look<'_> {
     /// Pods that wait, with the cause and the way out.
     fn stuck(&self, one_shot: &OneShot) -> Result<Vec<Stuck>, CommandError> {
         let facts = DiagnosisInput {
-            objects: analysis::Facts {
-                view: one_shot.cluster.view(),
-                catalog: self.effective.catalog(),
-                nodes: self.effective.policy().nodes(),
-            },
+            objects: self.effective.facts(one_shot.cluster.view()),
             observed: &one_shot.observed,
             now: self.now,
             kubectl: &self.options.cluster.kubectl(),

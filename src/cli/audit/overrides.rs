@@ -58,8 +58,7 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
         } else {
             &metadata.namespace
         },
-        namespace_labels: labels,
-        namespace_annotations: on_namespace.then_some(annotations),
+        namespace_metadata: on_namespace.then_some(metadata),
         kind: kind.name(),
         name: &metadata.name,
         annotations: if on_namespace { &none } else { annotations },

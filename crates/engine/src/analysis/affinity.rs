@@ -24,7 +24,6 @@ use crate::model::labels::Labels;
 use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::snapshot::Lookup;
 
 /// The label that holds the name of a StatefulSet's pod.
 pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
@@ -72,25 +71,22 @@ pub(crate) fn self_affinity(
     together
 }
 
-/// Whether required affinity keeps the pods of each of the others in one place with those of
+/// Those of `others` whose pods no required affinity keeps in one place with the pods of
 /// `workload`, whatever happens to either.
-pub(crate) fn in_one_place(
+pub(super) fn not_in_one_place<'w>(
     workload: &Workload,
-    others: &[&Workload],
+    mut others: Vec<&'w Workload>,
     facts: Facts<'_>,
-) -> Vec<bool> {
-    let mut found = vec![false; others.len()];
+) -> Vec<&'w Workload> {
     if !others.is_empty() {
         for group in groups(workload, facts) {
-            for (other, found) in others.iter().zip(&mut found) {
-                *found = *found || group.has(other);
-            }
-            if !found.contains(&false) {
+            others.retain(|other| !group.has(other));
+            if others.is_empty() {
                 break;
             }
         }
     }
-    found
+    others
 }
 
 /// The places other than beside one leader to which a follower's pods may go.
@@ -113,12 +109,10 @@ pub(crate) fn strays<'a>(
         return None;
     }
     let is_other = |other: &&Workload| !same(other, leader);
-    let mut leaders: Vec<_> = leaders(follower, facts).filter(is_other).collect();
-    let mut kept = in_one_place(leader, &leaders, facts).into_iter();
-    leaders.retain(|_| kept.next() != Some(true));
+    let leaders = leaders(follower, facts).filter(is_other).collect();
     Some(Strays {
+        leaders: not_in_one_place(leader, leaders, facts),
         own: matches_its_own_terms(follower, facts),
-        leaders,
     })
 }
 
@@ -167,7 +161,7 @@ pub(super) fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
 /// Whether a term of `workload` that looks at host names demands or, in anti-affinity, forbids that
 /// its own pods share a node.
 pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
-    matches_own(term, workload, &workload.template.labels, facts)
+    matches_own(term, workload, &workload.template.labels, false, facts)
 }
 
 /// Whether a term of `workload` matches its pods of another revision, whose template has `labels`.
@@ -178,31 +172,30 @@ pub(crate) fn matches_other_revision(
     facts: Facts<'_>,
 ) -> bool {
     let kind = workload.kind;
-    if !kind.has_revision_label(&term.mismatch_label_keys) {
-        return !kind.has_revision_label(&term.match_label_keys)
-            && matches_own(term, workload, labels, facts);
-    }
-    let others = term.mismatch_label_keys.iter();
-    let others = others.filter(|key| kind.revision_label() != Some(key.as_str()));
-    let term = PodAffinityTerm {
-        mismatch_label_keys: others.cloned().collect(),
-        ..term.clone()
-    };
-    matches_own(&term, workload, labels, facts)
+    (kind.has_revision_label(&term.mismatch_label_keys)
+        || !kind.has_revision_label(&term.match_label_keys))
+        && matches_own(term, workload, labels, true, facts)
 }
 
-/// Whether a term of `workload` matches those of its own pods that have `labels`.
+/// Whether a term of `workload` matches those of its own pods that have `labels`, which are of the
+/// same revision or of another one.
 fn matches_own(
     term: &PodAffinityTerm,
     workload: &Workload,
     labels: &Labels,
+    is_other_revision: bool,
     facts: Facts<'_>,
 ) -> bool {
-    let namespace = &workload.metadata.namespace;
-    let mut differing = term.mismatch_label_keys.iter();
+    let have_in_common = |key: &Text| {
+        if workload.kind.revision_label() == Some(key.as_str()) {
+            !is_other_revision
+        } else {
+            workload.template.labels.get(key).is_some()
+        }
+    };
     selects(term, workload, labels)
-        && covers(term, namespace, namespace, facts)
-        && !differing.any(|key| has_label(workload, key))
+        && covers(term, workload, &workload.metadata.namespace, facts)
+        && !term.mismatch_label_keys.iter().any(have_in_common)
         && !tells_pods_apart(term, workload)
 }
 
@@ -226,11 +219,10 @@ pub(crate) fn keeps_company_off(
     off: &Workload,
     facts: Facts<'_>,
 ) -> bool {
-    let (own, theirs) = (&owner.metadata.namespace, &off.metadata.namespace);
     term.mismatch_label_keys.is_empty()
         && !owner.kind.has_revision_label(&term.match_label_keys)
         && selects(term, owner, &off.template.labels)
-        && covers(term, own, theirs, facts)
+        && covers(term, owner, &off.metadata.namespace, facts)
         && every_node_has(&term.topology_key, off, facts)
 }
 
@@ -275,9 +267,7 @@ pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -
 /// `addCompletionIndexLabel` in its `indexed_job_utils.go`).
 fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     term.match_label_keys.iter().any(|key| match workload.kind {
-        WorkloadKind::StatefulSet => {
-            matches!(key.as_str(), "apps.kubernetes.io/pod-index" | POD_NAME)
-        }
+        WorkloadKind::StatefulSet => matches!(key.as_str(), POD_INDEX | POD_NAME),
         WorkloadKind::Job | WorkloadKind::CronJob => {
             workload.indexed && key == "batch.kubernetes.io/job-completion-index"
         }
@@ -399,10 +389,6 @@ impl<'a> Group<'a> {
     }
 }
 
-fn has_label(workload: &Workload, key: &str) -> bool {
-    workload.template.labels.get(key).is_some() || workload.kind.revision_label() == Some(key)
-}
-
 /// Whether `leader`'s pods match all terms of `workload`.
 fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
     has_leader_with(workload, leader, &leader.template.labels, facts)
@@ -420,12 +406,7 @@ fn has_leader_with(
         && facts.view.spend(terms.iter().map(weight).sum())
         && terms.iter().all(|term| {
             selects(term, workload, labels)
-                && covers(
-                    term,
-                    &workload.metadata.namespace,
-                    &leader.metadata.namespace,
-                    facts,
-                )
+                && covers(term, workload, &leader.metadata.namespace, facts)
         })
 }
 
@@ -452,12 +433,13 @@ fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
         })
 }
 
-/// Whether the term of a pod in `own` looks into `namespace`. If the labels of `namespace` are
-/// unknown, only its name is compared; a selector by other labels is assumed to match the pod's own
+/// Whether the term of `owner`'s pods looks into `namespace`. If the labels of `namespace` are
+/// unknown, only its name is compared; a selector by other labels is assumed to match the pods' own
 /// namespace and no other.
-fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>) -> bool {
+fn covers(term: &PodAffinityTerm, owner: &Workload, namespace: &Text, facts: Facts<'_>) -> bool {
+    let is_own = owner.metadata.namespace == *namespace;
     if term.own_namespace_only() {
-        return own == namespace;
+        return is_own;
     }
     if term.namespaces.contains(namespace) {
         return true;
@@ -468,23 +450,18 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>
     if selector.is_empty() {
         return true;
     }
-    match facts.view.namespace(namespace) {
-        Lookup::Found(facts) => {
-            // The API server sets this label on every namespace.
-            selector.matches(&facts.metadata.labels.with(NAMESPACE_NAME, namespace))
-        }
-        Lookup::Absent | Lookup::NotSynced => {
-            let name = |key: &str| (key == NAMESPACE_NAME).then_some(namespace.as_str());
-            let by_name = selector
-                .match_labels
-                .iter()
-                .all(|(key, value)| name(key).is_none_or(|name| name == value))
-                && (selector.match_expressions.iter())
-                    .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
-            let known: Labels = [(NAMESPACE_NAME, namespace.as_str())].into_iter().collect();
-            selector.matches(&known) || own == namespace && by_name
-        }
+    if let Some(found) = facts.view.namespace(namespace).found() {
+        // The API server sets this label on every namespace.
+        return selector.matches(&found.metadata.labels.with(NAMESPACE_NAME, namespace));
     }
+    let name = |key: &str| (key == NAMESPACE_NAME).then_some(namespace.as_str());
+    let by_name = selector
+        .match_labels
+        .iter()
+        .all(|(key, value)| name(key).is_none_or(|name| name == value))
+        && (selector.match_expressions.iter())
+            .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
+    selector.matches(&Labels::default().with(NAMESPACE_NAME, namespace)) || is_own && by_name
 }
 
 /// The workload's leaders that have pods.

@@ -104,8 +104,8 @@ fn common_node(
         return None;
     }
     if common {
-        let (device, _) = shared.into_vec().into_iter().next()?;
-        return Some(Obstacle::Device(device));
+        let (device, _) = shared.first()?;
+        return Some(Obstacle::Device(device.clone()));
     }
     if is_elastic(facts) {
         return None;

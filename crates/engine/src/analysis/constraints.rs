@@ -2,7 +2,7 @@
 
 use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
-use super::{Analysis, AttachConstraint, NodeAssumption, Placement, UsedVolume};
+use super::{Analysis, AttachConstraint, NodeAssumption, UsedVolume};
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
@@ -32,23 +32,20 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     {
         return None;
     }
-    let pods = situation.pods();
+    let count = situation.pods();
+    let pods = Together::Replicas(count);
     let share = situation.exclusive().next().is_some() || situation.placement.pins_replicas();
-    if pods > 1
+    if count > 1
         && share
-        && let Some(constraint) = forbids(situation, pods, Revisions::One)
+        && let Some(constraint) = forbids(situation, pods)
     {
-        return Some(Contradiction {
-            pods: Together::Replicas(pods),
-            constraint,
-        });
+        return Some(Contradiction { pods, constraint });
     }
     let room = situation.rolling_update()?;
     if !situation.rolling_update_deadlocks(room) || !situation.pins_rollouts() {
         return None;
     }
-    // New pods come one by one: once the first is ready, an old one goes.
-    let constraint = forbids(situation, pods + 1, Revisions::Two).or_else(|| {
+    let constraint = forbids(situation, Together::Rollout).or_else(|| {
         situation.placement.kept_off.then(|| Constraint {
             field: format!(
                 "{}.affinity.podAntiAffinity",
@@ -83,28 +80,13 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
         && !workload.keeps_revisions_apart
         && !situation.volumes.iter().any(|it| it.one_pod_a_node);
     is_free || {
-        let together = affinity::Together {
+        let mut held = situation.clone();
+        held.placement.affinity = affinity::Together {
             replicas: true,
             rollouts: true,
         };
-        let held = Analysis {
-            placement: Placement {
-                affinity: together,
-                ..situation.placement.clone()
-            },
-            ..situation.clone()
-        };
         held.pins_replicas() && contradiction(&held).is_none()
     }
-}
-
-/// The revisions whose pods are counted together.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Revisions {
-    /// One revision.
-    One,
-    /// One revision and the next, as during a rollout.
-    Two,
 }
 
 /// A constraint of the pods themselves.
@@ -117,8 +99,8 @@ pub(crate) struct Constraint {
     pub text: String,
 }
 
-/// The constraint that forbids `pods` pods on one node, if there is one.
-fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<Constraint> {
+/// The constraint that forbids those pods on one node, if there is one.
+fn forbids(situation: &Analysis<'_>, together: Together) -> Option<Constraint> {
     let template = &situation.workload.template;
     let path = situation.workload.kind.pod_spec_path();
     let constraint = |field: &str, text: &str| Constraint {
@@ -142,21 +124,26 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
         return None;
     }
     let mut anti_affinity = template.anti_affinity.iter();
-    if anti_affinity.any(|term| keeps_apart(term, situation, revisions)) {
+    if anti_affinity.any(|term| keeps_apart(term, situation, together)) {
         let text = "their required anti-affinity to each other";
         return Some(constraint("affinity.podAntiAffinity", text));
     }
-    if situation.workload.keeps_revisions_apart && revisions == Revisions::Two {
+    if situation.workload.keeps_revisions_apart && together == Together::Rollout {
         return Some(Constraint {
             field: "spec.strategy".to_owned(),
             is_of_the_old: false,
             text: "the required antiAffinity of its strategy".to_owned(),
         });
     }
+    let pods = match together {
+        Together::Replicas(pods) => pods,
+        // New pods come one by one: once the first is ready, an old one goes.
+        Together::Rollout => situation.pods() + 1,
+    };
     let spreads = |spread: &TopologySpread| {
         spread.hard
             && pods > spread.max_skew
-            && counts_own_pods(spread, situation, revisions)
+            && counts_own_pods(spread, situation, together)
             && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())
             && has_emptier_places(spread, situation)
     };
@@ -172,25 +159,23 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
 }
 
 /// Whether a term of required anti-affinity keeps the workload's own pods off one node.
-fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, revisions: Revisions) -> bool {
+fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, together: Together) -> bool {
     let (workload, facts) = (situation.workload, situation.facts);
-    let matches = match revisions {
-        Revisions::One => matches_itself(term, workload, facts),
-        Revisions::Two => matches_other_revision(term, workload, &workload.template.labels, facts),
+    let matches = match together {
+        Together::Replicas(_) => matches_itself(term, workload, facts),
+        Together::Rollout => {
+            matches_other_revision(term, workload, &workload.template.labels, facts)
+        }
     };
     matches && every_node_has(&term.topology_key, workload, facts)
 }
 
-fn counts_own_pods(
-    spread: &TopologySpread,
-    situation: &Analysis<'_>,
-    revisions: Revisions,
-) -> bool {
+fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: Together) -> bool {
     let workload = situation.workload;
     let per_revision = workload.kind.has_revision_label(&spread.match_label_keys);
     let selector = spread.label_selector.as_ref();
     selector.is_some_and(|selector| selector.matches(&workload.template.labels))
-        && !(per_revision && revisions == Revisions::Two)
+        && !(per_revision && together == Together::Rollout)
 }
 
 /// Whether the spread counts a place without pods beside theirs: the nodes that it counts are in

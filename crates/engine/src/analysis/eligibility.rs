@@ -242,11 +242,6 @@ impl<'a> Eligibility<'a> {
             .or_else(|| self.reach.iter().find_map(|selector| only_host(selector)))
     }
 
-    /// Whether the constraints name a node by a label, which several nodes may have.
-    pub(crate) const fn names_by_label(&self) -> bool {
-        self.template.node_name.is_none()
-    }
-
     /// The narrowest known hint that every eligible node fits.
     fn hint(&self) -> Option<NodeHint<'a>> {
         let template = self.template;

@@ -75,20 +75,20 @@ impl<'a> EligibleNodes<'a> {
             counted,
             one_node: None,
         };
-        range.one_node = range.one_node(workload.kind, volumes, facts);
+        range.one_node = range.one_node(workload, volumes, facts);
         range
     }
 
     fn one_node(
         &self,
-        kind: WorkloadKind,
+        workload: &Workload,
         volumes: &[UsedVolume],
         facts: Facts<'_>,
     ) -> Option<OneNode> {
         let several = self.counted.is_some_and(|count| count > 1);
         if let Some(name) = self.eligibility.named_node()
             // A label that several nodes have does not name any of them.
-            && !(several && self.eligibility.names_by_label())
+            && !(several && workload.template.node_name.is_none())
         {
             // A host name is a label; the node's name may differ.
             let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
@@ -109,7 +109,7 @@ impl<'a> EligibleNodes<'a> {
             (_, Some(_)) => volumes
                 .iter()
                 // A DaemonSet wants a pod in the other zones as well.
-                .find(|volume| volume.stays_in_its_zone && kind != WorkloadKind::DaemonSet)
+                .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
                 .filter(|_| self.eligibility.is_one_for_each(ZONE, facts))
                 .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
         }

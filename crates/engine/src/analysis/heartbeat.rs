@@ -15,20 +15,10 @@ use crate::snapshot::Lookup;
 pub struct Heartbeat {
     /// The condition `Ready` of the Node; `None` if it is `Unknown`.
     ready: Lookup<Option<bool>>,
-    lease: LeaseAge,
-}
-
-/// The age of a node's Lease, by the local clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeaseAge {
-    /// It was renewed that long ago, and `holds` if it is still valid.
-    Renewed { age: SignedDuration, holds: bool },
-    /// Its renewal is that far in the future: the clocks differ, so it shows nothing.
-    Ahead(SignedDuration),
-    /// There is none, or it was never renewed.
-    None,
-    /// It could not be read.
-    NotRead,
+    /// The age of the Lease by the local clock, and the time for which it is valid; `None` if it was
+    /// never renewed. If its renewal is further in the future than that time, the clocks differ, so
+    /// it shows nothing.
+    lease: Lookup<Option<(SignedDuration, SignedDuration)>>,
 }
 
 /// The conclusion from the signs of life.
@@ -48,38 +38,19 @@ impl Heartbeat {
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
             ready,
-            lease: match lease {
-                Lookup::Found(lease) => LeaseAge::of(lease, now),
-                Lookup::Absent => LeaseAge::None,
-                Lookup::NotSynced => LeaseAge::NotRead,
-            },
+            lease: lease.map(|lease| Some((lease.age(now)?, lease.duration()))),
         }
     }
 
     /// The conclusion from the signs. One fresh sign shows that the machine is on; silence never
     /// proves that it is off.
-    pub const fn life(&self) -> Life {
+    pub fn life(&self) -> Life {
         match (self.ready, self.lease) {
-            (Lookup::Found(Some(true)), _) | (_, LeaseAge::Renewed { holds: true, .. }) => {
-                Life::Alive
-            }
-            (Lookup::NotSynced, _) | (_, LeaseAge::NotRead | LeaseAge::Ahead(_)) => Life::Unknown,
+            (Lookup::Found(Some(true)), _) => Life::Alive,
+            (_, Lookup::Found(Some((age, valid)))) if age.abs() <= valid => Life::Alive,
+            (Lookup::NotSynced, _) | (_, Lookup::NotSynced) => Life::Unknown,
+            (_, Lookup::Found(Some((age, _)))) if age.is_negative() => Life::Unknown,
             _ => Life::Silent,
-        }
-    }
-}
-
-impl LeaseAge {
-    fn of(lease: &Lease, now: Timestamp) -> Self {
-        let Some(age) = lease.age(now) else {
-            return Self::None;
-        };
-        if age < -lease.duration() {
-            return Self::Ahead(-age);
-        }
-        Self::Renewed {
-            age: age.max(SignedDuration::ZERO),
-            holds: age <= lease.duration(),
         }
     }
 }
@@ -88,17 +59,18 @@ impl LeaseAge {
 impl fmt::Display for Heartbeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lease {
-            LeaseAge::Renewed { age, holds } => {
-                let last = if holds { "" } else { "last " };
-                write!(f, "its Lease was {last}renewed {} ago", rounded(age))?;
-            }
-            LeaseAge::Ahead(by) => write!(
+            Lookup::Found(Some((age, valid))) if age < -valid => write!(
                 f,
                 "its Lease was renewed {} in the future by the clock here, so the clocks differ",
-                rounded(by)
+                rounded(-age)
             )?,
-            LeaseAge::None => f.write_str("it has no Lease")?,
-            LeaseAge::NotRead => f.write_str("its Lease could not be read")?,
+            Lookup::Found(Some((age, valid))) => {
+                let last = if age <= valid { "" } else { "last " };
+                let age = rounded(age.max(SignedDuration::ZERO));
+                write!(f, "its Lease was {last}renewed {age} ago")?;
+            }
+            Lookup::Found(None) | Lookup::Absent => f.write_str("it has no Lease")?,
+            Lookup::NotSynced => f.write_str("its Lease could not be read")?,
         }
         f.write_str(match self.ready {
             Lookup::Found(Some(true)) => " and its Ready condition is True",

@@ -5,7 +5,7 @@ use super::Facts;
 use super::attach_constraint::ByDriver;
 use super::binding::class_of;
 use super::volumes::attach;
-use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::in_tree::csi_driver_of;
 use crate::model::storage_class::StorageClass;
@@ -35,7 +35,10 @@ pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<B
     }
     let class = class_of(claim, facts).ok();
     let class = class.filter(|class| csi_driver_of(class.driver()) == driver);
-    match support(driver, class, mode, promised, facts) {
+    let class = StorageClass::or_unknown(class);
+    let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
+    let capability = facts.catalog.capability(driver, &class.parameters, mode);
+    match capability.with_stated(stated).judge(promised) {
         Support::Refused { modes } => Some(if facts.catalog.attach_checks_modes(driver) {
             ByDriver::RefusesModes(modes)
         } else {
@@ -55,17 +58,4 @@ pub(crate) fn is_never_attached(modes: AccessModes, driver: &str, facts: Facts<'
             Attach::Assumed => !facts.view.is_partial(),
             _ => false,
         }
-}
-
-fn support(
-    driver: &str,
-    class: Option<&StorageClass>,
-    mode: VolumeMode,
-    modes: AccessModes,
-    facts: Facts<'_>,
-) -> Support {
-    let class = StorageClass::or_unknown(class);
-    let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
-    let capability = facts.catalog.capability(driver, &class.parameters, mode);
-    capability.with_stated(stated).judge(modes)
 }

@@ -30,26 +30,19 @@ pub(crate) struct Placement {
     pub kept_off: bool,
 }
 
-/// The number of nodes to which the pods can go.
+/// The number of nodes to which the pods can go; `COUNTED` means that many or more. `None` if it is
+/// not known: many are assumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Eligible {
-    /// This number; `COUNTED` means that many or more.
-    Nodes(usize),
-    /// Not known: many are assumed.
-    #[default]
-    ManyAssumed,
-}
+pub(crate) struct Eligible(Option<usize>);
 
 /// `5 nodes are eligible`.
 impl fmt::Display for Eligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nodes(count) if *count >= COUNTED => {
-                write!(f, "{COUNTED} or more nodes are eligible")
-            }
-            Self::Nodes(1) => f.write_str("1 node is eligible"),
-            Self::Nodes(count) => write!(f, "{count} nodes are eligible"),
-            Self::ManyAssumed => f.write_str("several nodes are assumed to be eligible"),
+        match self.0 {
+            Some(COUNTED..) => write!(f, "{COUNTED} or more nodes are eligible"),
+            Some(1) => f.write_str("1 node is eligible"),
+            Some(count) => write!(f, "{count} nodes are eligible"),
+            None => f.write_str("several nodes are assumed to be eligible"),
         }
     }
 }
@@ -66,24 +59,22 @@ impl Placement {
         let ready = previous.map_or(workload.ready, runs_like_it);
         let range = EligibleNodes::of(workload, ready, volumes, facts);
         let affinity = affinity::self_affinity(workload, previous, facts);
+        let running = previous.filter(|old| old.has_pods());
         Self {
             affinity,
-            eligible: match range.counted {
-                Some(count) if count > 1 || facts.nodes != NodeAssumption::Always => {
-                    Eligible::Nodes(count)
-                }
-                _ => Eligible::ManyAssumed,
-            },
-            moved: previous
-                .filter(|_| range.one_node.is_some() || affinity.rollouts)
-                .and_then(|old| {
-                    PlacementChange::of(old, workload, volumes, &range, facts)
-                        .or_else(|| PlacementChange::resumed(old, workload, &range, facts))
-                }),
+            eligible: Eligible(
+                (range.counted).filter(|count| *count > 1 || facts.nodes != NodeAssumption::Always),
+            ),
+            moved: running
+                .filter(|_| match range.one_node {
+                    Some(OneNode::Nowhere | OneNode::Assumed) => false,
+                    Some(_) => true,
+                    None => affinity.rollouts,
+                })
+                .and_then(|old| PlacementChange::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
-            kept_off: previous.is_some_and(|old| {
-                old.has_pods()
-                    && workload.template.node_name.is_none()
+            kept_off: running.is_some_and(|old| {
+                workload.template.node_name.is_none()
                     && (old.template.anti_affinity.iter())
                         .any(|term| affinity::keeps_off(term, old, workload, facts))
             }),
@@ -103,10 +94,10 @@ impl Placement {
     /// The number of pods of a DaemonSet: one on each eligible node. Affinity does not change that,
     /// because its pods are bound to their nodes one by one.
     pub(crate) fn daemon_pods(&self) -> i64 {
-        match (&self.one_node, self.eligible) {
+        match (&self.one_node, self.eligible.0) {
             (Some(_), _) => 1,
-            (None, Eligible::Nodes(count)) => i64::try_from(count).unwrap_or(i64::MAX),
-            (None, Eligible::ManyAssumed) => 2,
+            (None, Some(count)) => i64::try_from(count).unwrap_or(i64::MAX),
+            (None, None) => 2,
         }
     }
 }

@@ -79,29 +79,9 @@ impl Places {
 }
 
 impl PlacementChange {
-    /// The move by a rollout that starts without a new template: that of a StatefulSet whose
-    /// `partition` or `OnDelete` held pods back.
-    pub(super) fn resumed(
-        old: &Workload,
-        new: &Workload,
-        to: &EligibleNodes<'_>,
-        facts: Facts<'_>,
-    ) -> Option<Self> {
-        let last = |workload: &Workload| workload.partition.saturating_sub(workload.first_ordinal);
-        let starts = new.kind == WorkloadKind::StatefulSet
-            && old.has_pods()
-            && last(new) < last(old).min(new.replicas)
-            && new.is_behind.or(old.is_behind).unwrap_or(true)
-            && !matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed));
-        starts.then(|| Self {
-            from: Places::OfEarlier,
-            to: Places::of(to, facts),
-        })
-    }
-
     /// The move by the update from `old` to `new` of pods whose eligible nodes are `to`; `None` if
-    /// the new pods can only be where old ones with one of `volumes` are, or if there are no old
-    /// pods.
+    /// the new pods can only be where old ones with one of `volumes` are, and no earlier rollout
+    /// goes on.
     pub(super) fn of(
         old: &Workload,
         new: &Workload,
@@ -109,12 +89,14 @@ impl PlacementChange {
         to: &EligibleNodes<'_>,
         facts: Facts<'_>,
     ) -> Option<Self> {
-        if !old.has_pods()
-            || is_placed_alike(old, new)
-            || !hold_one_volume(old, new, volumes)
-            || matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed))
-        {
-            return None;
+        let resumed = || {
+            resumes(old, new).then(|| Self {
+                from: Places::OfEarlier,
+                to: Places::of(to, facts),
+            })
+        };
+        if is_placed_alike(old, new) || !hold_one_volume(old, new, volumes) {
+            return resumed();
         }
         let theirs = volumes::of(old, facts);
         let from = EligibleNodes::of(old, old.ready, &theirs, facts);
@@ -140,11 +122,23 @@ impl PlacementChange {
                 nodes.all(|node| to.eligibility.admits(node))
             }
         };
-        (!stay).then(|| Self {
+        if stay {
+            return resumed();
+        }
+        Some(Self {
             from: Places::of(&from, facts),
             to: Places::of(to, facts),
         })
     }
+}
+
+/// Whether the update starts a rollout to a template that is not new: that of a StatefulSet whose
+/// `partition` or `OnDelete` held pods back.
+fn resumes(old: &Workload, new: &Workload) -> bool {
+    let last = |workload: &Workload| workload.partition.saturating_sub(workload.first_ordinal);
+    new.kind == WorkloadKind::StatefulSet
+        && last(new) < last(old).min(new.replicas)
+        && new.is_behind.or(old.is_behind).unwrap_or(true)
 }
 
 /// Whether the old pods may be on several nodes. New affinity then leads each new pod to any of

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use super::affinity::{
-    POD_NAME, follows_pod, in_one_place, is_follower, same, sole_leaders, strays, wait_alike,
+    POD_NAME, follows_pod, is_follower, not_in_one_place, same, sole_leaders, strays, wait_alike,
 };
 use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
@@ -156,8 +156,11 @@ pub(crate) fn holds_together<'a>(
     others: impl FnOnce() -> Vec<&'a Workload>,
     facts: Facts<'_>,
 ) -> bool {
-    !workload.template.affinity.is_empty()
-        && in_one_place(workload, &others(), facts).contains(&true)
+    !workload.template.affinity.is_empty() && {
+        let others = others();
+        let count = others.len();
+        not_in_one_place(workload, others, facts).len() < count
+    }
 }
 
 /// The workloads of `others`, which use `volume` too, whose pods may be on another node.
@@ -169,12 +172,14 @@ pub(crate) fn apart_of<'a>(
     if volume.stays_on_its_node {
         return Vec::new();
     }
-    others.retain(|other| !is_on_the_node(situation, other));
-    let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
-    others.retain(|_| kept.next() != Some(true));
     let (own, facts) = (situation.workload, situation.facts);
-    let follows_pod_of =
-        |follower: &Workload, set: &Workload| follows_maker(follower, set, volume, facts);
+    others.retain(|other| !is_on_the_node(situation, other));
+    let mut others = not_in_one_place(own, others, facts);
+    let claim = volume.claim.as_deref().unwrap_or_default();
+    // Whether it goes to the node of the pod for which the StatefulSet makes the volume's claim.
+    let follows_pod_of = |follower: &Workload, set: &Workload| {
+        pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
+    };
     let leaders = LazyCell::new(|| sole_leaders(own, facts));
     let users = LazyCell::new(|| match &volume.claim {
         Some(claim) => all_others(situation, claim),
@@ -258,7 +263,7 @@ fn follows(situation: &Analysis<'_>, follower: &Workload, leader: &Workload) -> 
 fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload) -> bool {
     leaders.iter().any(|leader| {
         stays_together(situation, leader)
-            && (in_one_place(leader, &[companion], situation.facts).contains(&true)
+            && (not_in_one_place(leader, vec![companion], situation.facts).is_empty()
                 || comes_and_goes(companion) && follows(situation, companion, leader))
     })
 }
@@ -315,13 +320,12 @@ pub(crate) fn visit<'w>(
         return None;
     }
     let attached = attached_to(volume, &own.metadata.namespace, facts);
-    if attached.is_empty() {
-        Some((Visit::To(node), visitor, host))
-    } else {
-        attached
-            .contains(&node)
-            .then_some((Visit::ToTheVolume(node), visitor, host))
-    }
+    let visit = match &*attached {
+        [] => Visit::To(node),
+        nodes if nodes.contains(&node) => Visit::ToTheVolume(node),
+        _ => return None,
+    };
+    Some((visit, visitor, host))
 }
 
 /// Whether `workload` follows one of `leaders`, and goes nowhere else.
@@ -348,16 +352,4 @@ fn pod_of_claim<'a>(set: &Workload, claim: &'a str) -> Option<&'a str> {
     claim
         .strip_prefix(template.metadata.name.as_str())?
         .strip_prefix('-')
-}
-
-/// Whether `follower` goes to the node of the pod for which the StatefulSet makes the volume's
-/// claim.
-fn follows_maker(
-    follower: &Workload,
-    set: &Workload,
-    volume: &UsedVolume,
-    facts: Facts<'_>,
-) -> bool {
-    let claim = volume.claim.as_deref().unwrap_or_default();
-    pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
 }

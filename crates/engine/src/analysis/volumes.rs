@@ -101,14 +101,11 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
 
 /// The claim `name`, as a pod of `namespace` uses it.
 pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let volume = PodVolume {
-        index: 0,
+    let named = UsedVolume {
         name: name.into(),
-        source: PodVolumeSource::Claim { name: name.into() },
-        mounted: true,
-        selinux_label: None,
+        ..UsedVolume::default()
     };
-    used(&volume, namespace, facts)
+    through_claim(name, named, namespace, facts)
 }
 
 /// The claim `name`, which a StatefulSet makes from `template` for one of its pods.
@@ -120,11 +117,10 @@ pub(crate) fn of_template(
 ) -> UsedVolume {
     let mut found = of_claim(name, namespace, facts);
     found.name.clone_from(&template.metadata.name);
-    if let AttachConstraint::Unknown(Missing::Claim(_)) = found.attach_constraint {
-        found.attach_constraint = AttachConstraint::Free;
-        return claimed(template, found, facts);
+    match found.attach_constraint {
+        AttachConstraint::Unknown(Missing::Claim(_)) => claimed(template, found, facts),
+        _ => found,
     }
-    found
 }
 
 fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
@@ -134,27 +130,32 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
         ..UsedVolume::default()
     };
     match &volume.source {
-        PodVolumeSource::Claim { name } => {
-            let named = UsedVolume {
-                claim: Some(name.clone()),
-                ..named
-            };
-            let absence = match facts.view.claim(namespace, name).known() {
-                Ok(claim) => return claimed(claim, named, facts),
-                Err(absence) => absence,
-            };
-            // A StatefulSet, or a bare pod with an ephemeral volume, will have it made from its
-            // template.
-            let users = facts.view.workloads_using(namespace, name);
-            match users.into_iter().find_map(|user| {
-                let template = user.template_of_claim(name);
-                template.or_else(|| user.ephemeral_claim(name))
-            }) {
-                Some(template) => claimed(template, named, facts),
-                None => unknown(Missing::Claim(absence), named),
-            }
-        }
+        PodVolumeSource::Claim { name } => through_claim(name, named, namespace, facts),
         PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, named, facts),
+    }
+}
+
+/// The volume `named`, which comes through the claim `name`.
+fn through_claim(name: &str, named: UsedVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
+    let named = UsedVolume {
+        claim: Some(name.into()),
+        ..named
+    };
+    let absence = match facts.view.claim(namespace, name).known() {
+        Ok(claim) => return claimed(claim, named, facts),
+        Err(absence) => absence,
+    };
+    // A StatefulSet, or a bare pod with an ephemeral volume, will have it made from its template.
+    let users = facts.view.workloads_using(namespace, name);
+    match users.into_iter().find_map(|user| {
+        let template = user.template_of_claim(name);
+        template.or_else(|| user.ephemeral_claim(name))
+    }) {
+        Some(template) => claimed(template, named, facts),
+        None => UsedVolume {
+            attach_constraint: AttachConstraint::Unknown(Missing::Claim(absence)),
+            ..named
+        },
     }
 }
 
@@ -175,9 +176,14 @@ fn inline(
     } else {
         AccessModes::EMPTY
     };
-    let attach = attach_in_tree(in_tree, facts);
     UsedVolume {
-        attach_constraint: attach_constraint(modes, attach, Basis::Inline, facts),
+        attach_constraint: match grounds(attach_in_tree(in_tree, facts), facts) {
+            Ok(grounds) if are_for_one_node(modes) => AttachConstraint::Exclusive {
+                basis: Basis::Inline,
+                grounds,
+            },
+            _ => AttachConstraint::Free,
+        },
         modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
         one_pod_a_node,
@@ -185,312 +191,260 @@ fn inline(
     }
 }
 
-fn unknown(missing: Missing, named: UsedVolume) -> UsedVolume {
-    UsedVolume {
-        attach_constraint: AttachConstraint::Unknown(missing),
-        ..named
-    }
-}
-
 fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
-    // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
-    let modes = claim.spec.access_modes;
-    if modes.contains(AccessMode::ReadWriteOncePod) {
-        return UsedVolume {
-            attach_constraint: AttachConstraint::SinglePod,
-            modes,
-            driver: class_of(claim, facts)
-                .map_or_else(|_| Text::default(), |class| class.driver().into()),
-            ..named
-        };
-    }
-    if !claim.spec.volume_name.is_empty() {
-        let name = &claim.spec.volume_name;
-        let absence = match facts.view.volume(name).known() {
-            Ok(volume) => return persistent(volume, claim, Basis::Bound, named, facts),
-            Err(absence) => absence,
-        };
-        let missing = Missing::Volume(name.clone(), absence);
-        if claim.status.access_modes.is_empty() {
-            return unknown(missing, named);
-        }
-        let found = by_class(claim, class_of(claim, facts).ok(), named, facts);
-        return match found.attach_constraint {
-            AttachConstraint::Unknown(_) => unknown(missing, found),
-            _ => found,
-        };
-    }
-    let class = class_of(claim, facts);
-    let known = class.as_ref().ok().copied();
-    let named_class = claim.class().unwrap_or_default();
-    let class_name = known.map_or(named_class, |class| class.metadata.name.as_str());
-    if let Some(volume) = fitting(claim, known, class_name, facts) {
-        return persistent(volume, claim, Basis::Fitting, named, facts);
-    }
-    // Provisioners answer "claim Selector is not supported" (`ProvisionExt` in
-    // `pkg/controller/controller.go` of kubernetes-csi/external-provisioner).
-    if claim.spec.selector.is_some() {
-        return unknown(Missing::FittingVolume, named);
-    }
-    if modes.is_shared() {
-        return named;
-    }
-    match class {
-        Ok(class) => by_class(claim, Some(class), named, facts),
-        Err(missing) => without_class(claim, missing, named, facts),
-    }
-}
-
-/// A claim whose class is not in view. If the view is partial, the class is guessed from its name.
-/// If the name means nothing, the volume is assumed to be attached, as most are, unless something
-/// out of view is known to make the class.
-fn without_class(
-    claim: &Claim,
-    missing: Missing,
-    named: UsedVolume,
-    facts: Facts<'_>,
-) -> UsedVolume {
-    let named = UsedVolume {
-        modes: claim.spec.access_modes,
-        ..named
+    let mut claimed = Claimed {
+        claim,
+        used: named,
+        facts,
     };
-    if !facts.view.is_partial() {
-        return unknown(missing, named);
-    }
-    let grounds = match missing {
-        Missing::Class(name, absence) => match likely(claim, &name, &named, facts) {
-            Likely::This(volume) => return volume,
-            Likely::Either => return unknown(Missing::Class(name, absence), named),
-            Likely::Anything if facts.view.overlay().made_classes.contains(&name) => {
-                return unknown(Missing::Class(name, absence), named);
-            }
-            Likely::Anything => Grounds::UnknownClass(name),
-        },
-        Missing::DefaultClass(_) if facts.view.overlay().default_in_doubt => {
-            return unknown(missing, named);
-        }
-        Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
-        other => return unknown(other, named),
-    };
+    let attach_constraint = claimed.by_claim();
     UsedVolume {
-        attach_constraint: AttachConstraint::Exclusive {
-            basis: Basis::Forecast,
-            grounds,
-        },
-        ..named
-    }
-}
-
-/// The conclusion from the name of a class.
-enum Likely {
-    /// All meanings of the name agree.
-    This(UsedVolume),
-    /// One meaning says that the volume is attached, another that it is not. Assuming either risks
-    /// a false alarm or a missed one.
-    Either,
-    /// The name means nothing.
-    Anything,
-}
-
-/// The conclusion from the name of the claim's class.
-fn likely(claim: &Claim, class: &Text, named: &UsedVolume, facts: Facts<'_>) -> Likely {
-    let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
-        .iter()
-        .map(|class| by_class(claim, Some(class), named.clone(), facts))
-        // The driver's reaction depends on parameters, which the name of a class does not show.
-        .map(|volume| match volume.attach_constraint {
-            AttachConstraint::Driver(_) => UsedVolume {
-                attach_constraint: AttachConstraint::Free,
-                ..volume
-            },
-            _ => volume,
-        })
-        .collect();
-    let Some((first, others)) = meanings.split_first() else {
-        return Likely::Anything;
-    };
-    let agrees = |other: &UsedVolume| {
-        other.attach_constraint == first.attach_constraint
-            && other.stays_on_its_node == first.stays_on_its_node
-    };
-    if !others.iter().all(agrees) {
-        let is_free = |volume: &UsedVolume| volume.attach_constraint == AttachConstraint::Free;
-        return if meanings.iter().any(is_free) {
-            Likely::Either
-        } else {
-            Likely::Anything
-        };
-    }
-    let attach_constraint = match &first.attach_constraint {
-        AttachConstraint::Free => AttachConstraint::Free,
-        AttachConstraint::Exclusive { basis, .. } => AttachConstraint::Exclusive {
-            basis: *basis,
-            grounds: Grounds::ClassName(class.clone()),
-        },
-        AttachConstraint::SinglePod
-        | AttachConstraint::Driver(_)
-        | AttachConstraint::Unknown(_) => return Likely::Anything,
-    };
-    Likely::This(UsedVolume {
         attach_constraint,
-        ..first.clone()
-    })
+        ..claimed.used
+    }
 }
 
-fn persistent(
-    volume: &Volume,
-    claim: &Claim,
-    basis: Basis,
-    named: UsedVolume,
-    facts: Facts<'_>,
-) -> UsedVolume {
-    let modes = volume.spec.access_modes;
-    let (driver, attach, modes) = match &volume.spec.source {
-        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, facts), modes),
-        VolumeSource::InTree(in_tree) => (
-            Text::from(in_tree.field),
-            attach_in_tree(in_tree, facts),
-            in_tree.effective_modes(modes),
-        ),
-        VolumeSource::Unknown => match class_of(claim, facts) {
-            Ok(class) => (class.driver().into(), attach(class.driver(), facts), modes),
-            Err(_) => (Text::default(), Attach::Unforeseen, modes),
-        },
-    };
-    let reach = reach(volume);
-    let class = class_of(claim, facts)
-        .ok()
-        .filter(|it| it.driver() == driver);
-    let stays = match node_local(&driver, class, facts) {
-        NodeLocal::Pinned => reach.is_some(),
-        NodeLocal::Scheduled => true,
-        NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
-    };
-    let guarded = attach_constraint(modes, attach, basis, facts);
-    UsedVolume {
-        attach_constraint: match guarded {
-            AttachConstraint::Free => mislabelled(volume, claim, facts).map_or_else(
-                || unattached(claim, modes, attach, &driver, class, facts),
-                AttachConstraint::Driver,
+/// A volume that comes through a claim. Each method that finds its constraint sets the other facts
+/// in `used`.
+#[derive(Clone)]
+struct Claimed<'a> {
+    claim: &'a Claim,
+    used: UsedVolume,
+    facts: Facts<'a>,
+}
+
+impl Claimed<'_> {
+    fn by_claim(&mut self) -> AttachConstraint {
+        let (claim, facts) = (self.claim, self.facts);
+        // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
+        let modes = claim.spec.access_modes;
+        if modes.contains(AccessMode::ReadWriteOncePod) {
+            self.used.modes = modes;
+            if let Ok(class) = class_of(claim, facts) {
+                self.used.driver = class.driver().into();
+            }
+            return AttachConstraint::SinglePod;
+        }
+        let name = &claim.spec.volume_name;
+        if !name.is_empty() {
+            let absence = match facts.view.volume(name).known() {
+                Ok(volume) => return self.by_volume(volume, Basis::Bound),
+                Err(absence) => absence,
+            };
+            let unknown = AttachConstraint::Unknown(Missing::Volume(name.clone(), absence));
+            if claim.status.access_modes.is_empty() {
+                return unknown;
+            }
+            return match self.by_class(class_of(claim, facts).ok()) {
+                AttachConstraint::Unknown(_) => unknown,
+                found => found,
+            };
+        }
+        let class = class_of(claim, facts);
+        let known = class.as_ref().ok().copied();
+        let named_class = claim.class().unwrap_or_default();
+        let class_name = known.map_or(named_class, |class| class.metadata.name.as_str());
+        if let Some(volume) = fitting(claim, known, class_name, facts) {
+            return self.by_volume(volume, Basis::Fitting);
+        }
+        // Provisioners answer "claim Selector is not supported" (`ProvisionExt` in
+        // `pkg/controller/controller.go` of kubernetes-csi/external-provisioner).
+        if claim.spec.selector.is_some() {
+            return AttachConstraint::Unknown(Missing::FittingVolume);
+        }
+        if modes.is_shared() {
+            return AttachConstraint::Free;
+        }
+        match class {
+            Ok(class) => self.by_class(Some(class)),
+            Err(missing) => self.without_class(missing),
+        }
+    }
+
+    /// The constraint if the class is not in view. If the view is partial, the class is guessed
+    /// from its name. If the name means nothing, the volume is assumed to be attached, as most are,
+    /// unless something out of view is known to make the class.
+    fn without_class(&mut self, missing: Missing) -> AttachConstraint {
+        self.used.modes = self.claim.spec.access_modes;
+        let (view, overlay) = (self.facts.view, self.facts.view.overlay());
+        let grounds = match &missing {
+            _ if !view.is_partial() => None,
+            Missing::Class(name, _) => match self.by_class_name(name, &missing) {
+                Some(likely) => return likely,
+                None if overlay.made_classes.contains(name) => None,
+                None => Some(Grounds::UnknownClass(name.clone())),
+            },
+            Missing::DefaultClass(_) if !overlay.default_in_doubt => {
+                Some(Grounds::UnknownDefaultClass)
+            }
+            _ => None,
+        };
+        match grounds {
+            Some(grounds) => AttachConstraint::Exclusive {
+                basis: Basis::Forecast,
+                grounds,
+            },
+            None => AttachConstraint::Unknown(missing),
+        }
+    }
+
+    /// The constraint by the name of a class, which is `missing`; `None` if the name means nothing.
+    /// If one meaning says that the volume is attached and another that it is not, assuming either
+    /// risks a false alarm or a missed one, so it is unknown.
+    fn by_class_name(&mut self, name: &Text, missing: &Missing) -> Option<AttachConstraint> {
+        let meaning = |class| {
+            let mut meaning = self.clone();
+            meaning.used.attach_constraint = match meaning.by_class(Some(class)) {
+                // The driver's reaction depends on parameters, which the name of a class does not
+                // show.
+                AttachConstraint::Driver(_) => AttachConstraint::Free,
+                constraint => constraint,
+            };
+            meaning.used
+        };
+        let classes = storage::supposed_classes(name).iter();
+        let meanings: Vec<UsedVolume> = classes.map(meaning).collect();
+        let (first, others) = meanings.split_first()?;
+        let agrees = |other: &UsedVolume| {
+            other.attach_constraint == first.attach_constraint
+                && other.stays_on_its_node == first.stays_on_its_node
+        };
+        if !others.iter().all(agrees) {
+            let is_free = |volume: &UsedVolume| volume.attach_constraint == AttachConstraint::Free;
+            let is_open = meanings.iter().any(is_free);
+            return is_open.then(|| AttachConstraint::Unknown(missing.clone()));
+        }
+        let likely = match first.attach_constraint {
+            AttachConstraint::Free => AttachConstraint::Free,
+            AttachConstraint::Exclusive { basis, .. } => AttachConstraint::Exclusive {
+                basis,
+                grounds: Grounds::ClassName(name.clone()),
+            },
+            _ => return None,
+        };
+        self.used = first.clone();
+        Some(likely)
+    }
+
+    fn by_volume(&mut self, volume: &Volume, basis: Basis) -> AttachConstraint {
+        let (claim, facts) = (self.claim, self.facts);
+        let class = class_of(claim, facts).ok();
+        let modes = volume.spec.access_modes;
+        let (driver, attach, modes) = match (&volume.spec.source, class) {
+            (VolumeSource::Csi(driver), _) => (driver.clone(), attach(driver, facts), modes),
+            (VolumeSource::InTree(in_tree), _) => (
+                Text::from(in_tree.field),
+                attach_in_tree(in_tree, facts),
+                in_tree.effective_modes(modes),
             ),
-            guarded => guarded,
-        },
-        modes,
-        driver,
-        reach,
-        stays_on_its_node: stays,
-        ..named
+            (VolumeSource::Unknown, Some(class)) => {
+                (class.driver().into(), attach(class.driver(), facts), modes)
+            }
+            (VolumeSource::Unknown, None) => (Text::default(), Attach::Unforeseen, modes),
+        };
+        let class = class.filter(|it| it.driver() == driver);
+        self.used.modes = modes;
+        self.used.reach = reach(volume);
+        self.used.stays_on_its_node = match node_local(&driver, class, facts) {
+            NodeLocal::Pinned => self.used.reach.is_some(),
+            NodeLocal::Scheduled => true,
+            NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
+        };
+        self.used.driver = driver;
+        match self.by_driver(attach, basis, class) {
+            AttachConstraint::Free => mislabelled(volume, claim, facts)
+                .map_or(AttachConstraint::Free, AttachConstraint::Driver),
+            held => held,
+        }
     }
-}
 
-/// A claim whose volume is not in view. Its modes are those of its status if it is bound, else the
-/// requested ones; its class may be known.
-fn by_class(
-    claim: &Claim,
-    class: Option<&StorageClass>,
-    named: UsedVolume,
-    facts: Facts<'_>,
-) -> UsedVolume {
-    let (modes, basis) = if claim.spec.volume_name.is_empty() {
-        (claim.spec.access_modes, Basis::Forecast)
-    } else {
-        (claim.status.access_modes, Basis::Bound)
-    };
-    let Some(class) = class else {
-        return UsedVolume {
-            attach_constraint: attach_constraint(modes, Attach::Unforeseen, basis, facts),
-            modes,
-            ..named
+    /// The constraint if the volume is not in view. Its modes are those of the claim's status if it
+    /// is bound, else the requested ones; its class may be known.
+    fn by_class(&mut self, class: Option<&StorageClass>) -> AttachConstraint {
+        let (claim, facts) = (self.claim, self.facts);
+        let (modes, basis) = if claim.spec.volume_name.is_empty() {
+            (claim.spec.access_modes, Basis::Forecast)
+        } else {
+            (claim.status.access_modes, Basis::Bound)
         };
-    };
-    let driver = class.driver();
-    let attach = attach(driver, facts);
-    let attach_constraint = attach_constraint(modes, attach, basis, facts);
-    if attach == Attach::Unforeseen && attach_constraint != AttachConstraint::Free {
-        return UsedVolume {
-            modes,
-            ..unknown(unforeseen(class), named)
+        self.used.modes = modes;
+        let Some(class) = class else {
+            return self.by_driver(Attach::Unforeseen, basis, None);
         };
-    }
-    UsedVolume {
-        attach_constraint: match attach_constraint {
-            AttachConstraint::Free => unattached(claim, modes, attach, driver, Some(class), facts),
-            guarded => guarded,
-        },
-        modes,
-        driver: driver.into(),
-        reach: class.allowed_nodes(),
-        stays_on_its_node: matches!(
+        let driver = class.driver();
+        let attach = attach(driver, facts);
+        if attach == Attach::Unforeseen && are_for_one_node(modes) {
+            return AttachConstraint::Unknown(if class.provisioner == NO_PROVISIONER {
+                Missing::FittingVolume
+            } else {
+                Missing::Provisioner(driver.into())
+            });
+        }
+        self.used.driver = driver.into();
+        self.used.reach = class.allowed_nodes();
+        self.used.stays_on_its_node = matches!(
             node_local(driver, Some(class), facts),
             NodeLocal::Pinned | NodeLocal::Scheduled
-        ),
-        stays_in_its_zone: facts.catalog.reach(driver, &class.parameters) == Some(Reach::Zone),
-        ..named
+        );
+        self.used.stays_in_its_zone =
+            facts.catalog.reach(driver, &class.parameters) == Some(Reach::Zone);
+        self.by_driver(attach, basis, Some(class))
+    }
+
+    /// The constraint on a volume whose modes and driver are set. If nothing attaches it, this is
+    /// the driver's reaction to a second use, as far as the catalog says. `class` is `None` if it
+    /// is not known.
+    fn by_driver(
+        &self,
+        attach: Attach,
+        basis: Basis,
+        class: Option<&StorageClass>,
+    ) -> AttachConstraint {
+        if !are_for_one_node(self.used.modes) {
+            return AttachConstraint::Free;
+        }
+        let by = match grounds(attach, self.facts) {
+            Ok(grounds) => return AttachConstraint::Exclusive { basis, grounds },
+            Err(by) => by,
+        };
+        let (driver, catalog) = (&self.used.driver, self.facts.catalog);
+        let parameters = class.map(|it| &it.parameters);
+        // A raw device has no file system that two nodes could damage.
+        let is_block = self.claim.spec.volume_mode == VolumeMode::Block;
+        AttachConstraint::Driver(match catalog.second_use(driver, parameters) {
+            Some(SecondUse::SecondMountRefused) if !is_block => ByDriver::RefusesSecondMount,
+            Some(SecondUse::SecondNodeRefused) => ByDriver::RefusesSecondNode,
+            Some(SecondUse::SecondNodeAdmitted) if !is_block => ByDriver::AdmitsSecondNode,
+            None if !is_block
+                && matches!(by, AttachSource::CsiDriver | AttachSource::Catalog)
+                && catalog.is_disk(driver, parameters) =>
+            {
+                return AttachConstraint::Unknown(Missing::SecondNode(driver.clone()));
+            }
+            _ => return AttachConstraint::Free,
+        })
     }
 }
 
-/// The fact that is missing to know a volume that its class does not determine.
-fn unforeseen(class: &StorageClass) -> Missing {
-    if class.provisioner == NO_PROVISIONER {
-        Missing::FittingVolume
-    } else {
-        Missing::Provisioner(class.driver().into())
-    }
-}
-
-/// The constraint on a volume with these modes. A volume without access modes, or with a shared one
-/// among them, may go to many nodes.
+/// Whether volumes with these modes are for one node at a time. A volume without access modes, or
+/// with a shared one among them, may go to many nodes.
 ///
 /// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`.
-fn attach_constraint(
-    modes: AccessModes,
-    attach: Attach,
-    basis: Basis,
-    facts: Facts<'_>,
-) -> AttachConstraint {
-    if modes.is_empty() || modes.is_shared() {
-        return AttachConstraint::Free;
-    }
-    let grounds = match attach {
-        Attach::NotRequired { .. } => return AttachConstraint::Free,
+const fn are_for_one_node(modes: AccessModes) -> bool {
+    !modes.is_empty() && !modes.is_shared()
+}
+
+/// The grounds on which volumes are attached.
+///
+/// # Errors
+/// The source that says that they are not.
+fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
+    Ok(match attach {
+        Attach::NotRequired { by } => return Err(by),
         Attach::Required { .. } => Grounds::Known,
         Attach::Assumed if !facts.view.is_partial() => Grounds::NoCsiDriver,
         Attach::BySetup => Grounds::FlexVolume,
         Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
-    };
-    AttachConstraint::Exclusive { basis, grounds }
-}
-
-/// The constraint on a volume that nothing attaches: the driver's reaction to a second use, as far
-/// as the catalog says. `class` is `None` if it is not known.
-fn unattached(
-    claim: &Claim,
-    modes: AccessModes,
-    attach: Attach,
-    driver: &str,
-    class: Option<&StorageClass>,
-    facts: Facts<'_>,
-) -> AttachConstraint {
-    let Attach::NotRequired { by } = attach else {
-        return AttachConstraint::Free;
-    };
-    if modes.is_empty() || modes.is_shared() {
-        return AttachConstraint::Free;
-    }
-    let parameters = class.map(|it| &it.parameters);
-    // A raw device has no file system that two nodes could damage.
-    let is_block = claim.spec.volume_mode == VolumeMode::Block;
-    AttachConstraint::Driver(match facts.catalog.second_use(driver, parameters) {
-        Some(SecondUse::SecondMountRefused) if !is_block => ByDriver::RefusesSecondMount,
-        Some(SecondUse::SecondNodeRefused) => ByDriver::RefusesSecondNode,
-        Some(SecondUse::SecondNodeAdmitted) if !is_block => ByDriver::AdmitsSecondNode,
-        None if !is_block
-            && matches!(by, AttachSource::CsiDriver | AttachSource::Catalog)
-            && facts.catalog.is_disk(driver, parameters) =>
-        {
-            return AttachConstraint::Unknown(Missing::SecondNode(driver.into()));
-        }
-        _ => return AttachConstraint::Free,
     })
 }
 

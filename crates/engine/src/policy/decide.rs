@@ -7,6 +7,7 @@ use super::overrides::{Honoured, OverrideSource, PassedOver};
 use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
+use crate::model::metadata::Metadata;
 use crate::rules::Outcome;
 
 /// The object a decision is about.
@@ -14,10 +15,8 @@ use crate::rules::Outcome;
 pub struct Target<'a> {
     /// The namespace; empty for an object that has none.
     pub namespace: &'a str,
-    /// The Namespace's labels; `None` if the Namespace is not known.
-    pub namespace_labels: Option<&'a Labels>,
-    /// The Namespace's annotations; `None` if the Namespace is not known.
-    pub namespace_annotations: Option<&'a Labels>,
+    /// The Namespace's labels and annotations; `None` if the Namespace is not known.
+    pub namespace_metadata: Option<&'a Metadata>,
     /// The kind, `Deployment` for example.
     pub kind: &'a str,
     /// The name, or the `generateName` of an object that has no name yet.
@@ -224,7 +223,7 @@ impl<'a> Resolved<'a> {
                 by: SuppressedBy::Exemption {
                     line: exemption.line,
                 },
-                reason: &exemption.reason.0,
+                reason: &exemption.reason,
             });
         }
         let silent = |honoured: &Honoured<'a>| {

@@ -98,7 +98,7 @@ struct Expression {
     #[serde(with = "Comparison")]
     operator: Operator,
     #[serde(default)]
-    values: Vec<Text>,
+    values: Box<[Text]>,
 }
 
 /// The operators of a label selector.
@@ -164,20 +164,15 @@ impl<'de> Deserialize<'de> for AccountGlob {
     }
 }
 
-/// A reason that is not empty.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reason(pub(super) Text);
-
-impl<'de> Deserialize<'de> for Reason {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let reason = Text::deserialize(deserializer)?;
-        if reason.trim().is_empty() {
-            return Err(D::Error::custom(
-                "the reason is empty; say in a few words why these objects are exempt",
-            ));
-        }
-        Ok(Self(reason.trim().into()))
+/// Reads a reason that is not empty.
+pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    let reason = Text::deserialize(deserializer)?;
+    if reason.trim().is_empty() {
+        return Err(D::Error::custom(
+            "the reason is empty; say in a few words why these objects are exempt",
+        ));
     }
+    Ok(reason.trim().into())
 }
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
@@ -246,12 +241,8 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
 }
 
 fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, PolicyError> {
-    let Expression {
-        key,
-        operator,
-        values,
-    } = read.value;
-    let problem = match (operator, values.is_empty()) {
+    let it = read.value;
+    let problem = match (it.operator, it.values.is_empty()) {
         (Operator::In | Operator::NotIn, true) => {
             Some("In and NotIn compare with \"values\"; give at least one")
         }
@@ -264,9 +255,9 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
         return Err(PolicyError::senseless(file, read.referenced, problem));
     }
     Ok(Requirement {
-        key,
-        operator,
-        values: values.into_boxed_slice(),
+        key: it.key,
+        operator: it.operator,
+        values: it.values,
     })
 }
 
@@ -293,17 +284,15 @@ fn provisioners(
     file: &str,
 ) -> Result<Vec<ProvisionerOverride>, PolicyError> {
     let mut known: Vec<ProvisionerOverride> = Vec::with_capacity(read.len());
-    for Spanned {
-        value, referenced, ..
-    } in read
-    {
+    for entry in read {
+        let value = entry.value;
         let twice = known.iter().any(|earlier| earlier.name == value.name);
         let twice = twice.then(|| {
             let name = &value.name;
             format!("the policy names provisioner {name:?} twice; keep one of the two")
         });
         if let Some(problem) = value.fault().or(twice) {
-            return Err(PolicyError::senseless(file, referenced, problem));
+            return Err(PolicyError::senseless(file, entry.referenced, problem));
         }
         known.push(value);
     }

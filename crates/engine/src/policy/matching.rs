@@ -5,7 +5,7 @@ use wildmatch::WildMatch;
 use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::selector::Requirement;
 
-use super::Target;
+use super::{Target, is_met};
 
 /// A name with wildcards: `*` is any text, `?` any one character.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,18 +60,16 @@ pub(super) struct NamespaceMatch {
 impl NamespaceMatch {
     /// Whether the target's namespace matches; `None` if that depends on unknown labels.
     pub(super) fn matches(&self, target: &Target<'_>) -> Option<bool> {
-        if target.namespace.is_empty() {
-            return Some(false);
-        }
-        if !self.names.is_empty() && !self.names.iter().any(|name| name.matches(target.namespace)) {
+        let is_named = is_met(&self.names, |name| name.matches(target.namespace));
+        if target.namespace.is_empty() || !is_named {
             return Some(false);
         }
         let mut known = true;
         for requirement in &self.requirements {
             let value = if requirement.key == NAMESPACE_NAME {
                 Some(target.namespace)
-            } else if let Some(labels) = target.namespace_labels {
-                labels.get(&requirement.key)
+            } else if let Some(metadata) = target.namespace_metadata {
+                metadata.labels.get(&requirement.key)
             } else {
                 known = false;
                 continue;

@@ -12,7 +12,7 @@ pub mod keys;
 mod matching;
 mod overrides;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -25,9 +25,10 @@ pub use error::PolicyError;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
+use crate::model::Text;
 use crate::rules::{Outcome, codes};
 use crate::storage::ProvisionerOverride;
-use file::{Kind, Reason, Rule};
+use file::{Kind, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
 
 /// The actions on findings, for a whole cluster.
@@ -83,21 +84,16 @@ impl Policy {
     /// it.
     pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
         let exemptions = self.exemptions.iter();
-        exemptions.map(|exemption| (exemption.line, exemption.reason.0.as_str()))
+        exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
     pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
-        let here = |exemption: &&Exemption| {
-            exemption.namespaces.is_empty()
-                || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace))
-        };
-        let mut names: Vec<String> = (self.exemptions.iter().filter(here))
+        let here = |it: &&Exemption| is_met(&it.namespaces, |glob| glob.matches(namespace));
+        let names: BTreeSet<String> = (self.exemptions.iter().filter(here))
             .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
             .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        names.into_iter().collect()
     }
 
     /// The provisioners that the policy adds to the catalog or corrects in it, in file order, each
@@ -214,19 +210,22 @@ struct Exemption {
     names: Vec<Glob>,
     #[serde(default)]
     rules: Vec<Rule>,
-    reason: Reason,
+    #[serde(deserialize_with = "file::reason")]
+    reason: Text,
 }
 
 impl Exemption {
     fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
-        fn any<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
-            list.is_empty() || list.iter().any(is_meant)
-        }
-        any(&self.rules, |it| it.0 == rule)
-            && any(&self.kinds, |it| it.0 == target.kind)
-            && any(&self.namespaces, |it| it.matches(target.namespace))
-            && any(&self.names, |it| it.matches(target.name))
+        is_met(&self.rules, |it| it.0 == rule)
+            && is_met(&self.kinds, |it| it.0 == target.kind)
+            && is_met(&self.namespaces, |it| it.matches(target.namespace))
+            && is_met(&self.names, |it| it.matches(target.name))
     }
+}
+
+/// Whether one of the list is meant; an empty list matches everything.
+fn is_met<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
+    list.is_empty() || list.iter().any(is_meant)
 }
 
 #[cfg(test)]

@@ -147,13 +147,13 @@ impl<'a> Honoured<'a> {
         is_allowed: bool,
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
-        let (annotations, labels) = match source {
-            OverrideSource::Object => (Some(target.annotations), None),
-            OverrideSource::Namespace(_) => (target.namespace_annotations, target.namespace_labels),
-        };
-        let get = |key| {
-            let mut places = [annotations, labels].into_iter().flatten();
-            places.find_map(|place| place.get(key))
+        let get = |key| match source {
+            OverrideSource::Object => target.annotations.get(key),
+            OverrideSource::Namespace(_) => {
+                let metadata = target.namespace_metadata?;
+                let on_label = || metadata.labels.get(key);
+                metadata.annotations.get(key).or_else(on_label)
+            }
         };
         let values = [keys::ACTION, keys::REMEDY, keys::IGNORE].map(get);
         if values == [None; 3] {

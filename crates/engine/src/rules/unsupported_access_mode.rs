@@ -108,7 +108,7 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
         {
             let stated = ClassModes::from_annotations(&class.metadata.annotations);
             let stated = stated.unwrap_or_else(|error| {
-                found.push(unreadable_annotation(claim, class, &error.to_string()));
+                found.push(unreadable_annotation(claim, class, &error));
                 ClassModes::default()
             });
             found.extend(unsupported(claim, class, stated, facts));

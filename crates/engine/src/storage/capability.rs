@@ -11,7 +11,7 @@ use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 
 /// The access modes of a class for one volume mode, with the class parameters taken into account.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Capability<'c> {
     /// The volume mode.
     pub(super) volume_mode: VolumeMode,
@@ -33,9 +33,10 @@ pub(crate) struct Capability<'c> {
 }
 
 /// Whether the data of a class lives on one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeLocal {
     /// No, as far as is known.
+    #[default]
     No,
     /// Yes, and its volumes carry the node affinity that keeps pods there.
     Pinned,
@@ -85,12 +86,7 @@ impl Catalog {
         let mut capability = Capability {
             volume_mode,
             entry: self.get(provisioner),
-            granted: None,
-            possible: None,
-            confidence: Confidence::Believed,
-            rwop: Rwop::Unknown,
-            node_local: NodeLocal::No,
-            conditions: Vec::new(),
+            ..Capability::default()
         };
         let Some(entry) = capability.entry else {
             return capability;
@@ -99,7 +95,7 @@ impl Catalog {
         capability.confidence = entry.modes(volume_mode).confidence;
         capability.take_in(entry, parameters, claim);
         // Modes that a user states for an in-tree name are final; the catalog's are not.
-        if entry.modes(volume_mode).is_conditional()
+        if capability.confidence != Confidence::Stated
             && let Some(successor) = self.successor(entry)
         {
             capability.take_in(successor, parameters, claim);
@@ -117,9 +113,9 @@ impl Catalog {
 
     /// Whether the volumes of a class with this provisioner and these parameters live on one node.
     pub fn node_local(&self, provisioner: &str, parameters: &Labels) -> NodeLocal {
-        self.get(provisioner).map_or(NodeLocal::No, |entry| {
-            node_local(entry, parameters, Claimant::default())
-        })
+        let entry = self.get(provisioner);
+        let in_entry = |entry| node_local(entry, parameters, Claimant::default());
+        entry.map(in_entry).unwrap_or_default()
     }
 
     /// The result of a second use of such volumes if nothing attaches them; `None` if unknown, for
@@ -151,7 +147,8 @@ impl<'c> Capability<'c> {
         let list = entry.modes(self.volume_mode);
         let mut set = None;
         let mut add = AccessModes::EMPTY;
-        if list.is_conditional() {
+        // Conditions do not apply to modes that a user states.
+        if list.confidence != Confidence::Stated {
             for condition in &entry.conditions {
                 let state = condition.state(parameters, claim);
                 if state == ConditionState::Met {

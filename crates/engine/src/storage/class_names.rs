@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::model::Text;
+use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::model::storage_class::StorageClass;
 
@@ -20,7 +21,7 @@ struct Group {
     #[serde(default)]
     words: Vec<Text>,
     #[serde(default)]
-    parameters: HashMap<Text, Text>,
+    parameters: Labels,
 }
 
 /// The meanings of names: of whole ones, and of the words in any other.
@@ -39,16 +40,13 @@ fn names() -> &'static Names {
 /// the name means nothing.
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
-    let of_family = || {
-        let families = FAMILIES.iter();
-        let is_of = |family: &&str| format!("-{name}-").contains(&format!("-{family}-"));
-        whole(families.copied().find(is_of)?)
-    };
-    whole(name).or_else(of_family).unwrap_or_default()
+    let is_extended = || format!("-{name}-").contains(&format!("-{EXTENDED}-"));
+    let by_part = || whole(EXTENDED).filter(|_| is_extended());
+    whole(name).or_else(by_part).unwrap_or_default()
 }
 
-/// Names that installations extend by words of their own: `local-path-keep`, `retain-local-path`.
-const FAMILIES: [&str; 1] = ["local-path"];
+/// A name that installations extend by words of their own: `local-path-keep`, `retain-local-path`.
+const EXTENDED: &str = "local-path";
 
 /// The classes that `name` means or, if it means nothing by itself, those that its first word with
 /// a meaning does (`team-nfs-data`).
@@ -79,11 +77,7 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
                 ..Metadata::default()
             },
             provisioner: group.provisioner.clone(),
-            parameters: group
-                .parameters
-                .iter()
-                .map(|(key, value)| (key.as_str(), value.as_str()))
-                .collect(),
+            parameters: group.parameters.clone(),
             ..StorageClass::default()
         };
         for (table, keys) in [

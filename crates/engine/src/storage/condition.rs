@@ -109,10 +109,8 @@ pub(super) enum Test {
     Lacks(Vec<Text>),
     /// Any spelling of this truth value (Go's `strconv.ParseBool`).
     Bool(bool),
-    /// Set to anything.
-    Present,
-    /// Not set.
-    Absent,
+    /// Set to anything, if true; else not set.
+    Present(bool),
 }
 
 /// Whether a condition holds for a class and a claim.
@@ -147,7 +145,7 @@ impl Condition {
             When::Parameter {
                 by_attributes_class: true,
                 ..
-            } if claim.has_attributes_class => return ConditionState::UpToClaim,
+            } if claim.has_attributes_class => None,
             When::Parameter {
                 key,
                 aliases,
@@ -160,19 +158,16 @@ impl Condition {
                     keys.any(|key| same(key, name, *ignore_case))
                 };
                 let found = parameters.iter().find(|(name, _)| is_key(name));
-                test.holds(found.map(|(_, value)| value), *ignore_case)
+                Some(test.holds(found.map(|(_, value)| value), *ignore_case))
             }
-            When::DataSource => match claim.has_data_source {
-                Some(has_data_source) => has_data_source,
-                None => return ConditionState::UpToClaim,
-            },
-            When::ClaimAsks(_) => return ConditionState::UpToClaim,
+            When::DataSource => claim.has_data_source,
+            When::ClaimAsks(_) => None,
             When::Setup(_) => return ConditionState::Hidden,
         };
-        if met {
-            ConditionState::Met
-        } else {
-            ConditionState::NotMet
+        match met {
+            Some(true) => ConditionState::Met,
+            Some(false) => ConditionState::NotMet,
+            None => ConditionState::UpToClaim,
         }
     }
 }
@@ -183,7 +178,7 @@ const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
 impl Test {
     fn holds(&self, value: Option<&str>, ignore_case: bool) -> bool {
         let Some(value) = value else {
-            return *self == Self::Absent;
+            return *self == Self::Present(false);
         };
         let is_one_of = |values: &[Text], it| values.iter().any(|each| same(each, it, ignore_case));
         match self {
@@ -203,8 +198,7 @@ impl Test {
                 .is_ok_and(|number: u64| number >= *least),
             Self::Bool(true) => TRUE.contains(&value),
             Self::Bool(false) => FALSE.contains(&value),
-            Self::Present => true,
-            Self::Absent => false,
+            Self::Present(is_expected) => *is_expected,
         }
     }
 }
@@ -240,8 +234,8 @@ impl fmt::Display for Test {
             Self::Suffix(text) => return write!(f, "ends with {text:?}"),
             Self::AtLeast(number) => return write!(f, "is {number} or more"),
             Self::Bool(value) => return write!(f, "is \"{value}\""),
-            Self::Present => return f.write_str("is set"),
-            Self::Absent => return f.write_str("is left out"),
+            Self::Present(true) => return f.write_str("is set"),
+            Self::Present(false) => return f.write_str("is left out"),
         };
         let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
         write!(f, "{verb} {}", listed(&values, "or"))
@@ -284,8 +278,7 @@ impl TryFrom<RawWhen> for When {
             raw.at_least.map(Test::AtLeast),
             raw.lacks.map(Test::Lacks),
             raw.bool.map(Test::Bool),
-            raw.present
-                .map(|present| if present { Test::Present } else { Test::Absent }),
+            raw.present.map(Test::Present),
         ]);
         let says_how = !raw.aliases.is_empty() || raw.ignore_case || raw.by_attributes_class;
         let parameter = match (raw.parameter, test) {

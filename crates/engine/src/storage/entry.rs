@@ -76,13 +76,6 @@ pub struct ModeList {
     pub confidence: Confidence,
 }
 
-impl ModeList {
-    /// Whether conditions apply. They do not apply to modes that a user states.
-    pub(super) fn is_conditional(self) -> bool {
-        self.confidence != Confidence::Stated
-    }
-}
-
 /// The evidence for or against ReadWriteOncePod.
 ///
 /// Kubernetes enforces the mode in the scheduler, so a driver needs to know little about it: only

@@ -11,34 +11,10 @@ const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
 /// StorageClass annotation that states the access modes its raw block volumes can have.
 const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
 
-/// The reason for which a list of access modes cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModesError {
-    /// A name that is no access mode.
-    #[error(
-        "{place} names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
-    )]
-    UnknownMode {
-        /// The annotation or key at fault.
-        place: Text,
-        /// The name found there.
-        name: Text,
-    },
-    /// Nothing between two commas, or nothing at all.
-    #[error(
-        "{place} holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all"
-    )]
-    Empty {
-        /// The annotation or key at fault.
-        place: Text,
-    },
-}
-
 /// Reads a comma-separated list of access modes, long or short names, blanks allowed.
 ///
 /// `none` on its own is the empty set. `place` names the annotation or key for the error.
-fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
+fn parse_modes(place: &str, value: &str) -> Result<AccessModes, String> {
     if value.trim() == "none" {
         return Ok(AccessModes::EMPTY);
     }
@@ -47,13 +23,12 @@ fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
         .map(str::trim)
         .map(|name| match AccessMode::parse(name) {
             Some(mode) => Ok(mode),
-            None if name.is_empty() => Err(ModesError::Empty {
-                place: place.into(),
-            }),
-            None => Err(ModesError::UnknownMode {
-                place: place.into(),
-                name: name.into(),
-            }),
+            None if name.is_empty() => Err(format!(
+                "{place} holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all"
+            )),
+            None => Err(format!(
+                "{place} names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
+            )),
         })
         .collect()
 }
@@ -71,8 +46,9 @@ impl ClassModes {
     /// Reads both annotations of a StorageClass.
     ///
     /// # Errors
-    /// The first annotation that cannot be read; its key is in the error.
-    pub fn from_annotations(annotations: &Labels) -> Result<Self, ModesError> {
+    /// The fault of the first annotation that cannot be read, and its key: a sentence without its
+    /// full stop.
+    pub fn from_annotations(annotations: &Labels) -> Result<Self, String> {
         let read = |key| {
             let value = annotations.get(key);
             value.map(|value| parse_modes(key, value)).transpose()
@@ -121,6 +97,12 @@ mod tests {
 
     #[test]
     fn lists_of_modes() {
+        let empty = "key holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all";
+        let unknown = |name: &str| {
+            format!(
+                "key names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
+            )
+        };
         let cases = [
             (
                 "one",
@@ -133,36 +115,10 @@ mod tests {
                 Ok(AccessModes::of(&[ReadWriteOnce, ReadOnlyMany])),
             ),
             ("none", "none", Ok(AccessModes::EMPTY)),
-            (
-                "nothing",
-                "",
-                Err(ModesError::Empty {
-                    place: "key".into(),
-                }),
-            ),
-            (
-                "a comma too many",
-                "RWO,",
-                Err(ModesError::Empty {
-                    place: "key".into(),
-                }),
-            ),
-            (
-                "none beside a mode",
-                "RWO,none",
-                Err(ModesError::UnknownMode {
-                    place: "key".into(),
-                    name: "none".into(),
-                }),
-            ),
-            (
-                "wrong case",
-                "readwriteonce",
-                Err(ModesError::UnknownMode {
-                    place: "key".into(),
-                    name: "readwriteonce".into(),
-                }),
-            ),
+            ("nothing", "", Err(empty.to_owned())),
+            ("a comma too many", "RWO,", Err(empty.to_owned())),
+            ("none beside a mode", "RWO,none", Err(unknown("none"))),
+            ("wrong case", "readwriteonce", Err(unknown("readwriteonce"))),
         ];
         for (case, text, expected) in cases {
             assert_eq!(parse_modes("key", text), expected, "{case}");
@@ -181,7 +137,7 @@ mod tests {
 
         let error = read(ACCESS_MODES_ANNOTATION, "RWW").unwrap_err();
         assert_eq!(
-            error.to_string(),
+            error,
             "multi-attach-guard.dev/access-modes names \"RWW\", which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
         );
     }

@@ -74,8 +74,7 @@ impl ClassSummary {
         let filesystem = capability(VolumeMode::Filesystem);
         let block = capability(VolumeMode::Block);
         let entry = filesystem.entry;
-        let own_note = entry.and_then(|entry| entry.note.clone());
-        let mut notes: Vec<Text> = own_note.into_iter().collect();
+        let mut notes = Vec::from_iter(entry.and_then(|entry| entry.note.clone()));
         for (condition, state) in filesystem.conditions.iter().chain(&block.conditions) {
             if let (ConditionState::Met, Some(note)) = (state, &condition.note)
                 && !notes.contains(note)

@@ -1,7 +1,7 @@
 //! Whether a class can give the access modes that a claim requests.
 
 use super::capability::Capability;
-use super::condition::{ConditionState, When};
+use super::condition::{Condition, ConditionState, When};
 use super::entry::Rwop;
 use crate::model::access_mode::{AccessMode, AccessModes};
 
@@ -142,23 +142,17 @@ impl Capability<'_> {
     /// The conditions that keep the class from these modes, as a clause; `None` if no condition
     /// concerns them.
     pub(super) fn hint(&self, missing: AccessModes) -> Option<String> {
-        let mut ruled_out = Vec::new();
-        let mut needed = Vec::new();
-        for (condition, state) in &self.conditions {
+        let concerns = |(condition, state): &&(&Condition, ConditionState)| {
             let effect = condition.effect(self.volume_mode);
-            let (clauses, concerns) = match state {
-                ConditionState::Met => {
-                    let rules_out = effect.set.is_some_and(|set| !missing.is_subset(set));
-                    (&mut ruled_out, rules_out)
-                }
-                ConditionState::NotMet | ConditionState::UpToClaim | ConditionState::Hidden => {
-                    (&mut needed, !effect.grants().common(missing).is_empty())
-                }
-            };
-            if concerns {
-                clauses.push((&condition.when, *state));
+            if *state == ConditionState::Met {
+                effect.set.is_some_and(|set| !missing.is_subset(set))
+            } else {
+                !effect.grants().common(missing).is_empty()
             }
-        }
+        };
+        let concerned = self.conditions.iter().filter(concerns);
+        let (ruled_out, needed): (Vec<_>, Vec<_>) =
+            concerned.partition(|(_, state)| *state == ConditionState::Met);
         if !ruled_out.is_empty() {
             return Some(format!("ruled out while {}", joined(&ruled_out)));
         }
@@ -176,12 +170,15 @@ impl Capability<'_> {
     }
 }
 
-fn joined(clauses: &[(&When, ConditionState)]) -> String {
-    let shown = clauses.iter().map(|(clause, state)| match (clause, state) {
-        (When::Parameter { .. }, ConditionState::UpToClaim) => {
-            format!("{clause} or the claim's VolumeAttributesClass makes it so")
+fn joined(conditions: &[&(&Condition, ConditionState)]) -> String {
+    let shown = conditions.iter().map(|(condition, state)| {
+        let clause = &condition.when;
+        match (clause, state) {
+            (When::Parameter { .. }, ConditionState::UpToClaim) => {
+                format!("{clause} or the claim's VolumeAttributesClass makes it so")
+            }
+            _ => clause.to_string(),
         }
-        _ => clause.to_string(),
     });
     shown.collect::<Vec<_>>().join(", or ")
 }

@@ -47,8 +47,7 @@ pub(super) fn of(
     let resolve = |kind, controlled| {
         policy.resolve(&Target {
             namespace,
-            namespace_labels: Some(&object.metadata.labels),
-            namespace_annotations: Some(&object.metadata.annotations),
+            namespace_metadata: Some(&object.metadata),
             kind,
             name: NOBODY,
             annotations: &annotations,
@@ -69,10 +68,9 @@ pub(super) fn of(
         .filter(|(_, rules)| !rules.is_empty())
         .collect();
     let [plain, owned] = [false, true].map(|controlled| resolve("Deployment", controlled));
-    let [free, own] = [&plain, &owned].map(|it| {
-        let (rule, _) = OVERLAP;
-        it.decide(rule, Outcome::Deadlock, Certainty::Verified)
-    });
+    let overlap = codes::ROLLING_UPDATE_OVERLAP;
+    let [free, own] =
+        [&plain, &owned].map(|it| it.decide(overlap, Outcome::Deadlock, Certainty::Verified));
     Some(VolumeFacts {
         denied,
         existing: plain.existing(),

@@ -42,10 +42,8 @@ impl VolumeFacts {
             }
         }
         for (kind, name) in &members.scaled {
-            if let Some(kind) = WorkloadKind::from_name(kind)
-                && let all = facts.view.autoscalers_of(kind, namespace, name)
-                && let Some(cap) = all.iter().filter_map(|it| it.cap()).min()
-            {
+            let all = facts.view.autoscalers_of(*kind, namespace, name);
+            if let Some(cap) = all.iter().filter_map(|it| it.cap()).min() {
                 self.caps.insert(format!("{kind}/{name}"), cap);
             }
         }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::policy;
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
+use crate::model::metadata::Metadata;
 use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
 use crate::policy::{
     Action, PassedOver, Policy, RemedyChoice, Strictness, SuppressedBy, Suppression, Target,
@@ -100,13 +101,15 @@ fn each_case_is_decided_as_it_says() {
     let mut wrong = Vec::new();
     for case in cases() {
         let policy = policy(&case.policy);
-        let namespace_labels = case.labels.as_ref().map(labels);
-        let namespace_annotations = case.labels.as_ref().map(|_| labels(&case.annotations));
+        let namespace_metadata = case.labels.as_ref().map(|pairs| Metadata {
+            labels: labels(pairs),
+            annotations: labels(&case.annotations),
+            ..Metadata::default()
+        });
         let annotations = labels(&case.object);
         let resolved = policy.resolve(&Target {
             namespace: &case.namespace,
-            namespace_labels: namespace_labels.as_ref(),
-            namespace_annotations: namespace_annotations.as_ref(),
+            namespace_metadata: namespace_metadata.as_ref(),
             kind: "Deployment",
             name: "web",
             annotations: &annotations,

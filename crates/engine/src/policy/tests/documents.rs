@@ -3,6 +3,7 @@
 use super::policy;
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
+use crate::model::metadata::Metadata;
 use crate::policy::{Action, Policy, RemedyChoice, Target, at_most, built_in, keys};
 use crate::rules::{Outcome, codes};
 
@@ -216,12 +217,11 @@ fn the_reference_names_every_rule_and_no_other() {
 #[test]
 fn the_first_example_of_the_reference_does_what_it_says() {
     let policy = policy(blocks(REFERENCE, "yaml")[0]);
-    let none = Labels::default();
+    let (none, metadata) = (Labels::default(), Metadata::default());
     let action = |namespace, rule, outcome| {
         let resolved = policy.resolve(&Target {
             namespace,
-            namespace_labels: Some(&none),
-            namespace_annotations: Some(&none),
+            namespace_metadata: Some(&metadata),
             kind: "Deployment",
             name: "web",
             annotations: &none,
