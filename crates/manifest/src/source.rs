@@ -24,20 +24,12 @@ pub struct Source {
     /// Whether it is the output of a chart or a kustomization, whose objects go to one cluster and
     /// are facts only for each other.
     pub rendered: bool,
-    origin: Contents,
-}
-
-#[derive(Clone, Debug)]
-enum Contents {
-    File {
-        path: PathBuf,
-        /// The same path with all links followed, if it could be resolved.
-        real: Option<PathBuf>,
-        /// Its text, if the caller has already read it; otherwise the file is read each time.
-        text: Option<String>,
-    },
-    /// Standard input or a pipe, which can be read only once.
-    Memory(String),
+    /// The file on disk; `None` for standard input and pipes.
+    path: Option<PathBuf>,
+    /// The same path with all links followed, if it could be resolved.
+    real: Option<PathBuf>,
+    /// The text, if it has already been read; otherwise the file is read each time.
+    text: Option<String>,
 }
 
 impl Source {
@@ -48,22 +40,17 @@ impl Source {
             bytes: text.len() as u64,
             named: true,
             rendered: false,
-            origin: Contents::Memory(text),
+            path: None,
+            real: None,
+            text: Some(text),
         }
     }
 
     /// The file `path`, whose text the caller has already read.
     pub fn at_hand(path: &str, text: String) -> Self {
         Self {
-            name: path.to_owned(),
-            bytes: text.len() as u64,
-            named: true,
-            rendered: false,
-            origin: Contents::File {
-                path: PathBuf::from(path),
-                real: None,
-                text: Some(text),
-            },
+            path: Some(PathBuf::from(path)),
+            ..Self::in_memory(path, text)
         }
     }
 
@@ -90,29 +77,21 @@ impl Source {
             bytes,
             named,
             rendered: false,
-            origin: Contents::File {
-                path,
-                real,
-                text: None,
-            },
+            path: Some(path),
+            real,
+            text: None,
         }
     }
 
     /// The file on disk; `None` for standard input and pipes.
     pub fn path(&self) -> Option<&Path> {
-        match &self.origin {
-            Contents::File { path, .. } => Some(path),
-            Contents::Memory(_) => None,
-        }
+        self.path.as_deref()
     }
 
     /// The same as [`Self::path`], but absolute and with all links followed; the path itself if it
     /// could not be resolved.
     pub fn real_path(&self) -> Option<&Path> {
-        match &self.origin {
-            Contents::File { path, real, .. } => Some(real.as_ref().unwrap_or(path)),
-            Contents::Memory(_) => None,
-        }
+        self.real.as_deref().or(self.path())
     }
 
     /// The text of the source.
@@ -121,16 +100,9 @@ impl Source {
     /// The file cannot be read, is too large, or is neither UTF-8 text nor UTF-16 text with a byte
     /// order mark.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
-        match self.at_hand_text() {
+        match &self.text {
             Some(text) => Ok(Cow::Borrowed(text)),
             None => text_of(&self.name, self.content()?).map(Cow::Owned),
-        }
-    }
-
-    fn at_hand_text(&self) -> Option<&str> {
-        match &self.origin {
-            Contents::File { text, .. } => text.as_deref(),
-            Contents::Memory(text) => Some(text),
         }
     }
 
@@ -147,11 +119,11 @@ impl Source {
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
-        match (self.at_hand_text(), self.path()) {
+        match (&self.text, &self.path) {
             (None, Some(path)) => File::open(path)
                 .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
                 .and_then(|file| read(&self.name, file, self.bytes)),
-            (text, _) => Ok(text.unwrap_or_default().as_bytes().to_owned()),
+            (text, _) => Ok(text.clone().unwrap_or_default().into_bytes()),
         }
     }
 }
