@@ -77,7 +77,7 @@ pub fn run(bytes: &[u8]) {
         assert!(sentence.ends_with('.'), "{sentence}");
         let lines = text.split('\n').count();
         assert!(
-            error.line.is_none_or(|line| (1..=lines).contains(&line)),
+            error.at.is_none_or(|(line, _)| (1..=lines).contains(&line)),
             "{sentence}"
         );
     }

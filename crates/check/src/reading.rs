@@ -130,7 +130,7 @@ pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> U
     };
     Unread {
         path,
-        at: error.line.zip(error.column),
+        at: error.at,
         message: error.problem.to_string(),
         file: error.file,
     }

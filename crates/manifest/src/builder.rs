@@ -414,8 +414,7 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
         && let Some(start) = next_quote(text, read).filter(|start| *start < at)
     {
         let Some(length) = quoted(&text[start..]) else {
-            let expected = "this quoted text has no end".to_owned();
-            return Fault::new(start, Problem::Syntax { expected }).into();
+            return Fault::syntax(start, "this quoted text has no end").into();
         };
         return Stop::Lenient {
             place: start..start + length,
@@ -425,8 +424,7 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
     if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
         return Stop::of_word(at);
     }
-    let expected = error.info();
-    Fault::new(at, Problem::Syntax { expected }).into()
+    Fault::syntax(at, &error.info()).into()
 }
 
 /// The first quote at or after `from` that is not in a comment.

@@ -9,7 +9,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::error::{Problem, ReadError};
-use super::source::{Source, read, text_of, whole};
+use super::source::{Source, read, text_of};
 
 /// Extensions of the files that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -113,12 +113,14 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
 impl Found {
     fn unreadable(&mut self, path: &Path, error: io::Error) {
         self.errors
-            .push(whole(&shown(path), Problem::Unreadable(error)));
+            .push(ReadError::whole(&shown(path), Problem::Unreadable(error)));
     }
 
     fn stream(&mut self, name: &str, from: impl Read) {
         match read(name, from, 0).and_then(|bytes| text_of(name, bytes)) {
-            Ok(text) if text.trim().is_empty() => self.errors.push(whole(name, Problem::Empty)),
+            Ok(text) if text.trim().is_empty() => {
+                self.errors.push(ReadError::whole(name, Problem::Empty));
+            }
             Ok(text) => self.sources.push(Source::in_memory(name, text)),
             Err(error) => self.errors.push(error),
         }
@@ -138,7 +140,7 @@ impl Found {
     fn pipe(&mut self, path: &Path, kind: fs::FileType) {
         let name = shown(path);
         if !is_readable_stream(kind) {
-            self.errors.push(whole(&name, Problem::NotAFile));
+            self.errors.push(ReadError::whole(&name, Problem::NotAFile));
             return;
         }
         match File::open(path) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::builder::{Leniency, MAX_DEPTH, Stop, compose, narrow};
-use super::error::{Fault, Problem};
+use super::error::Fault;
 use super::tree::{Node, Scalar, Shape, Tree};
 
 /// The most times that one document is parsed again. Each time, one more place is rewritten.
@@ -64,8 +64,7 @@ impl Leniency {
             Self::Indentation => "the lines of this quoted text are indented too little",
             Self::Word => "a word between brackets ends with a colon or is a hyphen",
         };
-        let expected = expected.to_owned();
-        Fault::new(place.start, Problem::Syntax { expected })
+        Fault::syntax(place.start, expected)
     }
 }
 

@@ -121,31 +121,22 @@ impl Source {
     fn content(&self) -> Result<Vec<u8>, ReadError> {
         match (&self.text, &self.path) {
             (None, Some(path)) => File::open(path)
-                .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
+                .map_err(|error| ReadError::whole(&self.name, Problem::Unreadable(error)))
                 .and_then(|file| read(&self.name, file, self.bytes)),
             (text, _) => Ok(text.clone().unwrap_or_default().into_bytes()),
         }
     }
 }
 
-pub(super) fn whole(name: &str, problem: Problem) -> ReadError {
-    ReadError {
-        file: name.to_owned(),
-        line: None,
-        column: None,
-        problem,
-    }
-}
-
 pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>, ReadError> {
-    let too_large = || whole(name, Problem::TooLarge);
+    let too_large = || ReadError::whole(name, Problem::TooLarge);
     if expected > MAX_BYTES {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default() + 1);
     from.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| whole(name, Problem::Unreadable(error)))?;
+        .map_err(|error| ReadError::whole(name, Problem::Unreadable(error)))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }
@@ -174,7 +165,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
         return Ok(text);
     }
     if bytes.contains(&0) {
-        return Err(whole(name, Problem::Binary));
+        return Err(ReadError::whole(name, Problem::Binary));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
