@@ -149,7 +149,7 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
     let mut named = parsed.deliveries.into_iter().filter(|it| {
         it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
     });
-    let place = named.next().map_or_else(Position::start, |it| it.place);
+    let place = named.next().map(|it| it.place).unwrap_or_default();
     let path = Some(files.path_of(&real));
     Some(values_at(release, shown(file), path, &text, &place))
 }

@@ -74,7 +74,7 @@ impl Delivery {
         let text = |name: &str| tree.string(metadata, name);
         let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
         Some(Self {
-            place: Position::start(),
+            place: Position::default(),
             role,
             reference: ObjectRef {
                 api_version: manifest.api_version.into(),
@@ -114,11 +114,8 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
     let tree = Tree::parse(part.text).ok()??;
-    let spot = locate(&tree, object_at(&tree, &place.items)?, path);
-    Some(Spot {
-        start: spot.start + part.start,
-        end: spot.end + part.start,
-    })
+    let id = object_at(&tree, &place.items)?;
+    Some(locate(&tree, id, path).moved_by(part.start))
 }
 
 /// The value of a text that is one YAML document, as Kubernetes and Helm read it; null if the text

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::builder::narrow;
 use super::locate::{PathSegment, PathSegments, Spot, first_line, spot};
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
@@ -37,7 +38,7 @@ impl FieldIndex {
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
         let mut spots = vec![first_line(tree, tree.target(id))];
         let json = kept(tree, id, "", &mut spots).to_string();
-        let in_file = |at: usize| u32::try_from(part.start + at).unwrap_or(u32::MAX);
+        let in_file = |at| narrow(part.start + at);
         let spots = spots.into_iter();
         Self {
             json: json.into_boxed_str(),
@@ -62,13 +63,13 @@ impl FieldIndex {
                 (PathSegment::Field(name), Value::Object(entries)) => {
                     entries.iter().find_map(|(key, value)| {
                         let spot = at;
-                        at += 1 + spots_in(value);
+                        at += size(value);
                         (key == name).then_some((spot, value))
                     })
                 }
                 (PathSegment::Item(number), Value::Array(items)) => {
                     let before = items.iter().take(*number);
-                    let spot = at + before.map(|item| 1 + spots_in(item)).sum::<usize>();
+                    let spot = at + before.map(size).sum::<usize>();
                     items.get(*number).map(|item| (spot, item))
                 }
                 _ => None,
@@ -84,11 +85,11 @@ impl FieldIndex {
     }
 }
 
-/// The number of entries and items in `value`.
-fn spots_in(value: &Value) -> usize {
-    match value {
-        Value::Object(entries) => entries.values().map(|value| 1 + spots_in(value)).sum(),
-        Value::Array(items) => items.iter().map(|item| 1 + spots_in(item)).sum(),
+/// The number of values in `value`, including itself.
+pub(super) fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(entries) => entries.values().map(size).sum(),
+        Value::Array(items) => items.iter().map(size).sum(),
         _ => 0,
     }
 }

@@ -11,6 +11,16 @@ pub struct Spot {
     pub end: usize,
 }
 
+impl Spot {
+    /// The same range in a text in which the document starts at `document`.
+    pub(super) const fn moved_by(self, document: usize) -> Self {
+        Self {
+            start: self.start + document,
+            end: self.end + document,
+        }
+    }
+}
+
 /// Finds the field `path` of the object `id`: `spec.template.spec.volumes[0]`, or
 /// `metadata.annotations["example.com/key"]` for keys with dots. If the field is missing, the
 /// result is the nearest field around it, or the object's first line if no part of the path exists.

@@ -124,7 +124,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Position::start(),
+            place: Position::default(),
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
             missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
@@ -197,10 +197,6 @@ fn is_nameless(object: &Object) -> bool {
 
 fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-    let in_file = |spot: Spot| Spot {
-        start: spot.start + part.start,
-        end: spot.end + part.start,
-    };
     let line = |id| {
         let (line, _) = tree.lines().line_and_column(tree.node(id).start as usize);
         line + part.line - 1
@@ -208,7 +204,7 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(Gone { successor, since }) = gone {
         notes.push(Note {
-            spot: in_file(locate(tree, id, "apiVersion")),
+            spot: locate(tree, id, "apiVersion").moved_by(part.start),
             text: format!(
                 "Kubernetes {since} and later refuse {}; write apiVersion: {successor}. The object is judged as if it said so.",
                 manifest.api_version
@@ -230,13 +226,9 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
         let text =
             format!("The key \"{key}\" {times}; the last one counts. Remove one of the two.");
         if said.insert(text.clone()) {
-            notes.push(Note {
-                spot: in_file(Spot {
-                    start: node.start as usize,
-                    end: node.end as usize,
-                }),
-                text,
-            });
+            let (start, end) = (node.start as usize, node.end as usize);
+            let spot = Spot { start, end }.moved_by(part.start);
+            notes.push(Note { spot, text });
         }
     }
     notes

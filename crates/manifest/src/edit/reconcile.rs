@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
+use super::super::field_index::size;
 use super::super::tree::{Id, Shape, Tree};
 use super::render::{self, Flow, Style};
 use super::{Edit, EditError};
@@ -465,15 +466,6 @@ const fn is_block(shape: &Shape<'_>) -> bool {
         }
         Shape::Sequence { flow } | Shape::Mapping { flow, .. } => !*flow,
         Shape::Alias(_) => false,
-    }
-}
-
-/// The number of values in `value`, including itself.
-fn size(value: &Value) -> usize {
-    1 + match value {
-        Value::Object(map) => map.values().map(size).sum(),
-        Value::Array(items) => items.iter().map(size).sum(),
-        _ => 0,
     }
 }
 
