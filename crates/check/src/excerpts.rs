@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::line::Line;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
 use engine::rules::RULES;
 use manifest::locate::Spot;
+use manifest::objects::Item;
 use manifest::position::Lines;
 use report::{Excerpt, Located, Mark, Place};
 
@@ -47,7 +47,7 @@ impl Claims {
         source: usize,
         namespace: &Text,
         name: &Text,
-    ) -> Option<(&'p ParsedObject, &'p Claim)> {
+    ) -> Option<(&'p Item, &'p Claim)> {
         let all = self.0.get(&(namespace.clone(), name.clone()))?;
         let mut own = all
             .iter()
@@ -69,7 +69,7 @@ impl Claims {
 pub(super) fn of(
     parsed: &Parsed,
     claims: &Claims,
-    known: &ParsedObject,
+    known: &Item,
     located: &Located,
     text: &str,
     lines: &Lines<'_>,
@@ -177,7 +177,7 @@ fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
 }
 
 /// The excerpt of the claim in its own file, and its file and line.
-fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt, String) {
+fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String) {
     let source = &parsed.text(there).source;
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();

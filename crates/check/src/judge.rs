@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
 use super::scope::{APPLIED_TOGETHER, Context, Scopes};
 use super::unused_suppressions;
 use engine::model::object::Object;
@@ -17,6 +16,7 @@ use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict,
 use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
+use manifest::objects::Item;
 
 /// The document of an object as its `FieldIndex` keeps it, parsed on first use.
 pub(super) struct FileDocument<'m> {
@@ -26,7 +26,7 @@ pub(super) struct FileDocument<'m> {
 }
 
 impl<'m> FileDocument<'m> {
-    pub(super) fn of(known: &'m ParsedObject, now: Timestamp) -> Self {
+    pub(super) fn of(known: &'m Item, now: Timestamp) -> Self {
         Self {
             outline: &known.outline,
             value: OnceCell::new(),
@@ -177,7 +177,7 @@ fn judge_object(
 /// The suppressions of the object that have no effect, one sentence each.
 fn unused_suppressions(
     parsed: &Parsed,
-    known: &ParsedObject,
+    known: &Item,
     findings: &[Finding],
     is_unrendered: bool,
 ) -> Vec<String> {
@@ -234,7 +234,7 @@ fn qualify(
 }
 
 /// The notice that replaces a finding if nobody needs to act on it.
-fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
+fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
@@ -259,7 +259,7 @@ fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.
-fn elsewhere(parsed: &Parsed, known: &ParsedObject, context: &Context<'_>) -> Vec<String> {
+fn elsewhere(parsed: &Parsed, known: &Item, context: &Context<'_>) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();
     };

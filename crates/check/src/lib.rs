@@ -72,7 +72,6 @@ mod merge_patch;
 mod namespace;
 mod neighbours;
 mod parse;
-mod parsed_object;
 mod reading;
 mod repair;
 mod report;

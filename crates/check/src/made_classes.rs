@@ -11,9 +11,9 @@ use engine::model::object::Object;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
+use manifest::objects::Item;
 use manifest::source::Source;
 
-use super::parsed_object::ParsedObject;
 use super::text::Text;
 
 /// The keys of values from which charts create classes: `storageClass: {name: fast}`,
@@ -24,7 +24,7 @@ const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 /// were not rendered: by `charts`, given as the files of each, or from values in one of `texts`.
 pub(super) fn made_classes(
     named: &HashSet<&str>,
-    objects: &[ParsedObject],
+    objects: &[Item],
     facts: &Snapshot,
     texts: &[Text],
     charts: &[Vec<Source>],
@@ -59,7 +59,7 @@ pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
 const LOCAL_PATH: &str = "rancher.io/local-path";
 
 /// The classes that claims name.
-pub(super) fn named_classes(objects: &[ParsedObject]) -> HashSet<&str> {
+pub(super) fn named_classes(objects: &[Item]) -> HashSet<&str> {
     let mut named = HashSet::new();
     for known in objects {
         match &known.object {
@@ -75,11 +75,7 @@ pub(super) fn named_classes(objects: &[ParsedObject]) -> HashSet<&str> {
     named
 }
 
-fn unknown_classes(
-    named: &HashSet<&str>,
-    objects: &[ParsedObject],
-    facts: &Snapshot,
-) -> HashSet<Name> {
+fn unknown_classes(named: &HashSet<&str>, objects: &[Item], facts: &Snapshot) -> HashSet<Name> {
     let mut unknown = named.clone();
     unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
     for known in objects {

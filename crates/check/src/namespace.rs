@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::parsed_object::ParsedObject;
 use super::text::Text;
 use engine::model::Text as Name;
-
-/// The default namespace, as in kubectl.
-const DEFAULT: &str = "default";
+use manifest::facts::DEFAULT_NAMESPACE;
+use manifest::objects::Item;
 
 /// The namespaces that the objects of a file or a folder name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(super) fn of(objects: &[ParsedObject], texts: &[Text], given: Option<&str>) -> Self {
+    pub(super) fn of(objects: &[Item], texts: &[Text], given: Option<&str>) -> Self {
         let mut all = Self {
             given: given.map(str::to_owned),
             ..Self::default()
@@ -63,7 +61,7 @@ impl Namespaces {
         let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
         match nearest.next() {
             Some(Named::One(namespace)) => namespace.clone(),
-            Some(Named::Several) | None => DEFAULT.into(),
+            Some(Named::Several) | None => DEFAULT_NAMESPACE.into(),
         }
     }
 }

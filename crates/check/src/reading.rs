@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use super::files::Files;
 use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
-use super::parsed_object::ParsedObject;
 use super::text::Text;
 use manifest::delivery::Delivery;
 use manifest::error::ReadError;
@@ -32,7 +31,7 @@ pub struct Reading {
     /// The counts, except those of the objects and the findings.
     pub summary: Summary,
     /// The objects, in the order of the texts.
-    pub(super) objects: Vec<ParsedObject>,
+    pub(super) objects: Vec<Item>,
     pub(super) neighbours: Neighbours,
     pub(super) namespaces: Namespaces,
     /// The number of texts that were read.
@@ -77,7 +76,7 @@ impl Reading {
             if item.missing.is_some() || self.neighbours.have_as_patch(text) {
                 summary.fragments += 1;
             } else {
-                self.objects.extend(known(item));
+                self.objects.push(item);
             }
         }
         for mut delivery in read.deliveries {
@@ -108,18 +107,6 @@ impl Reading {
         self.objects
             .retain(|known| !texts.contains(&known.place.source));
     }
-}
-
-fn known(item: Item) -> Option<ParsedObject> {
-    Some(ParsedObject {
-        place: item.place,
-        reference: item.reference,
-        object: item.object,
-        outline: item.outline?,
-        hook: item.hook,
-        template: item.template,
-        notes: item.notes,
-    })
 }
 
 /// Converts the error for reports. `source` is the source of the error, if it could be opened.

@@ -12,12 +12,12 @@ use super::files::Files;
 use super::judge::{FileDocument, verdict};
 use super::merge_patch;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
 use super::scope::{Context, Scopes};
 use super::text::Release;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
+use manifest::objects::Item;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
 use report::{Unread, safe};
@@ -37,7 +37,7 @@ pub struct Edits {
 
 /// An object that has a remedy.
 struct Repairable<'p> {
-    known: &'p ParsedObject,
+    known: &'p Item,
     document: FileDocument<'p>,
     patch: Patch,
     /// The names of the remedies in the patch.

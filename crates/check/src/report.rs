@@ -9,12 +9,12 @@ use super::hunk;
 use super::judge::{Judged, JudgedGroup};
 use super::line::Line;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
 use super::text::{Origin, Release, Text};
 use super::written;
 use engine::rules::codes;
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
+use manifest::objects::Item;
 use manifest::position::Lines;
 use manifest::split::{Part, parts};
 use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
@@ -128,7 +128,7 @@ struct FileText<'f> {
 }
 
 impl FileText<'_> {
-    fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
+    fn locate(&self, known: &Item, mut finding: Finding, spot: Spot) -> Located {
         let place = self.place(known, &finding.field_path, spot);
         let is_of_chart = self.origin.release().is_some_and(Release::is_of_helm);
         if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
@@ -144,7 +144,7 @@ impl FileText<'_> {
     }
 
     /// The changes by the proposal in the checked file from which a kustomization takes the object.
-    fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
+    fn at_origin(&self, known: &Item, proposal: &Proposal) -> Option<Fix> {
         let is_kustomization = match &self.origin.origin {
             Origin::Kustomization(_) => true,
             Origin::Release(release) => !release.is_of_helm(),
@@ -158,7 +158,7 @@ impl FileText<'_> {
             .flatten()
     }
 
-    fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
+    fn place(&self, known: &Item, field: &str, spot: Spot) -> Place {
         let template = known.template.as_deref();
         if let Some(root) = self.origin.root() {
             return written::of_root(root, template, &known.reference, field, self.files);

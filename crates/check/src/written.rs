@@ -5,11 +5,10 @@ use std::path::{Component, Path};
 
 use super::files::{Files, shown};
 use super::line::Line;
-use super::parsed_object::ParsedObject;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
 use manifest::delivery::spot_at;
-use manifest::objects::read_objects;
+use manifest::objects::{Item, read_objects};
 use manifest::position::Lines;
 use manifest::read::Position;
 use manifest::source::{MAX_BYTES, Source};
@@ -171,7 +170,7 @@ fn values_at(
 pub(super) fn in_release(
     from: &str,
     release: &Release,
-    known: &ParsedObject,
+    known: &Item,
     field: &str,
     files: &dyn Files,
 ) -> Option<Place> {

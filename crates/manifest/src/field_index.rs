@@ -25,7 +25,7 @@ const BULK: &[(&str, &str)] = &[
 ];
 
 /// An object without the parts in `BULK`, and the position of each field in the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FieldIndex {
     json: Box<str>,
     /// The positions of the object and then of each entry and item in it, in the order of the text

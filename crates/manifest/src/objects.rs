@@ -38,10 +38,40 @@ pub struct Item {
     pub hook: Option<HelmHook>,
     /// The Helm template from which it was rendered.
     pub template: Option<Box<str>>,
-    /// The kept parts of its document, if requested.
-    pub outline: Option<FieldIndex>,
+    /// The kept parts of its document; none if they were not requested.
+    pub outline: FieldIndex,
     /// Hints for its author about problems that do not prevent reading it.
     pub notes: Vec<Note>,
+}
+
+impl Item {
+    /// Whether a check judges it; the others are only facts.
+    pub const fn is_judged(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
+        )
+    }
+
+    /// Its namespace, if it must be in one and names none.
+    pub fn unnamed_namespace(&mut self) -> Option<&mut Text> {
+        let is_namespaced = self.object.kind().is_namespaced();
+        let namespace = &mut self.object.metadata_mut().namespace;
+        (is_namespaced && namespace.is_empty()).then_some(namespace)
+    }
+
+    /// Sets the namespace, also in its reference, if it names none.
+    pub fn put_into(&mut self, namespace: &str) {
+        if let Some(unnamed) = self.unnamed_namespace() {
+            *unnamed = namespace.into();
+            self.reference.namespace = Some(namespace.into());
+        }
+    }
+
+    /// Whether it is a hook that never runs at the same time as the rest of its release.
+    pub const fn passes(&self) -> bool {
+        matches!(self.hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
+    }
 }
 
 /// A hint about the way in which an object is written.
@@ -131,7 +161,11 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
             object,
             hook: HelmHook::of(tree, id),
             template: part.template().map(Into::into),
-            outline: outlines.then(|| FieldIndex::of(tree, id, part)),
+            outline: if outlines {
+                FieldIndex::of(tree, id, part)
+            } else {
+                FieldIndex::default()
+            },
             notes: notes(manifest, gone),
         })),
         // A patch may have any value in the place of a list or a number.

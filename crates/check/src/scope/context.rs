@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::super::parse::Parsed;
-use super::super::parsed_object::ParsedObject;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
 use engine::model::Text;
 use engine::model::claim::Claim;
@@ -13,6 +12,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
+use manifest::objects::Item;
 use report::listed;
 
 /// The most users of one claim that are judged together.
@@ -62,7 +62,7 @@ impl ClaimNote {
 impl<'p> Context<'p> {
     /// The name, as shown in messages, of something that was not rendered and may change fields
     /// that matter for the object in this context.
-    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &ParsedObject) -> Option<&'p str> {
+    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &Item) -> Option<&'p str> {
         parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
