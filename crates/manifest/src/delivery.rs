@@ -70,7 +70,7 @@ impl Delivery {
     pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
         let role = role(manifest.api_version, manifest.kind)?;
         let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-        let metadata = tree.at(id, &["metadata"])?;
+        let metadata = tree.at(id, "metadata")?;
         let text = |name: &str| tree.string(metadata, name);
         let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
         Some(Self {

@@ -185,7 +185,7 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
                 // A count with a placeholder must not be read as the 0 of a missing one.
                 if let Object::Workload(workload) = &mut object
                     && workload.replicas == 0
-                    && template::holds_placeholder(tree, id, &["spec", "replicas"])
+                    && template::holds_placeholder(tree, id, "spec.replicas")
                 {
                     workload.replicas = 1;
                 }
