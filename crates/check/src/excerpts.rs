@@ -1,12 +1,11 @@
 //! The lines that a finding refers to: the field at fault, the claim's name in the pod template,
 //! and the claim's access modes if they are in another file.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::line::Line;
 use super::parse::Parsed;
+use super::scope::Scopes;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -22,53 +21,10 @@ const MOST_CLAIMS: usize = 3;
 /// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
-/// The claims among the checked objects, by namespace and name.
-#[derive(Default)]
-pub(super) struct Claims(HashMap<(Text, Text), Vec<usize>>);
-
-impl Claims {
-    pub(super) fn of(parsed: &Parsed) -> Self {
-        let mut claims: HashMap<_, Vec<usize>> = HashMap::new();
-        for (number, known) in parsed.reading.objects.iter().enumerate() {
-            if let Object::Claim(claim) = &known.object {
-                let metadata = &claim.metadata;
-                let key = (metadata.namespace.clone(), metadata.name.clone());
-                claims.entry(key).or_default().push(number);
-            }
-        }
-        Self(claims)
-    }
-
-    /// The claim that an object of `source` refers to by that name: the only one, or the only one
-    /// in its own source.
-    fn find<'p>(
-        &self,
-        parsed: &'p Parsed,
-        source: usize,
-        namespace: &Text,
-        name: &Text,
-    ) -> Option<(&'p Item, &'p Claim)> {
-        let all = self.0.get(&(namespace.clone(), name.clone()))?;
-        let mut own = all
-            .iter()
-            .filter(|number| parsed.reading.objects[**number].place.source == source);
-        let number = match (&all[..], own.next(), own.next()) {
-            ([only], ..) => only,
-            (_, Some(first), None) => first,
-            _ => return None,
-        };
-        let known = &parsed.reading.objects[*number];
-        match &known.object {
-            Object::Claim(claim) => Some((known, claim)),
-            _ => None,
-        }
-    }
-}
-
 /// The excerpts of `text`, the file of the object, and of the claims' own files.
 pub(super) fn of(
     parsed: &Parsed,
-    claims: &Claims,
+    scopes: &Scopes<'_>,
     known: &Item,
     located: &Located,
     text: &str,
@@ -95,7 +51,7 @@ pub(super) fn of(
             };
             let namespace = &workload.metadata.namespace;
             let source = known.place.source;
-            let claim = claims.find(parsed, source, namespace, name);
+            let claim = scopes.claim(source, namespace, name);
             let label = match claim {
                 Some((there, claim))
                     if there.place.source != source && !parsed.text(there).is_rendered() =>

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::parse::Parsed;
-use super::scope::{APPLIED_TOGETHER, Context, Scopes};
+use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
 use engine::policy::Action;
@@ -89,12 +89,6 @@ pub(super) fn verdict(
     evaluate(&review, View::new(&parsed.facts, &overlay), effective)
 }
 
-/// The objects of one file that have findings or notices.
-pub(super) struct JudgedGroup<'p> {
-    pub(super) context: Context<'p>,
-    pub(super) objects: Vec<Judged>,
-}
-
 /// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
     pub(super) number: usize,
@@ -104,25 +98,9 @@ pub(super) struct Judged {
     pub(super) notices: Vec<(String, Spot)>,
 }
 
-/// Judges the wanted objects among `numbers`, all from one file; `None` if there are no findings or
-/// notices, as in most files.
-pub(super) fn judge<'p>(
-    parsed: &'p Parsed,
-    scopes: &Scopes<'p>,
-    effective: &EffectivePolicy,
-    numbers: &[usize],
-    is_wanted: impl Fn(&usize) -> bool,
-) -> Option<JudgedGroup<'p>> {
-    let context = scopes.around(numbers);
-    let objects: Vec<Judged> = numbers
-        .iter()
-        .filter(|number| is_wanted(number))
-        .filter_map(|number| judge_object(parsed, effective, &context, *number))
-        .collect();
-    (!objects.is_empty()).then_some(JudgedGroup { context, objects })
-}
-
-fn judge_object(
+/// Judges the object with the number `number` in its context; `None` if there are no findings or
+/// notices, as for most objects.
+pub(super) fn judge(
     parsed: &Parsed,
     effective: &EffectivePolicy,
     context: &Context<'_>,

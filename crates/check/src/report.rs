@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::excerpts::{self, Claims};
+use super::excerpts;
 use super::files::Files;
 use super::fold;
 use super::hunk;
-use super::judge::{Judged, JudgedGroup};
+use super::judge::Judged;
 use super::line::Line;
 use super::parse::Parsed;
+use super::scope::{Context, Scopes};
 use super::text::{Origin, Release, Text};
 use super::written;
 use engine::rules::codes;
@@ -57,15 +58,20 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     report
 }
 
-/// The findings and notices of the group with their lines, for which the file is read again.
+/// The findings and notices of objects of one file with their lines, for which the file is read
+/// again.
 pub(super) fn place(
     parsed: &Parsed,
     files: &dyn Files,
     format: Format,
-    claims: &Claims,
-    group: JudgedGroup<'_>,
+    scopes: &Scopes<'_>,
+    context: &Context<'_>,
+    judged: Vec<Judged>,
 ) -> Placed {
-    let origin = parsed.text(&parsed.reading.objects[group.objects[0].number]);
+    let Some(first) = judged.first() else {
+        return Placed::default();
+    };
+    let origin = parsed.text(&parsed.reading.objects[first.number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let file = FileText {
@@ -87,7 +93,7 @@ pub(super) fn place(
         is_unrendered,
         findings: found,
         notices: noticed,
-    } in group.objects
+    } in judged
     {
         let known = &parsed.reading.objects[number];
         for (finding, spot) in found {
@@ -97,11 +103,11 @@ pub(super) fn place(
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
                 located.excerpts =
-                    excerpts::of(parsed, claims, known, &located, &text, &file.lines);
+                    excerpts::of(parsed, scopes, known, &located, &text, &file.lines);
             }
             if format == Format::Html {
                 let namespace = &known.object.metadata().namespace;
-                let view = group.context.cluster.view();
+                let view = context.cluster.view();
                 located.users = report::users(view, namespace, &located.finding.volumes);
             }
             findings.push(located);

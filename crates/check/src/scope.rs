@@ -27,6 +27,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::likely_classes;
+use manifest::objects::Item;
 use place::Places;
 
 /// The most objects of one file that are judged together. Each of them is compared with all the
@@ -213,6 +214,28 @@ impl<'p> Scopes<'p> {
             let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
             Some(claim_key(&named.namespace, named.name.clone()))
         })
+    }
+
+    /// The claim that an object of `source` refers to by that name: the only one, or the only one
+    /// in its own source.
+    pub(super) fn claim(
+        &self,
+        source: usize,
+        namespace: &Text,
+        name: &Text,
+    ) -> Option<(&'p Item, &'p Claim)> {
+        let all = self.definitions.get(&claim_key(namespace, name.clone()))?;
+        let mut own = all.iter().filter(|it| self.source(**it) == source);
+        let number = match (&all[..], own.next(), own.next()) {
+            ([only], ..) => only,
+            (_, Some(first), None) => first,
+            _ => return None,
+        };
+        let known = &self.parsed.reading.objects[*number];
+        match &known.object {
+            Object::Claim(claim) => Some((known, claim)),
+            _ => None,
+        }
     }
 
     fn volume(&self, number: usize) -> Option<&'p Volume> {
