@@ -277,7 +277,7 @@ impl<'p> Walk<'_, 'p> {
         let scopes = self.scopes;
         for number in numbers {
             let key = key(scopes.object(*number));
-            let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+            let namesakes = scopes.definitions(&key);
             self.taken(scopes.nearest_beside(self.from, namesakes));
         }
     }
