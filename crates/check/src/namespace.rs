@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::neighbours::Neighbours;
 use super::text::Text;
 use engine::model::Text as Name;
 use manifest::facts::DEFAULT_NAMESPACE;
@@ -48,12 +49,8 @@ impl Namespaces {
     /// The namespace of objects in the source that name none: that of the kustomization in its
     /// folder, or the one from `--namespace`, or the only one that is named in the same file, in
     /// the same folder and those inside it, or in the folders above.
-    pub(super) fn around(
-        &self,
-        number: usize,
-        text: &Text,
-        of_kustomization: Option<&str>,
-    ) -> Name {
+    pub(super) fn around(&self, number: usize, text: &Text, neighbours: &Neighbours) -> Name {
+        let of_kustomization = neighbours.namespace_beside(text);
         if let Some(namespace) = of_kustomization.or(self.given.as_deref()) {
             return namespace.into();
         }

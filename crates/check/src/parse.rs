@@ -44,8 +44,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
             None => {
                 let number = known.place.source;
                 if let Some(unnamed) = known.unnamed_namespace() {
-                    let beside = reading.neighbours.namespace_beside(text);
-                    *unnamed = reading.namespaces.around(number, text, beside);
+                    *unnamed = reading.namespaces.around(number, text, &reading.neighbours);
                 }
             }
         }

@@ -92,12 +92,9 @@ impl Reading {
     /// The namespaces of the texts from the number `first` on.
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
-        let around = |(number, text): (usize, &Text)| match &text.namespace {
-            Some(namespace) => namespace.clone(),
-            None => {
-                let beside = self.neighbours.namespace_beside(text);
-                self.namespaces.around(number, text, beside).to_string()
-            }
+        let around = |(number, text): (usize, &Text)| {
+            let found = || self.namespaces.around(number, text, &self.neighbours);
+            text.namespace.clone().unwrap_or_else(|| found().into())
         };
         texts.map(around).collect()
     }

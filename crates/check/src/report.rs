@@ -154,7 +154,7 @@ impl FileText<'_> {
         let is_kustomization = match &self.origin.origin {
             Origin::Kustomization(_) => true,
             Origin::Release(release) => !release.is_of_helm(),
-            Origin::File | Origin::Pipe | Origin::Chart(_) => false,
+            Origin::Input | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = self.files.real(Path::new(template?))?;
@@ -176,7 +176,7 @@ impl FileText<'_> {
                 .and_then(|it| written::in_release(it, release, known, field, self.files))
                 .unwrap_or_else(|| written::of_release(release, holder, self.files));
         }
-        let piped = template.filter(|_| matches!(self.origin.origin, Origin::Pipe));
+        let piped = template.filter(|_| self.path.is_none());
         let placed =
             piped.and_then(|it| written::of_piped(it, &known.reference, field, self.files));
         if let Some(place) = placed {
