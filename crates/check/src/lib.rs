@@ -80,7 +80,7 @@ pub mod text;
 mod unused_suppressions;
 mod written;
 
-pub use files::{Files, NoFiles, shown};
+pub use files::{Files, NoFiles};
 pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use super::files::{Files, shown};
+use super::files::Files;
 use super::line::Line;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
@@ -11,7 +11,7 @@ use manifest::delivery::spot_at;
 use manifest::objects::{Item, read_objects};
 use manifest::position::Lines;
 use manifest::read::Position;
-use manifest::source::{MAX_BYTES, Source};
+use manifest::source::{MAX_BYTES, Source, shown};
 use report::Place;
 
 /// The most bytes that are read of the file that makes a folder a chart or a kustomization.

@@ -11,14 +11,20 @@ use super::position;
 /// The most bytes that are read from one file or from standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
 
+/// The path as it is shown in messages.
+pub fn shown(path: &Path) -> String {
+    match path.strip_prefix(".") {
+        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
+        _ => path.to_string_lossy().into_owned(),
+    }
+}
+
 /// A file of manifests.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The path as the user gave it, with the path below it if it is in a directory; `-` for
     /// standard input.
     pub name: String,
-    /// The size in bytes when the file was found.
-    pub bytes: u64,
     /// Whether the user named the file, rather than a directory around it.
     pub named: bool,
     /// Whether it is the output of a chart or a kustomization, whose objects go to one cluster and
@@ -37,7 +43,6 @@ impl Source {
     pub fn in_memory(name: &str, text: String) -> Self {
         Self {
             name: name.to_owned(),
-            bytes: text.len() as u64,
             named: true,
             rendered: false,
             path: None,
@@ -62,19 +67,11 @@ impl Source {
         }
     }
 
-    /// A file on disk, called `name` in messages. `real` is its path with all links followed, if it
-    /// could be resolved.
+    /// A file on disk. `real` is its path with all links followed, if it could be resolved.
     #[cfg(feature = "files")]
-    pub(super) const fn file(
-        name: String,
-        path: PathBuf,
-        real: Option<PathBuf>,
-        bytes: u64,
-        named: bool,
-    ) -> Self {
+    pub(super) fn file(path: PathBuf, real: Option<PathBuf>, named: bool) -> Self {
         Self {
-            name,
-            bytes,
+            name: shown(&path),
             named,
             rendered: false,
             path: Some(path),
@@ -119,12 +116,13 @@ impl Source {
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
-        match (&self.text, &self.path) {
-            (None, Some(path)) => File::open(path)
-                .map_err(|error| ReadError::whole(&self.name, Problem::Unreadable(error)))
-                .and_then(|file| read(&self.name, file, self.bytes)),
-            (text, _) => Ok(text.clone().unwrap_or_default().into_bytes()),
-        }
+        let (None, Some(path)) = (&self.text, &self.path) else {
+            return Ok(self.text.clone().unwrap_or_default().into_bytes());
+        };
+        let file = File::open(path)
+            .map_err(|error| ReadError::whole(&self.name, Problem::Unreadable(error)))?;
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        read(&self.name, file, bytes)
     }
 }
 
