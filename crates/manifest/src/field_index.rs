@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::builder::narrow;
-use super::locate::{PathSegment, PathSegments, Spot, first_line, spot};
+use super::locate::{PathSegment, PathSegments, Spot, spot};
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
@@ -36,7 +36,8 @@ pub struct FieldIndex {
 impl FieldIndex {
     /// Keeps the object `id` of the document `part`.
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
-        let mut spots = vec![first_line(tree, tree.target(id))];
+        let object = tree.target(id);
+        let mut spots = vec![spot(tree, object, object)];
         let json = kept(tree, id, "", &mut spots).to_string();
         let in_file = |at| narrow(part.start + at);
         let spots = spots.into_iter();
@@ -113,7 +114,7 @@ fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
         }
         Shape::Sequence { .. } => {
             let items = tree.children(id).map(|item| {
-                spots.push(first_line(tree, item));
+                spots.push(spot(tree, item, item));
                 kept(tree, item, under, spots)
             });
             items.collect()
