@@ -99,14 +99,10 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
 /// The node of the object at `items` in a document that is parsed again; `None` if the document no
 /// longer has it.
 pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
-    let mut id = tree.root();
-    for number in items {
+    items.iter().try_fold(tree.root(), |id, number| {
         let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
-        let is_sequence = matches!(tree.node(id).shape, Shape::Sequence { .. });
-        let list = list.map(|(_, list)| tree.target(list));
-        id = tree
-            .children(list.or(is_sequence.then_some(id))?)
-            .nth(*number)?;
-    }
-    Some(id)
+        let list = list.map_or(id, |(_, list)| tree.target(list));
+        let is_sequence = matches!(tree.node(list).shape, Shape::Sequence { .. });
+        tree.children(list).nth(*number).filter(|_| is_sequence)
+    })
 }
