@@ -30,12 +30,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The reason why composing ended early.
 pub(super) enum Stop {
     Fault(Fault),
-    /// A place that Kubernetes' reader reads differently from YAML 1.2.
-    Lenient {
-        /// The place, in bytes.
-        place: Range<usize>,
-        kind: Leniency,
-    },
+    /// A place, in bytes, that Kubernetes' reader reads differently from YAML 1.2.
+    Lenient(Range<usize>, Leniency),
 }
 
 /// The rules in which Kubernetes' reader is more lenient than the parser.
@@ -51,10 +47,7 @@ pub(super) enum Leniency {
 
 impl Stop {
     const fn of_word(last: usize) -> Self {
-        Self::Lenient {
-            place: last..last + 1,
-            kind: Leniency::Word,
-        }
+        Self::Lenient(last..last + 1, Leniency::Word)
     }
 }
 
@@ -401,10 +394,7 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
         let Some(length) = quoted(&text[start..]) else {
             return Fault::syntax(start, "this quoted text has no end").into();
         };
-        return Stop::Lenient {
-            place: start..start + length,
-            kind: Leniency::Indentation,
-        };
+        return Stop::Lenient(start..start + length, Leniency::Indentation);
     }
     if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
         return Stop::of_word(at);

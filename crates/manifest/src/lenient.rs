@@ -32,7 +32,7 @@ impl<'t> Tree<'t> {
     /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Stop::Lenient { place, kind }) => rewritten(text, place, kind),
+            Err(Stop::Lenient(place, kind)) => rewritten(text, place, kind),
             Err(Stop::Fault(fault)) => Err(fault),
             Ok(tree) => Ok(tree),
         }
@@ -106,10 +106,7 @@ fn rewritten(
         let filled = filled(text, &mut fillers);
         match compose(&filled) {
             Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
-            Err(Stop::Lenient {
-                place: next,
-                kind: of,
-            }) => {
+            Err(Stop::Lenient(next, of)) => {
                 place = original(&fillers, next.start)..original(&fillers, next.end);
                 kind = of;
             }
