@@ -29,7 +29,13 @@ pub(super) fn made_classes(
     texts: &[Text],
     charts: &[Vec<Source>],
 ) -> Vec<Name> {
-    let mut unknown = unknown_classes(named, objects, facts);
+    let mut unknown = named.clone();
+    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
+    for known in objects {
+        if let Object::StorageClass(class) = &known.object {
+            unknown.remove(class.metadata.name.as_str());
+        }
+    }
     if unknown.is_empty() {
         return Vec::new();
     }
@@ -43,8 +49,8 @@ pub(super) fn made_classes(
             made.extend(texts.iter().flat_map(|it| words(it)));
         }
     }
-    unknown.retain(|class| made.contains(class.as_str()));
-    unknown.into_iter().collect()
+    unknown.retain(|class| made.contains(*class));
+    unknown.into_iter().map(Into::into).collect()
 }
 
 /// Whether one of the classes is that of K3s, where it is the default class.
@@ -73,17 +79,6 @@ pub(super) fn named_classes(objects: &[Item]) -> HashSet<&str> {
         }
     }
     named
-}
-
-fn unknown_classes(named: &HashSet<&str>, objects: &[Item], facts: &Snapshot) -> HashSet<Name> {
-    let mut unknown = named.clone();
-    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
-    for known in objects {
-        if let Object::StorageClass(class) = &known.object {
-            unknown.remove(class.metadata.name.as_str());
-        }
-    }
-    unknown.into_iter().map(Into::into).collect()
 }
 
 /// The names under keys of values from which charts create classes. The lines are read without a

@@ -371,7 +371,10 @@ impl<'p> Walk<'_, 'p> {
                         self.twins(number, claim);
                     }
                     if is_far || scopes.places.is_apart(source, defined) {
-                        self.assumed.push(note(apart(claim, scopes.name(defined))));
+                        let file = scopes.name(defined);
+                        self.assumed.push(note(format!(
+                            "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
+                        )));
                     }
                 }
                 Resolved::One(definition)
@@ -429,7 +432,9 @@ impl<'p> Walk<'_, 'p> {
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
                 let file = scopes.name(scopes.source(definition));
-                let text = rendered_apart(claim, file);
+                let text = format!(
+                    "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+                );
                 (Some(definition), &mut self.assumed, text)
             }
             Answer::Several(definitions) => {
@@ -493,7 +498,9 @@ impl<'p> Walk<'_, 'p> {
         for user in users {
             self.take(user, Depth::Neighbor);
             let file = scopes.name(scopes.source(user));
-            let text = used_apart(claim, file);
+            let text = format!(
+                "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
+            );
             let note = ClaimNote {
                 is_about_users: true,
                 ..ClaimNote::new(claim, text)
@@ -537,22 +544,4 @@ impl<'p> Walk<'_, 'p> {
         }
         listed(&files)
     }
-}
-
-fn used_apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
-    )
-}
-
-fn rendered_apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
-    )
-}
-
-fn apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
-    )
 }
