@@ -10,7 +10,6 @@ use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
 use engine::rules::RULES;
-use manifest::locate::Spot;
 use manifest::objects::Item;
 use manifest::position::Lines;
 use report::{Excerpt, Located, Mark, Place};
@@ -66,7 +65,7 @@ pub(super) fn of(
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, lines, spot, label));
+                marks.push(mark(text, Line::at(text, lines, spot), label, false));
             }
         }
     }
@@ -97,15 +96,13 @@ fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };
-    Mark {
-        line: place.line,
+    let line = Line {
+        number: place.line,
         column: place.column,
         end_column: place.end_column,
         text: place.text.clone(),
-        before: line_before(text, place.line),
-        label,
-        is_fault: true,
-    }
+    };
+    mark(text, line, label, true)
 }
 
 /// The last name in the field's path, if the field is missing.
@@ -138,7 +135,8 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
-    let mark = mark(&text, &Lines::of(&text), spot, described(claim));
+    let line = Line::at(&text, &Lines::of(&text), spot);
+    let mark = mark(&text, line, described(claim), false);
     let at = format!("{}:{}", source.name, mark.line);
     let excerpt = Excerpt {
         file: source.name.clone(),
@@ -165,21 +163,16 @@ fn is_in_names(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
-    let line = Line::at(text, lines, spot);
+fn mark(text: &str, line: Line, label: String, is_fault: bool) -> Mark {
+    let before = line.number.checked_sub(2);
+    let before = before.and_then(|at| text.lines().nth(at));
     Mark {
         line: line.number,
         column: line.column,
         end_column: line.end_column,
         text: line.text,
-        before: line_before(text, line.number),
+        before: before.unwrap_or_default().to_owned(),
         label,
-        is_fault: false,
+        is_fault,
     }
-}
-
-/// The text of the line before the line `line`.
-fn line_before(text: &str, line: usize) -> String {
-    let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
-    before.unwrap_or_default().to_owned()
 }
