@@ -251,7 +251,7 @@ impl Edits {
     /// Prints the patch for an object of a release, as a post-renderer if the release supports
     /// them.
     fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
-        let (object, name) = (&it.known.reference, release.shown());
+        let (object, name) = (&it.known.reference, &release.owner);
         if release.is_of_helm() && *release.owner.kind == *"HelmRelease" {
             let renderer = it.post_renderer();
             self.output += &format!("---\n# A post-renderer for {name}.\n");

@@ -74,13 +74,16 @@ pub(super) fn place(
     let origin = parsed.text(&parsed.reading.objects[first.number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
+    let shows_excerpts = matches!(format, Format::Text | Format::Wide);
+    // Each change by a remedy needs an edit.
+    let shows_fixes = matches!(format, Format::Sarif | Format::Html | Format::Markdown);
     let file = FileText {
         parsed,
         files,
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
         lines: Lines::of(&text),
-        parts: if shows_fixes(format) && !origin.is_rendered() {
+        parts: if shows_fixes && !origin.is_rendered() {
             parts(&text)
         } else {
             Vec::new()
@@ -101,7 +104,7 @@ pub(super) fn place(
             located.is_unrendered = is_unrendered;
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
-            if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
+            if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
                 located.excerpts =
                     excerpts::of(parsed, scopes, known, &located, &text, &file.lines);
             }
@@ -185,14 +188,4 @@ impl FileText<'_> {
         let (file, path) = (self.origin.source.name.clone(), self.path.clone());
         Line::at(self.text, &self.lines, spot).place(file, path, template.map(str::to_owned))
     }
-}
-
-/// Whether the format shows the changes by remedies, for which each finding needs an edit.
-const fn shows_fixes(format: Format) -> bool {
-    matches!(format, Format::Sarif | Format::Html | Format::Markdown)
-}
-
-/// Whether the format shows the lines at fault.
-const fn shows_excerpts(format: Format) -> bool {
-    matches!(format, Format::Text | Format::Wide)
 }

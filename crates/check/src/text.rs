@@ -83,11 +83,6 @@ pub enum Renderer {
 }
 
 impl Release {
-    /// Its name as shown in messages.
-    pub(super) fn shown(&self) -> String {
-        self.owner.to_string()
-    }
-
     pub(super) const fn is_of_helm(&self) -> bool {
         matches!(self.renderer, Renderer::Helm)
     }
@@ -147,10 +142,7 @@ impl Text {
 
     /// The path of the file, with links followed; `None` for other origins.
     pub fn file(&self) -> Option<&Path> {
-        match self.origin {
-            Origin::Input => self.source.real_path(),
-            _ => None,
-        }
+        self.source.real_path().filter(|_| !self.is_rendered())
     }
 
     /// Whether it was rendered.

@@ -175,7 +175,7 @@ pub(super) fn in_release(
     files: &dyn Files,
 ) -> Option<Place> {
     let line = line_in(files, from, files.top(), &known.reference, field)?;
-    Some(line.in_file(from.to_owned(), Some(release.shown()), files))
+    Some(line.in_file(from.to_owned(), Some(release.owner.to_string()), files))
 }
 
 #[cfg(test)]
