@@ -131,10 +131,8 @@ impl<'de, 't> Node<'de, 't> {
     }
 
     fn is_placeholder(&self, id: Id) -> bool {
-        !self.placeholders.is_empty()
-            && self
-                .placeholders
-                .contains(&(self.tree.node(id).start as usize))
+        let start = self.tree.node(id).start as usize;
+        self.placeholders.contains(&start)
     }
 }
 

@@ -155,7 +155,8 @@ impl Found {
             .sort_by_file_name(Ord::cmp)
             .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
             .build();
-        let root_without_links = fs::canonicalize(root);
+        let real_root = fs::canonicalize(root);
+        let is_inside = |it: &Path| real_root.as_ref().is_ok_and(|root| it.starts_with(root));
         for entry in walk {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -173,11 +174,7 @@ impl Found {
                 continue;
             };
             if kind.is_symlink() {
-                let inside = fs::canonicalize(path).is_ok_and(|target| {
-                    root_without_links
-                        .as_ref()
-                        .is_ok_and(|root| target.starts_with(root))
-                });
+                let inside = fs::canonicalize(path).is_ok_and(|it| is_inside(&it));
                 match fs::metadata(path) {
                     Ok(target) if inside && target.is_file() => self.file(path, false),
                     Ok(target) if inside && target.is_dir() => {}
