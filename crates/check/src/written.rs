@@ -85,15 +85,10 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
         .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| it == kind))
         .collect();
     let document = |at: usize| {
-        let start = lines[..at]
-            .iter()
-            .rposition(|line| line.starts_with("---"))
-            .map_or(0, |marker| marker + 1);
-        let end = lines[at..]
-            .iter()
-            .position(|line| line.starts_with("---"))
-            .map_or(lines.len(), |marker| at + marker);
-        start..end
+        let is_marker = |line: &&str| line.starts_with("---");
+        let start = lines[..at].iter().rposition(is_marker);
+        let end = lines[at..].iter().position(is_marker);
+        start.map_or(0, |marker| marker + 1)..end.map_or(lines.len(), |marker| at + marker)
     };
     let is_called = |at: &&usize| {
         lines[document(**at)].iter().any(|line| {
@@ -102,15 +97,13 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     };
     let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
     let mut found = at;
-    // A field of a list's item is searched only down to the list.
-    let mut from = document(at).start;
-    let end = document(at).end;
+    let mut rest = document(at);
     for (depth, key) in field.split('.').enumerate() {
         let (key, is_item) = key.split_once('[').map_or((key, false), |it| (it.0, true));
-        let next = (from..end).find(|&line| value_of(lines[line], depth * 2, key).is_some());
+        let next = rest.find(|&line| value_of(lines[line], depth * 2, key).is_some());
         let Some(next) = next else { break };
         found = next;
-        from = next + 1;
+        // A field of a list's item is searched only down to the list.
         if is_item {
             break;
         }
