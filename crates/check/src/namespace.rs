@@ -9,12 +9,8 @@ use engine::model::Text as Name;
 use manifest::facts::DEFAULT_NAMESPACE;
 use manifest::objects::Item;
 
-/// The namespaces that the objects of a file or a folder name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Named {
-    One(Name),
-    Several,
-}
+/// The namespace that the objects of a file or a folder name; `None` if they name several.
+type Named = Option<Name>;
 
 /// The namespaces that the input names.
 #[derive(Default)]
@@ -56,10 +52,8 @@ impl Namespaces {
         }
         let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
         let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
-        match nearest.next() {
-            Some(Named::One(namespace)) => namespace.clone(),
-            Some(Named::Several) | None => DEFAULT_NAMESPACE.into(),
-        }
+        let nearest = nearest.next().cloned().flatten();
+        nearest.unwrap_or_else(|| DEFAULT_NAMESPACE.into())
     }
 }
 
@@ -70,10 +64,8 @@ fn folders(text: &Text) -> impl Iterator<Item = &Path> {
 }
 
 fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Name) {
-    let named = all
-        .entry(key)
-        .or_insert_with(|| Named::One(namespace.clone()));
-    if *named != Named::One(namespace.clone()) {
-        *named = Named::Several;
+    let named = all.entry(key).or_insert_with(|| Some(namespace.clone()));
+    if named.as_ref() != Some(namespace) {
+        *named = None;
     }
 }
