@@ -68,7 +68,9 @@ pub struct Delivery {
 impl Delivery {
     /// Reads the object; `None` if it does not deliver others.
     pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
-        let role = role(manifest.api_version, manifest.kind)?;
+        let group = manifest.api_version.split('/').next().unwrap_or_default();
+        let mut kinds = KINDS.into_iter();
+        let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == manifest.kind)?;
         let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
         let metadata = tree.at(id, "metadata")?;
         let text = |name: &str| tree.string(metadata, name);
@@ -86,14 +88,6 @@ impl Delivery {
             document: if is_kept { tree.value(id) } else { Value::Null },
         })
     }
-}
-
-/// The purpose of objects of the kind.
-fn role(api_version: &str, kind: &str) -> Option<Role> {
-    let group = api_version.split('/').next().unwrap_or_default();
-    let mut kinds = KINDS.iter();
-    let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == kind)?;
-    Some(*role)
 }
 
 /// The content of the object at `place` in a file with this text; `None` if there is no such

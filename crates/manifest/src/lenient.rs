@@ -150,18 +150,15 @@ fn original(fillers: &[Filler], at: usize) -> usize {
 fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     let place = |at: u32| narrow(original(fillers, at as usize));
     let nodes = tree.nodes.iter().map(|node| Node {
-        shape: match &node.shape {
-            Shape::Scalar(scalar) => Shape::Scalar(Scalar {
+        shape: match node.shape {
+            Shape::Scalar(ref scalar) => Shape::Scalar(Scalar {
                 text: Cow::Owned(without_letter(scalar, place(node.end), fillers).to_owned()),
                 style: scalar.style,
                 tag: scalar.tag,
             }),
-            Shape::Sequence { flow } => Shape::Sequence { flow: *flow },
-            Shape::Mapping { flow, overlaid } => Shape::Mapping {
-                flow: *flow,
-                overlaid: *overlaid,
-            },
-            Shape::Alias(target) => Shape::Alias(*target),
+            Shape::Sequence { flow } => Shape::Sequence { flow },
+            Shape::Mapping { flow, overlaid } => Shape::Mapping { flow, overlaid },
+            Shape::Alias(target) => Shape::Alias(target),
         },
         properties: place(node.properties),
         start: place(node.start),

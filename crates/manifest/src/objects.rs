@@ -12,7 +12,6 @@ use super::locate::{Spot, locate};
 use super::read::{Position, located, read};
 use super::source::Source;
 use super::template;
-use super::tree::Tree;
 use super::versions::{Gone, kind_of};
 use super::visit::Manifest;
 use engine::model::Text;
@@ -178,6 +177,10 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
 /// value.
 fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
     let (tree, id) = (manifest.tree, manifest.id);
+    let is_placeholder = |at| {
+        let scalar = tree.scalar_at(at);
+        scalar.is_some_and(|scalar| template::is_placeholder(&scalar.text))
+    };
     let mut placeholders = Vec::new();
     loop {
         let reason = match tree.decode_seed(id, kind, &placeholders) {
@@ -196,18 +199,13 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
         let at = reason.at().unwrap_or(tree.node(id).start as usize);
         if placeholders.len() == MAX_PLACEHOLDERS
             || placeholders.contains(&at)
-            || !is_placeholder(tree, at)
+            || !is_placeholder(at)
         {
             let kind = kind.name();
             return Err(Fault::new(at, Problem::Malformed { kind, reason }));
         }
         placeholders.push(at);
     }
-}
-
-fn is_placeholder(tree: &Tree<'_>, at: usize) -> bool {
-    tree.scalar_at(at)
-        .is_some_and(|scalar| template::is_placeholder(&scalar.text))
 }
 
 fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {

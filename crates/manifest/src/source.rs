@@ -149,13 +149,8 @@ fn text_of_utf16(bytes: &[u8]) -> Option<String> {
         _ => return None,
     };
     let pairs = bytes.chunks_exact(2).skip(1);
-    let units = pairs.map(|pair| unit([pair[0], pair[1]]));
-    let letters = char::decode_utf16(units);
-    Some(
-        letters
-            .map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect(),
-    )
+    let units: Vec<u16> = pairs.map(|pair| unit([pair[0], pair[1]])).collect();
+    Some(String::from_utf16_lossy(&units))
 }
 
 pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
