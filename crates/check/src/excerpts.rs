@@ -10,6 +10,7 @@ use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
 use engine::rules::RULES;
+use engine::verdict::Finding;
 use manifest::objects::Item;
 use manifest::position::Lines;
 use report::{Excerpt, Located, Mark, Place};
@@ -34,13 +35,7 @@ pub(super) fn of(
         return Vec::new();
     };
     let document = known.outline.document();
-    let mut marks = vec![at_fault(
-        place,
-        text,
-        finding.rule,
-        &document,
-        &finding.field_path,
-    )];
+    let mut marks = vec![at_fault(place, text, &document, finding)];
     let mut elsewhere = Vec::new();
     if let Object::Workload(workload) = &known.object {
         let volumes = format!("{}.volumes", workload.kind.pod_spec_path());
@@ -89,10 +84,10 @@ fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
 }
 
 /// The mark of the field at fault, or of the nearest field around it if it is missing.
-fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str) -> Mark {
-    let rule = RULES.iter().find(|it| it.code == rule);
+fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> Mark {
+    let rule = RULES.iter().find(|it| it.code == finding.rule);
     let wrong = rule.map_or("", |rule| rule.at_fault);
-    let label = match missing(document, field) {
+    let label = match missing(document, &finding.field_path) {
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use engine::model::Text as Name;
 use engine::model::object::Object;
-use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
 use manifest::objects::Item;
@@ -55,11 +54,8 @@ pub(super) fn made_classes(
 
 /// Whether one of the classes is that of K3s, where it is the default class.
 pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
-    let is_local_path = |name: &str| {
-        let classes = likely_classes(name).iter();
-        classes.map(StorageClass::driver).any(|it| it == LOCAL_PATH)
-    };
-    named.iter().any(|name| is_local_path(name))
+    let mut likely = named.iter().flat_map(|name| likely_classes(name));
+    likely.any(|class| class.driver() == LOCAL_PATH)
 }
 
 const LOCAL_PATH: &str = "rancher.io/local-path";

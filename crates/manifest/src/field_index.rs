@@ -39,13 +39,13 @@ impl FieldIndex {
         let object = tree.target(id);
         let mut spots = vec![spot(tree, object, object)];
         let json = kept(tree, id, "", &mut spots).to_string();
-        let in_file = |at| narrow(part.start + at);
-        let spots = spots.into_iter();
+        let in_file = |spot: Spot| {
+            let spot = spot.moved_by(part.start);
+            (narrow(spot.start), narrow(spot.end))
+        };
         Self {
             json: json.into_boxed_str(),
-            spots: spots
-                .map(|spot| (in_file(spot.start), in_file(spot.end)))
-                .collect(),
+            spots: spots.into_iter().map(in_file).collect(),
         }
     }
 
