@@ -248,7 +248,8 @@ impl<'t> Builder<'t> {
             .children(open.id)
             .map(|id| self.tree.node(id).end)
             .max();
-        let is_overlaid = self.merges(open.id)? | self.repeats(open.id);
+        let merges = self.merges(open.id)?;
+        let is_overlaid = self.repeats(open.id) || merges;
         let node = &mut self.tree.nodes[open.id as usize];
         let flow = match &mut node.shape {
             Shape::Mapping { flow, overlaid } => {
