@@ -77,7 +77,7 @@ pub fn run(bytes: &[u8]) {
         assert!(sentence.ends_with('.'), "{sentence}");
         let lines = text.split('\n').count();
         assert!(
-            error.line.is_none_or(|line| (1..=lines).contains(&line)),
+            error.at.is_none_or(|(line, _)| (1..=lines).contains(&line)),
             "{sentence}"
         );
     }
@@ -132,14 +132,13 @@ fn cluster_of(objects: &Objects) -> Snapshot {
 }
 
 fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
-    let outline = item.outline.as_ref().expect("outlines were requested");
     let scaled = matches!(item.object, Object::Scale(_)).then_some(WorkloadKind::Deployment);
     let review = Review {
         object: &item.object,
         old: None,
         reference: &item.reference,
         scaled,
-        document: &ManifestDocument(outline.document()),
+        document: &ManifestDocument(item.outline.document()),
         mode,
     };
     evaluate(&review, cluster.view(), &POLICY)
@@ -152,7 +151,7 @@ fn placed(text: &str, item: &Item, finding: &Finding) {
         "{:?}",
         finding.warning()
     );
-    let outline = item.outline.as_ref().expect("outlines were requested");
+    let outline = &item.outline;
     let spot = outline.locate(&outline.document(), &finding.field_path);
     assert!(
         text.get(spot.start..spot.end).is_some(),

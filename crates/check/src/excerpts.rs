@@ -1,18 +1,17 @@
 //! The lines that a finding refers to: the field at fault, the claim's name in the pod template,
 //! and the claim's access modes if they are in another file.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::line::Line;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
+use super::scope::Scopes;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
 use engine::rules::RULES;
-use manifest::locate::Spot;
+use engine::verdict::Finding;
+use manifest::objects::Item;
 use manifest::position::Lines;
 use report::{Excerpt, Located, Mark, Place};
 
@@ -22,54 +21,11 @@ const MOST_CLAIMS: usize = 3;
 /// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
-/// The claims among the checked objects, by namespace and name.
-#[derive(Default)]
-pub(super) struct Claims(HashMap<(Text, Text), Vec<usize>>);
-
-impl Claims {
-    pub(super) fn of(parsed: &Parsed) -> Self {
-        let mut claims: HashMap<_, Vec<usize>> = HashMap::new();
-        for (number, known) in parsed.reading.objects.iter().enumerate() {
-            if let Object::Claim(claim) = &known.object {
-                let metadata = &claim.metadata;
-                let key = (metadata.namespace.clone(), metadata.name.clone());
-                claims.entry(key).or_default().push(number);
-            }
-        }
-        Self(claims)
-    }
-
-    /// The claim that an object of `source` refers to by that name: the only one, or the only one
-    /// in its own source.
-    fn find<'p>(
-        &self,
-        parsed: &'p Parsed,
-        source: usize,
-        namespace: &Text,
-        name: &Text,
-    ) -> Option<(&'p ParsedObject, &'p Claim)> {
-        let all = self.0.get(&(namespace.clone(), name.clone()))?;
-        let mut own = all
-            .iter()
-            .filter(|number| parsed.reading.objects[**number].place.source == source);
-        let number = match (&all[..], own.next(), own.next()) {
-            ([only], ..) => only,
-            (_, Some(first), None) => first,
-            _ => return None,
-        };
-        let known = &parsed.reading.objects[*number];
-        match &known.object {
-            Object::Claim(claim) => Some((known, claim)),
-            _ => None,
-        }
-    }
-}
-
 /// The excerpts of `text`, the file of the object, and of the claims' own files.
 pub(super) fn of(
     parsed: &Parsed,
-    claims: &Claims,
-    known: &ParsedObject,
+    scopes: &Scopes<'_>,
+    known: &Item,
     located: &Located,
     text: &str,
     lines: &Lines<'_>,
@@ -79,13 +35,7 @@ pub(super) fn of(
         return Vec::new();
     };
     let document = known.outline.document();
-    let mut marks = vec![at_fault(
-        place,
-        text,
-        finding.rule,
-        &document,
-        &finding.field_path,
-    )];
+    let mut marks = vec![at_fault(place, text, &document, finding)];
     let mut elsewhere = Vec::new();
     if let Object::Workload(workload) = &known.object {
         let volumes = format!("{}.volumes", workload.kind.pod_spec_path());
@@ -95,7 +45,7 @@ pub(super) fn of(
             };
             let namespace = &workload.metadata.namespace;
             let source = known.place.source;
-            let claim = claims.find(parsed, source, namespace, name);
+            let claim = scopes.claim(source, namespace, name);
             let label = match claim {
                 Some((there, claim))
                     if there.place.source != source && !parsed.text(there).is_rendered() =>
@@ -110,7 +60,7 @@ pub(super) fn of(
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, lines, spot, label));
+                marks.push(mark(text, Line::at(text, lines, spot), label, false));
             }
         }
     }
@@ -134,22 +84,20 @@ fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
 }
 
 /// The mark of the field at fault, or of the nearest field around it if it is missing.
-fn at_fault(place: &Place, text: &str, rule: &str, document: &Value, field: &str) -> Mark {
-    let rule = RULES.iter().find(|it| it.code == rule);
+fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> Mark {
+    let rule = RULES.iter().find(|it| it.code == finding.rule);
     let wrong = rule.map_or("", |rule| rule.at_fault);
-    let label = match missing(document, field) {
+    let label = match missing(document, &finding.field_path) {
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };
-    Mark {
-        line: place.line,
+    let line = Line {
+        number: place.line,
         column: place.column,
         end_column: place.end_column,
         text: place.text.clone(),
-        before: line_before(text, place.line),
-        label,
-        is_fault: true,
-    }
+    };
+    mark(text, line, label, true)
 }
 
 /// The last name in the field's path, if the field is missing.
@@ -177,12 +125,13 @@ fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
 }
 
 /// The excerpt of the claim in its own file, and its file and line.
-fn definition(parsed: &Parsed, there: &ParsedObject, claim: &Claim) -> (Excerpt, String) {
+fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String) {
     let source = &parsed.text(there).source;
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
-    let mark = mark(&text, &Lines::of(&text), spot, described(claim));
+    let line = Line::at(&text, &Lines::of(&text), spot);
+    let mark = mark(&text, line, described(claim), false);
     let at = format!("{}:{}", source.name, mark.line);
     let excerpt = Excerpt {
         file: source.name.clone(),
@@ -209,21 +158,16 @@ fn is_in_names(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-fn mark(text: &str, lines: &Lines<'_>, spot: Spot, label: String) -> Mark {
-    let line = Line::at(text, lines, spot);
+fn mark(text: &str, line: Line, label: String, is_fault: bool) -> Mark {
+    let before = line.number.checked_sub(2);
+    let before = before.and_then(|at| text.lines().nth(at));
     Mark {
         line: line.number,
         column: line.column,
         end_column: line.end_column,
         text: line.text,
-        before: line_before(text, line.number),
+        before: before.unwrap_or_default().to_owned(),
         label,
-        is_fault: false,
+        is_fault,
     }
-}
-
-/// The text of the line before the line `line`.
-fn line_before(text: &str, line: usize) -> String {
-    let before = line.checked_sub(2).and_then(|at| text.lines().nth(at));
-    before.unwrap_or_default().to_owned()
 }

@@ -18,14 +18,6 @@ pub trait Files: Sync {
     fn text(&self, folder: &Path, file: &Path, most: u64) -> Option<String>;
 }
 
-/// The path as it is shown in messages.
-pub fn shown(path: &Path) -> String {
-    match path.strip_prefix(".") {
-        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
-        _ => path.to_string_lossy().into_owned(),
-    }
-}
-
 /// No repository: the texts stand alone.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;

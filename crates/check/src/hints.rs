@@ -35,9 +35,13 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
         .filter(|located| located.is_new != Some(false))
         .collect();
     let mut ways = Vec::new();
+    let by_default = Hints {
+        names_remedy: false,
+        ..options
+    };
     let fixable: BTreeSet<String> = reported
         .iter()
-        .filter(|located| is_fixable(located))
+        .filter(|located| left_alone(located, by_default).is_none())
         .map(|located| located.finding.object.to_string())
         .collect();
     if fixable.len() > 1 && !options.fix && !options.diff {
@@ -104,19 +108,3 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
 
 /// The remedy that is applied only on request.
 const COLOCATE: &str = "colocate";
-
-/// Whether the file can be edited, directly or as the file from which a kustomization takes the
-/// object, and the remedy is not applied only on request.
-fn is_fixable(located: &Located) -> bool {
-    let in_file = located.fix.is_some()
-        || located
-            .place
-            .as_ref()
-            .is_some_and(|place| place.path.is_some() && place.template.is_none());
-    let remedies = &located.finding.remedies;
-    in_file
-        && matches!(located.finding.action, Action::Deny | Action::Fix)
-        && remedies
-            .first()
-            .is_some_and(|proposal| proposal.remedy.name != COLOCATE)
-}

@@ -14,8 +14,8 @@ use report::Fix;
 /// The lines of `part` that the proposal changes; `None` if the object at `items` cannot be edited
 /// in its place.
 pub fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Option<Fix> {
-    let (edited, results) = edit::apply_each(part.text, &[(items, &proposal.patch)]);
-    if results.iter().any(Result::is_err) || edited == part.text {
+    let edited = edit::apply(part.text, items, &proposal.patch).ok()?;
+    if edited == part.text {
         return None;
     }
     let before: Vec<&str> = part.text.split_inclusive('\n').collect();

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
-use super::scope::{APPLIED_TOGETHER, Context, Scopes};
+use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
 use engine::policy::Action;
@@ -17,6 +16,7 @@ use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict,
 use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
+use manifest::objects::Item;
 
 /// The document of an object as its `FieldIndex` keeps it, parsed on first use.
 pub(super) struct FileDocument<'m> {
@@ -26,7 +26,7 @@ pub(super) struct FileDocument<'m> {
 }
 
 impl<'m> FileDocument<'m> {
-    pub(super) fn of(known: &'m ParsedObject, now: Timestamp) -> Self {
+    pub(super) fn of(known: &'m Item, now: Timestamp) -> Self {
         Self {
             outline: &known.outline,
             value: OnceCell::new(),
@@ -89,12 +89,6 @@ pub(super) fn verdict(
     evaluate(&review, View::new(&parsed.facts, &overlay), effective)
 }
 
-/// The objects of one file that have findings or notices.
-pub(super) struct JudgedGroup<'p> {
-    pub(super) context: Context<'p>,
-    pub(super) objects: Vec<Judged>,
-}
-
 /// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
     pub(super) number: usize,
@@ -104,25 +98,9 @@ pub(super) struct Judged {
     pub(super) notices: Vec<(String, Spot)>,
 }
 
-/// Judges the wanted objects among `numbers`, all from one file; `None` if there are no findings or
-/// notices, as in most files.
-pub(super) fn judge<'p>(
-    parsed: &'p Parsed,
-    scopes: &Scopes<'p>,
-    effective: &EffectivePolicy,
-    numbers: &[usize],
-    is_wanted: impl Fn(&usize) -> bool,
-) -> Option<JudgedGroup<'p>> {
-    let context = scopes.around(numbers);
-    let objects: Vec<Judged> = numbers
-        .iter()
-        .filter(|number| is_wanted(number))
-        .filter_map(|number| judge_object(parsed, effective, &context, *number))
-        .collect();
-    (!objects.is_empty()).then_some(JudgedGroup { context, objects })
-}
-
-fn judge_object(
+/// Judges the object with the number `number` in its context; `None` if there are no findings or
+/// notices, as for most objects.
+pub(super) fn judge(
     parsed: &Parsed,
     effective: &EffectivePolicy,
     context: &Context<'_>,
@@ -177,7 +155,7 @@ fn judge_object(
 /// The suppressions of the object that have no effect, one sentence each.
 fn unused_suppressions(
     parsed: &Parsed,
-    known: &ParsedObject,
+    known: &Item,
     findings: &[Finding],
     is_unrendered: bool,
 ) -> Vec<String> {
@@ -234,7 +212,7 @@ fn qualify(
 }
 
 /// The notice that replaces a finding if nobody needs to act on it.
-fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
+fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
@@ -259,7 +237,7 @@ fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.
-fn elsewhere(parsed: &Parsed, known: &ParsedObject, context: &Context<'_>) -> Vec<String> {
+fn elsewhere(parsed: &Parsed, known: &Item, context: &Context<'_>) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();
     };

@@ -72,7 +72,6 @@ mod merge_patch;
 mod namespace;
 mod neighbours;
 mod parse;
-mod parsed_object;
 mod reading;
 mod repair;
 mod report;
@@ -81,7 +80,7 @@ pub mod text;
 mod unused_suppressions;
 mod written;
 
-pub use files::{Files, NoFiles, shown};
+pub use files::{Files, NoFiles};
 pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};
@@ -91,7 +90,6 @@ pub use unused_suppressions::unused_exemptions;
 
 use engine::model::object::ObjectRef;
 use engine::verdict::EffectivePolicy;
-use excerpts::Claims;
 #[cfg(feature = "threads")]
 use rayon::prelude::*;
 use scope::Scopes;
@@ -116,17 +114,19 @@ impl Parsed {
         files: &dyn Files,
         format: ::report::Format,
     ) -> ::report::Report {
-        let is_wanted = |number: &usize| wanted(&self.reading.objects[*number].reference);
         let scopes = Scopes::of(self);
         let groups = scopes.groups();
         #[cfg(feature = "threads")]
         let groups = groups.into_par_iter();
         #[cfg(not(feature = "threads"))]
         let groups = groups.into_iter();
-        let judged =
-            groups.filter_map(|group| judge::judge(self, &scopes, effective, &group, is_wanted));
-        let claims = Claims::of(self);
-        let placed = judged.map(|group| report::place(self, files, format, &claims, group));
+        let placed = groups.map(|group| {
+            let context = scopes.around(&group);
+            let is_wanted = |it: &&usize| wanted(&self.reading.objects[**it].reference);
+            let objects = group.iter().filter(is_wanted);
+            let judged = objects.filter_map(|it| judge::judge(self, effective, &context, *it));
+            report::place(self, files, format, &scopes, &context, judged.collect())
+        });
         report::report(self, placed.collect(), format)
     }
 }

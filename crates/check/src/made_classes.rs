@@ -8,12 +8,11 @@ use std::collections::HashSet;
 
 use engine::model::Text as Name;
 use engine::model::object::Object;
-use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
+use manifest::objects::Item;
 use manifest::source::Source;
 
-use super::parsed_object::ParsedObject;
 use super::text::Text;
 
 /// The keys of values from which charts create classes: `storageClass: {name: fast}`,
@@ -24,12 +23,18 @@ const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 /// were not rendered: by `charts`, given as the files of each, or from values in one of `texts`.
 pub(super) fn made_classes(
     named: &HashSet<&str>,
-    objects: &[ParsedObject],
+    objects: &[Item],
     facts: &Snapshot,
     texts: &[Text],
     charts: &[Vec<Source>],
 ) -> Vec<Name> {
-    let mut unknown = unknown_classes(named, objects, facts);
+    let mut unknown = named.clone();
+    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
+    for known in objects {
+        if let Object::StorageClass(class) = &known.object {
+            unknown.remove(class.metadata.name.as_str());
+        }
+    }
     if unknown.is_empty() {
         return Vec::new();
     }
@@ -43,23 +48,20 @@ pub(super) fn made_classes(
             made.extend(texts.iter().flat_map(|it| words(it)));
         }
     }
-    unknown.retain(|class| made.contains(class.as_str()));
-    unknown.into_iter().collect()
+    unknown.retain(|class| made.contains(*class));
+    unknown.into_iter().map(Into::into).collect()
 }
 
 /// Whether one of the classes is that of K3s, where it is the default class.
 pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
-    let is_local_path = |name: &str| {
-        let classes = likely_classes(name).iter();
-        classes.map(StorageClass::driver).any(|it| it == LOCAL_PATH)
-    };
-    named.iter().any(|name| is_local_path(name))
+    let mut likely = named.iter().flat_map(|name| likely_classes(name));
+    likely.any(|class| class.driver() == LOCAL_PATH)
 }
 
 const LOCAL_PATH: &str = "rancher.io/local-path";
 
 /// The classes that claims name.
-pub(super) fn named_classes(objects: &[ParsedObject]) -> HashSet<&str> {
+pub(super) fn named_classes(objects: &[Item]) -> HashSet<&str> {
     let mut named = HashSet::new();
     for known in objects {
         match &known.object {
@@ -73,21 +75,6 @@ pub(super) fn named_classes(objects: &[ParsedObject]) -> HashSet<&str> {
         }
     }
     named
-}
-
-fn unknown_classes(
-    named: &HashSet<&str>,
-    objects: &[ParsedObject],
-    facts: &Snapshot,
-) -> HashSet<Name> {
-    let mut unknown = named.clone();
-    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
-    for known in objects {
-        if let Object::StorageClass(class) = &known.object {
-            unknown.remove(class.metadata.name.as_str());
-        }
-    }
-    unknown.into_iter().map(Into::into).collect()
 }
 
 /// The names under keys of values from which charts create classes. The lines are read without a

@@ -3,19 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::parsed_object::ParsedObject;
+use super::neighbours::Neighbours;
 use super::text::Text;
 use engine::model::Text as Name;
+use manifest::facts::DEFAULT_NAMESPACE;
+use manifest::objects::Item;
 
-/// The default namespace, as in kubectl.
-const DEFAULT: &str = "default";
-
-/// The namespaces that the objects of a file or a folder name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Named {
-    One(Name),
-    Several,
-}
+/// The namespace that the objects of a file or a folder name; `None` if they name several.
+type Named = Option<Name>;
 
 /// The namespaces that the input names.
 #[derive(Default)]
@@ -28,7 +23,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(super) fn of(objects: &[ParsedObject], texts: &[Text], given: Option<&str>) -> Self {
+    pub(super) fn of(objects: &[Item], texts: &[Text], given: Option<&str>) -> Self {
         let mut all = Self {
             given: given.map(str::to_owned),
             ..Self::default()
@@ -50,21 +45,15 @@ impl Namespaces {
     /// The namespace of objects in the source that name none: that of the kustomization in its
     /// folder, or the one from `--namespace`, or the only one that is named in the same file, in
     /// the same folder and those inside it, or in the folders above.
-    pub(super) fn around(
-        &self,
-        number: usize,
-        text: &Text,
-        of_kustomization: Option<&str>,
-    ) -> Name {
+    pub(super) fn around(&self, number: usize, text: &Text, neighbours: &Neighbours) -> Name {
+        let of_kustomization = neighbours.namespace_beside(text);
         if let Some(namespace) = of_kustomization.or(self.given.as_deref()) {
             return namespace.into();
         }
         let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
         let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
-        match nearest.next() {
-            Some(Named::One(namespace)) => namespace.clone(),
-            Some(Named::Several) | None => DEFAULT.into(),
-        }
+        let nearest = nearest.next().cloned().flatten();
+        nearest.unwrap_or_else(|| DEFAULT_NAMESPACE.into())
     }
 }
 
@@ -75,10 +64,8 @@ fn folders(text: &Text) -> impl Iterator<Item = &Path> {
 }
 
 fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Name) {
-    let named = all
-        .entry(key)
-        .or_insert_with(|| Named::One(namespace.clone()));
-    if *named != Named::One(namespace.clone()) {
-        *named = Named::Several;
+    let named = all.entry(key).or_insert_with(|| Some(namespace.clone()));
+    if named.as_ref() != Some(namespace) {
+        *named = None;
     }
 }

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::made_classes::{has_local_path, made_classes, named_classes};
-use super::parsed_object::ParsedObject;
 use super::reading::Reading;
 use super::text::Text;
 use engine::model::Text as Name;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
+use manifest::objects::Item;
 use report::Unread;
 
 /// All objects of the texts.
@@ -44,8 +44,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
             None => {
                 let number = known.place.source;
                 if let Some(unnamed) = known.unnamed_namespace() {
-                    let beside = reading.neighbours.namespace_beside(text);
-                    *unnamed = reading.namespaces.around(number, text, beside);
+                    *unnamed = reading.namespaces.around(number, text, &reading.neighbours);
                 }
             }
         }
@@ -81,7 +80,7 @@ impl Parsed {
     }
 
     /// Whether several kustomizations take an object of its kind from the same file.
-    pub(super) fn is_shared(&self, known: &ParsedObject) -> bool {
+    pub(super) fn is_shared(&self, known: &Item) -> bool {
         known.template.as_ref().is_some_and(|template| {
             let kind = known.reference.kind.to_string();
             self.shared.contains(&(template.clone(), kind))
@@ -89,12 +88,12 @@ impl Parsed {
     }
 
     /// The text that contains the object.
-    pub(super) fn text(&self, known: &ParsedObject) -> &Text {
+    pub(super) fn text(&self, known: &Item) -> &Text {
         &self.reading.texts[known.place.source]
     }
 }
 
-fn shared(objects: &[ParsedObject]) -> HashSet<(Box<str>, String)> {
+fn shared(objects: &[Item]) -> HashSet<(Box<str>, String)> {
     let mut first: HashMap<(&str, &str), usize> = HashMap::new();
     let templates = objects
         .iter()

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use super::files::Files;
 use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
-use super::parsed_object::ParsedObject;
 use super::text::Text;
 use manifest::delivery::Delivery;
 use manifest::error::ReadError;
@@ -32,7 +31,7 @@ pub struct Reading {
     /// The counts, except those of the objects and the findings.
     pub summary: Summary,
     /// The objects, in the order of the texts.
-    pub(super) objects: Vec<ParsedObject>,
+    pub(super) objects: Vec<Item>,
     pub(super) neighbours: Neighbours,
     pub(super) namespaces: Namespaces,
     /// The number of texts that were read.
@@ -77,7 +76,7 @@ impl Reading {
             if item.missing.is_some() || self.neighbours.have_as_patch(text) {
                 summary.fragments += 1;
             } else {
-                self.objects.extend(known(item));
+                self.objects.push(item);
             }
         }
         for mut delivery in read.deliveries {
@@ -93,12 +92,9 @@ impl Reading {
     /// The namespaces of the texts from the number `first` on.
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
-        let around = |(number, text): (usize, &Text)| match &text.namespace {
-            Some(namespace) => namespace.clone(),
-            None => {
-                let beside = self.neighbours.namespace_beside(text);
-                self.namespaces.around(number, text, beside).to_string()
-            }
+        let around = |(number, text): (usize, &Text)| {
+            let found = || self.namespaces.around(number, text, &self.neighbours);
+            text.namespace.clone().unwrap_or_else(|| found().into())
         };
         texts.map(around).collect()
     }
@@ -110,18 +106,6 @@ impl Reading {
     }
 }
 
-fn known(item: Item) -> Option<ParsedObject> {
-    Some(ParsedObject {
-        place: item.place,
-        reference: item.reference,
-        object: item.object,
-        outline: item.outline?,
-        hook: item.hook,
-        template: item.template,
-        notes: item.notes,
-    })
-}
-
 /// Converts the error for reports. `source` is the source of the error, if it could be opened.
 pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> Unread {
     let path = match source {
@@ -130,7 +114,7 @@ pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> U
     };
     Unread {
         path,
-        at: error.line.zip(error.column),
+        at: error.at,
         message: error.problem.to_string(),
         file: error.file,
     }

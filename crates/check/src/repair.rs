@@ -12,12 +12,12 @@ use super::files::Files;
 use super::judge::{FileDocument, verdict};
 use super::merge_patch;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
 use super::scope::{Context, Scopes};
 use super::text::Release;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
+use manifest::objects::Item;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
 use report::{Unread, safe};
@@ -37,7 +37,7 @@ pub struct Edits {
 
 /// An object that has a remedy.
 struct Repairable<'p> {
-    known: &'p ParsedObject,
+    known: &'p Item,
     document: FileDocument<'p>,
     patch: Patch,
     /// The names of the remedies in the patch.
@@ -251,7 +251,7 @@ impl Edits {
     /// Prints the patch for an object of a release, as a post-renderer if the release supports
     /// them.
     fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
-        let (object, name) = (&it.known.reference, release.shown());
+        let (object, name) = (&it.known.reference, &release.owner);
         if release.is_of_helm() && *release.owner.kind == *"HelmRelease" {
             let renderer = it.post_renderer();
             self.output += &format!("---\n# A post-renderer for {name}.\n");

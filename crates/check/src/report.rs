@@ -2,19 +2,20 @@
 
 use std::path::Path;
 
-use super::excerpts::{self, Claims};
+use super::excerpts;
 use super::files::Files;
 use super::fold;
 use super::hunk;
-use super::judge::{Judged, JudgedGroup};
+use super::judge::Judged;
 use super::line::Line;
 use super::parse::Parsed;
-use super::parsed_object::ParsedObject;
+use super::scope::{Context, Scopes};
 use super::text::{Origin, Release, Text};
 use super::written;
 use engine::rules::codes;
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
+use manifest::objects::Item;
 use manifest::position::Lines;
 use manifest::split::{Part, parts};
 use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
@@ -57,24 +58,32 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     report
 }
 
-/// The findings and notices of the group with their lines, for which the file is read again.
+/// The findings and notices of objects of one file with their lines, for which the file is read
+/// again.
 pub(super) fn place(
     parsed: &Parsed,
     files: &dyn Files,
     format: Format,
-    claims: &Claims,
-    group: JudgedGroup<'_>,
+    scopes: &Scopes<'_>,
+    context: &Context<'_>,
+    judged: Vec<Judged>,
 ) -> Placed {
-    let origin = parsed.text(&parsed.reading.objects[group.objects[0].number]);
+    let Some(first) = judged.first() else {
+        return Placed::default();
+    };
+    let origin = parsed.text(&parsed.reading.objects[first.number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
+    let shows_excerpts = matches!(format, Format::Text | Format::Wide);
+    // Each change by a remedy needs an edit.
+    let shows_fixes = matches!(format, Format::Sarif | Format::Html | Format::Markdown);
     let file = FileText {
         parsed,
         files,
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
         lines: Lines::of(&text),
-        parts: if shows_fixes(format) && !origin.is_rendered() {
+        parts: if shows_fixes && !origin.is_rendered() {
             parts(&text)
         } else {
             Vec::new()
@@ -87,7 +96,7 @@ pub(super) fn place(
         is_unrendered,
         findings: found,
         notices: noticed,
-    } in group.objects
+    } in judged
     {
         let known = &parsed.reading.objects[number];
         for (finding, spot) in found {
@@ -95,13 +104,13 @@ pub(super) fn place(
             located.is_unrendered = is_unrendered;
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
-            if shows_excerpts(format) && located.place.as_ref().is_some_and(is_here) {
+            if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
                 located.excerpts =
-                    excerpts::of(parsed, claims, known, &located, &text, &file.lines);
+                    excerpts::of(parsed, scopes, known, &located, &text, &file.lines);
             }
             if format == Format::Html {
                 let namespace = &known.object.metadata().namespace;
-                let view = group.context.cluster.view();
+                let view = context.cluster.view();
                 located.users = report::users(view, namespace, &located.finding.volumes);
             }
             findings.push(located);
@@ -128,7 +137,7 @@ struct FileText<'f> {
 }
 
 impl FileText<'_> {
-    fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
+    fn locate(&self, known: &Item, mut finding: Finding, spot: Spot) -> Located {
         let place = self.place(known, &finding.field_path, spot);
         let is_of_chart = self.origin.release().is_some_and(Release::is_of_helm);
         if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
@@ -144,11 +153,11 @@ impl FileText<'_> {
     }
 
     /// The changes by the proposal in the checked file from which a kustomization takes the object.
-    fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
+    fn at_origin(&self, known: &Item, proposal: &Proposal) -> Option<Fix> {
         let is_kustomization = match &self.origin.origin {
             Origin::Kustomization(_) => true,
             Origin::Release(release) => !release.is_of_helm(),
-            Origin::File | Origin::Pipe | Origin::Chart(_) => false,
+            Origin::Input | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = self.files.real(Path::new(template?))?;
@@ -158,7 +167,7 @@ impl FileText<'_> {
             .flatten()
     }
 
-    fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
+    fn place(&self, known: &Item, field: &str, spot: Spot) -> Place {
         let template = known.template.as_deref();
         if let Some(root) = self.origin.root() {
             return written::of_root(root, template, &known.reference, field, self.files);
@@ -170,7 +179,7 @@ impl FileText<'_> {
                 .and_then(|it| written::in_release(it, release, known, field, self.files))
                 .unwrap_or_else(|| written::of_release(release, holder, self.files));
         }
-        let piped = template.filter(|_| matches!(self.origin.origin, Origin::Pipe));
+        let piped = template.filter(|_| self.path.is_none());
         let placed =
             piped.and_then(|it| written::of_piped(it, &known.reference, field, self.files));
         if let Some(place) = placed {
@@ -179,14 +188,4 @@ impl FileText<'_> {
         let (file, path) = (self.origin.source.name.clone(), self.path.clone());
         Line::at(self.text, &self.lines, spot).place(file, path, template.map(str::to_owned))
     }
-}
-
-/// Whether the format shows the changes by remedies, for which each finding needs an edit.
-const fn shows_fixes(format: Format) -> bool {
-    matches!(format, Format::Sarif | Format::Html | Format::Markdown)
-}
-
-/// Whether the format shows the lines at fault.
-const fn shows_excerpts(format: Format) -> bool {
-    matches!(format, Format::Text | Format::Wide)
 }

@@ -27,6 +27,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::likely_classes;
+use manifest::objects::Item;
 use place::Places;
 
 /// The most objects of one file that are judged together. Each of them is compared with all the
@@ -41,11 +42,10 @@ pub(super) struct Scopes<'p> {
     parsed: &'p Parsed,
     places: Places,
     definitions: HashMap<Key, Vec<usize>>,
-    /// The workloads by the namespace and the name of a claim in their template.
-    users: HashMap<(Text, Text), Vec<usize>>,
-    /// The StatefulSets by the namespace and the name, without the number, of the claims that they
-    /// create.
-    makers: HashMap<(Text, Text), Vec<usize>>,
+    /// The workloads by the claims in their template.
+    users: HashMap<Key, Vec<usize>>,
+    /// The StatefulSets by the claims that they create, without the number in their names.
+    makers: HashMap<Key, Vec<usize>>,
     /// The known users of each claim, grouped by definition; filled on first use.
     meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
     /// The autoscalers by the workload that they scale.
@@ -173,11 +173,11 @@ impl<'p> Scopes<'p> {
                 let ephemeral = workload.ephemeral_claims();
                 let ephemeral = ephemeral.map(|(claim, _)| Text::from(claim));
                 for claim in workload.template.claims().cloned().chain(ephemeral) {
-                    let users = self.users.entry((namespace.clone(), claim));
+                    let users = self.users.entry(claim_key(namespace, claim));
                     users.or_default().push(number);
                 }
                 for stem in stems(workload) {
-                    let makers = self.makers.entry((namespace.clone(), stem));
+                    let makers = self.makers.entry(claim_key(namespace, stem));
                     makers.or_default().push(number);
                 }
                 if is_new {
@@ -205,7 +205,7 @@ impl<'p> Scopes<'p> {
     /// The claims of other PersistentVolumes for the same storage as that of `claim`.
     fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
         let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
-        let own = self.definitions.get(&volume).and_then(|it| it.first());
+        let own = self.definitions(&volume).first();
         let own = own.and_then(|number| self.volume(*number));
         let volumes = self.volumes.iter().filter_map(|it| self.volume(*it));
         volumes.filter_map(move |twin| {
@@ -215,6 +215,28 @@ impl<'p> Scopes<'p> {
         })
     }
 
+    /// The claim that an object of `source` refers to by that name: the only one, or the only one
+    /// in its own source.
+    pub(super) fn claim(
+        &self,
+        source: usize,
+        namespace: &Text,
+        name: &Text,
+    ) -> Option<(&'p Item, &'p Claim)> {
+        let all = self.definitions(&claim_key(namespace, name.clone()));
+        let mut own = all.iter().filter(|it| self.source(**it) == source);
+        let number = match (all, own.next(), own.next()) {
+            ([only], ..) => only,
+            (_, Some(first), None) => first,
+            _ => return None,
+        };
+        let known = &self.parsed.reading.objects[*number];
+        match &known.object {
+            Object::Claim(claim) => Some((known, claim)),
+            _ => None,
+        }
+    }
+
     fn volume(&self, number: usize) -> Option<&'p Volume> {
         match self.object(number) {
             Object::Volume(volume) => Some(volume),
@@ -222,12 +244,14 @@ impl<'p> Scopes<'p> {
         }
     }
 
+    /// All definitions of `key`, in the order of places.
+    fn definitions(&self, key: &Key) -> &[usize] {
+        self.definitions.get(key).map_or(&[][..], Vec::as_slice)
+    }
+
     /// The definition of `key` as seen from the source `from`.
     fn answer(&self, from: usize, key: &Key) -> Answer {
-        let Some(definitions) = self.definitions.get(key) else {
-            return Answer::Nothing;
-        };
-        self.agreed(self.nearest(from, definitions))
+        self.agreed(self.nearest(from, self.definitions(key)))
     }
 
     /// The definition in the other scopes, unless the facts have one.
@@ -235,7 +259,7 @@ impl<'p> Scopes<'p> {
         if self.is_fact(key) {
             return Answer::Nothing;
         }
-        let definitions = self.definitions.get(key).into_iter().flatten().copied();
+        let definitions = self.definitions(key).iter().copied();
         let is_out_of_sight =
             |number: &usize| self.places.nearness(from, self.source(*number)).is_none();
         self.agreed(definitions.filter(is_out_of_sight).collect())
@@ -346,8 +370,8 @@ impl<'p> Scopes<'p> {
     /// The volume that the claim names, if there is exactly one with that name.
     fn volume_of(&self, claim: &Claim) -> Option<&'p Volume> {
         let key = global(ObjectKind::Volume, &claim.spec.volume_name);
-        match self.definitions.get(&key)?[..] {
-            [only] => self.volume(only),
+        match self.definitions(&key) {
+            [only] => self.volume(*only),
             _ => None,
         }
     }
@@ -355,8 +379,8 @@ impl<'p> Scopes<'p> {
     /// Whether the claim with that name is the only one in the repository, in a namespace that its
     /// own manifest names.
     fn is_only(&self, key: &Key) -> bool {
-        let definitions = self.definitions.get(key).map_or(&[][..], Vec::as_slice);
-        matches!(definitions, [only] if self.names_its_namespace(*only)) && !self.is_fact(key)
+        matches!(self.definitions(key), [only] if self.names_its_namespace(*only))
+            && !self.is_fact(key)
     }
 
     fn names_its_namespace(&self, number: usize) -> bool {
@@ -384,10 +408,11 @@ impl<'p> Scopes<'p> {
 
     fn find_meanings(&self, key: &Key) -> Meanings {
         let (_, namespace, claim) = key;
-        let by_name = self.users.get(&(namespace.clone(), claim.clone()));
-        let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
-        let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
-        let users = [by_name, by_template].into_iter().flatten().flatten();
+        let stem = claim.rsplit_once('-');
+        let stem = stem.map(|(stem, _)| claim_key(namespace, stem));
+        let by_template = stem.and_then(|stem| self.makers.get(&stem));
+        let users = [self.users.get(key), by_template].into_iter();
+        let users = users.flatten().flatten();
         let passes = |user: &usize| self.parsed.reading.objects[*user].passes();
         let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
         users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
@@ -460,21 +485,16 @@ fn stems(workload: &Workload) -> impl Iterator<Item = Text> {
 
 /// Whether two definitions of one object are the same in all fields that matter.
 fn means_the_same(a: &Object, b: &Object) -> bool {
-    match (a.clone(), b) {
-        (Object::Claim(mut a), Object::Claim(b)) => {
-            a.metadata.clone_from(&b.metadata);
-            a == *b
+    let mut a = a.clone();
+    let (own, other) = (a.metadata_mut(), b.metadata());
+    match b {
+        Object::Claim(_) | Object::Workload(_) => own.clone_from(other),
+        // The annotations may correct the catalog, so they are compared.
+        Object::StorageClass(_) => {
+            own.name.clone_from(&other.name);
+            own.labels.clone_from(&other.labels);
         }
-        (Object::Workload(mut a), Object::Workload(b)) => {
-            a.metadata.clone_from(&b.metadata);
-            a == *b
-        }
-        (Object::StorageClass(mut a), Object::StorageClass(b)) => {
-            // The annotations may correct the catalog, so they are compared.
-            a.metadata.name.clone_from(&b.metadata.name);
-            a.metadata.labels.clone_from(&b.metadata.labels);
-            a == *b
-        }
-        (a, b) => a == *b,
+        _ => {}
     }
+    a == *b
 }

@@ -26,10 +26,8 @@ pub struct Text {
 /// The origin of a text.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// A file.
-    File,
-    /// Standard input, or a pipe.
-    Pipe,
+    /// A file, standard input or a pipe.
+    Input,
     /// A chart that was rendered by itself.
     Chart(Root),
     /// A kustomization that was rendered by itself.
@@ -79,18 +77,12 @@ pub struct Release {
 pub enum Renderer {
     /// Helm, from templates and values.
     Helm,
-    /// Kustomize, with the values of these fields of a kustomization around it.
+    /// Kustomize, with the values of these fields of a kustomization around it; none if its
+    /// manifests are applied unchanged.
     Kustomize(Vec<String>),
-    /// No program: its manifests are applied unchanged.
-    Nothing,
 }
 
 impl Release {
-    /// Its name as shown in messages.
-    pub(super) fn shown(&self) -> String {
-        self.owner.to_string()
-    }
-
     pub(super) const fn is_of_helm(&self) -> bool {
         matches!(self.renderer, Renderer::Helm)
     }
@@ -98,15 +90,12 @@ impl Release {
     /// Whether the field of an object has the value from the object's own file. Helm renders a
     /// template, and a kustomization may patch the field.
     pub(super) fn leaves(&self, field: &str) -> bool {
+        let Renderer::Kustomize(fields) = &self.renderer else {
+            return false;
+        };
         let last = field.rsplit('.').next().unwrap_or_default();
         let key = last.split('[').next().unwrap_or_default();
-        match &self.renderer {
-            Renderer::Kustomize(fields) => {
-                key.is_empty() || !fields.iter().any(|it| it.contains(key))
-            }
-            Renderer::Nothing => true,
-            Renderer::Helm => false,
-        }
+        key.is_empty() || !fields.iter().any(|it| it.contains(key))
     }
 }
 
@@ -123,12 +112,8 @@ impl Text {
     }
 
     /// The text of a file or a pipe.
-    pub fn read_from(source: Source) -> Self {
-        let origin = match source.path() {
-            Some(_) => Origin::File,
-            None => Origin::Pipe,
-        };
-        Self::new(source, origin)
+    pub const fn read_from(source: Source) -> Self {
+        Self::new(source, Origin::Input)
     }
 
     /// The same text for a controller that sets another namespace on its objects.
@@ -143,7 +128,7 @@ impl Text {
     pub const fn root(&self) -> Option<&Root> {
         match &self.origin {
             Origin::Chart(root) | Origin::Kustomization(root) => Some(root),
-            Origin::File | Origin::Pipe | Origin::Release(_) => None,
+            Origin::Input | Origin::Release(_) => None,
         }
     }
 
@@ -157,15 +142,12 @@ impl Text {
 
     /// The path of the file, with links followed; `None` for other origins.
     pub fn file(&self) -> Option<&Path> {
-        match self.origin {
-            Origin::File => self.source.real_path(),
-            _ => None,
-        }
+        self.source.real_path().filter(|_| !self.is_rendered())
     }
 
     /// Whether it was rendered.
     pub const fn is_rendered(&self) -> bool {
-        !matches!(self.origin, Origin::File | Origin::Pipe)
+        !matches!(self.origin, Origin::Input)
     }
 }
 

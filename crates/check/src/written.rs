@@ -3,16 +3,15 @@
 
 use std::path::{Component, Path};
 
-use super::files::{Files, shown};
+use super::files::Files;
 use super::line::Line;
-use super::parsed_object::ParsedObject;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
 use manifest::delivery::spot_at;
-use manifest::objects::read_objects;
+use manifest::objects::{Item, read_objects};
 use manifest::position::Lines;
 use manifest::read::Position;
-use manifest::source::{MAX_BYTES, Source};
+use manifest::source::{MAX_BYTES, Source, shown};
 use report::Place;
 
 /// The most bytes that are read of the file that makes a folder a chart or a kustomization.
@@ -86,15 +85,10 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
         .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| it == kind))
         .collect();
     let document = |at: usize| {
-        let start = lines[..at]
-            .iter()
-            .rposition(|line| line.starts_with("---"))
-            .map_or(0, |marker| marker + 1);
-        let end = lines[at..]
-            .iter()
-            .position(|line| line.starts_with("---"))
-            .map_or(lines.len(), |marker| at + marker);
-        start..end
+        let is_marker = |line: &&str| line.starts_with("---");
+        let start = lines[..at].iter().rposition(is_marker);
+        let end = lines[at..].iter().position(is_marker);
+        start.map_or(0, |marker| marker + 1)..end.map_or(lines.len(), |marker| at + marker)
     };
     let is_called = |at: &&usize| {
         lines[document(**at)].iter().any(|line| {
@@ -103,15 +97,13 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     };
     let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
     let mut found = at;
-    // A field of a list's item is searched only down to the list.
-    let mut from = document(at).start;
-    let end = document(at).end;
+    let mut rest = document(at);
     for (depth, key) in field.split('.').enumerate() {
         let (key, is_item) = key.split_once('[').map_or((key, false), |it| (it.0, true));
-        let next = (from..end).find(|&line| value_of(lines[line], depth * 2, key).is_some());
+        let next = rest.find(|&line| value_of(lines[line], depth * 2, key).is_some());
         let Some(next) = next else { break };
         found = next;
-        from = next + 1;
+        // A field of a list's item is searched only down to the list.
         if is_item {
             break;
         }
@@ -149,7 +141,7 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
     let mut named = parsed.deliveries.into_iter().filter(|it| {
         it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
     });
-    let place = named.next().map_or_else(Position::start, |it| it.place);
+    let place = named.next().map(|it| it.place).unwrap_or_default();
     let path = Some(files.path_of(&real));
     Some(values_at(release, shown(file), path, &text, &place))
 }
@@ -171,12 +163,12 @@ fn values_at(
 pub(super) fn in_release(
     from: &str,
     release: &Release,
-    known: &ParsedObject,
+    known: &Item,
     field: &str,
     files: &dyn Files,
 ) -> Option<Place> {
     let line = line_in(files, from, files.top(), &known.reference, field)?;
-    Some(line.in_file(from.to_owned(), Some(release.shown()), files))
+    Some(line.in_file(from.to_owned(), Some(release.owner.to_string()), files))
 }
 
 #[cfg(test)]

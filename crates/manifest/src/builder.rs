@@ -30,12 +30,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The reason why composing ended early.
 pub(super) enum Stop {
     Fault(Fault),
-    /// A place that Kubernetes' reader reads differently from YAML 1.2.
-    Lenient {
-        /// The place, in bytes.
-        place: Range<usize>,
-        kind: Leniency,
-    },
+    /// A place, in bytes, that Kubernetes' reader reads differently from YAML 1.2.
+    Lenient(Range<usize>, Leniency),
 }
 
 /// The rules in which Kubernetes' reader is more lenient than the parser.
@@ -51,10 +47,7 @@ pub(super) enum Leniency {
 
 impl Stop {
     const fn of_word(last: usize) -> Self {
-        Self::Lenient {
-            place: last..last + 1,
-            kind: Leniency::Word,
-        }
+        Self::Lenient(last..last + 1, Leniency::Word)
     }
 }
 
@@ -111,7 +104,6 @@ struct Open {
     anchor: usize,
     inside: Weight,
     children: usize,
-    overlaid: bool,
 }
 
 struct Builder<'t> {
@@ -227,14 +219,8 @@ impl<'t> Builder<'t> {
             anchored: false,
             after: id + 1,
         });
-        if expects_key {
-            if self.tree.is_merge_key(id) {
-                if let Some(open) = self.open.last_mut() {
-                    open.overlaid = true;
-                }
-            } else if self.tree.key_text(id).is_none() {
-                return Err(Fault::new(start as usize, Problem::KeyIsNotText));
-            }
+        if expects_key && !self.tree.is_merge_key(id) && self.tree.key_text(id).is_none() {
+            return Err(Fault::new(start as usize, Problem::KeyIsNotText));
         }
         Ok(id)
     }
@@ -247,7 +233,6 @@ impl<'t> Builder<'t> {
             anchor,
             inside: Weight::default(),
             children: 0,
-            overlaid: false,
         });
         Ok(())
     }
@@ -263,26 +248,22 @@ impl<'t> Builder<'t> {
             .children(open.id)
             .map(|id| self.tree.node(id).end)
             .max();
+        let merges = self.merges(open.id)?;
+        let is_overlaid = self.repeats(open.id) || merges;
         let node = &mut self.tree.nodes[open.id as usize];
-        let (flow, is_mapping) = match &mut node.shape {
+        let flow = match &mut node.shape {
             Shape::Mapping { flow, overlaid } => {
-                *overlaid = open.overlaid;
-                (*flow, true)
+                *overlaid = is_overlaid;
+                *flow
             }
-            Shape::Sequence { flow } => (*flow, false),
-            _ => (false, false),
+            Shape::Sequence { flow } => *flow,
+            _ => false,
         };
         node.end = if flow {
             extent(span).1
         } else {
             last.unwrap_or(node.start)
         };
-        if is_mapping {
-            if open.overlaid {
-                self.only_mappings_merge(open.id)?;
-            }
-            self.note_repeated(open.id);
-        }
         let weight = Weight {
             nodes: open.inside.nodes.saturating_add(1),
             depth: open.inside.depth.saturating_add(1),
@@ -310,7 +291,8 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn note_repeated(&mut self, id: Id) {
+    /// Notes the keys that the mapping `id` has more than once; returns whether there are any.
+    fn repeats(&mut self, id: Id) -> bool {
         let tree = &self.tree;
         let mut keys: Vec<(Cow<'_, str>, Id)> = tree
             .written_entries(id)
@@ -325,22 +307,19 @@ impl<'t> Builder<'t> {
             second: pair[1].1,
         });
         let repeated: Vec<Repeated> = repeated.collect();
-        if repeated.is_empty() {
-            return;
-        }
-        if let Shape::Mapping { overlaid, .. } = &mut self.tree.nodes[id as usize].shape {
-            *overlaid = true;
-        }
+        let any = !repeated.is_empty();
         self.tree.repeated.extend(repeated);
+        any
     }
 
-    fn only_mappings_merge(&self, id: Id) -> Result<(), Fault> {
+    /// Whether the mapping `id` merges in others.
+    fn merges(&self, id: Id) -> Result<bool, Fault> {
         let tree = &self.tree;
         let mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping { .. });
-        for (key, value) in tree.written_entries(id) {
-            if !tree.is_merge_key(key) {
-                continue;
-            }
+        let mut merges = false;
+        let merged = |(key, _): &(Id, Id)| tree.is_merge_key(*key);
+        for (_, value) in tree.written_entries(id).filter(merged) {
+            merges = true;
             let target = tree.target(value);
             let fits = match tree.node(target).shape {
                 Shape::Mapping { .. } => true,
@@ -352,7 +331,7 @@ impl<'t> Builder<'t> {
                 return Err(Fault::new(start, Problem::MergeOfNoMapping));
             }
         }
-        Ok(())
+        Ok(merges)
     }
 }
 
@@ -414,19 +393,14 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
         && let Some(start) = next_quote(text, read).filter(|start| *start < at)
     {
         let Some(length) = quoted(&text[start..]) else {
-            let expected = "this quoted text has no end".to_owned();
-            return Fault::new(start, Problem::Syntax { expected }).into();
+            return Fault::syntax(start, "this quoted text has no end").into();
         };
-        return Stop::Lenient {
-            place: start..start + length,
-            kind: Leniency::Indentation,
-        };
+        return Stop::Lenient(start..start + length, Leniency::Indentation);
     }
     if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
         return Stop::of_word(at);
     }
-    let expected = error.info();
-    Fault::new(at, Problem::Syntax { expected }).into()
+    Fault::syntax(at, &error.info()).into()
 }
 
 /// The first quote at or after `from` that is not in a comment.

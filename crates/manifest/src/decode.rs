@@ -124,16 +124,15 @@ impl<'de, 't> Node<'de, 't> {
         Self { id, ..self }
     }
 
-    fn pair(self, (key, value): (Id, Id)) -> (Key<'de>, Self) {
+    /// An entry of a mapping. A newtype that reads the name must be `serde(transparent)`.
+    fn pair(self, (key, value): (Id, Id)) -> (Cow<'de, str>, Self) {
         let name = self.tree.key_text(key).unwrap_or_default();
-        (Key(name), self.at(value))
+        (name, self.at(value))
     }
 
     fn is_placeholder(&self, id: Id) -> bool {
-        !self.placeholders.is_empty()
-            && self
-                .placeholders
-                .contains(&(self.tree.node(id).start as usize))
+        let start = self.tree.node(id).start as usize;
+        self.placeholders.contains(&start)
     }
 }
 
@@ -150,50 +149,6 @@ impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
 fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
-}
-
-/// The name of a key.
-struct Key<'de>(Cow<'de, str>);
-
-impl<'de> IntoDeserializer<'de, DecodeError> for Key<'de> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
-
-impl<'de> Deserializer<'de> for Key<'de> {
-    type Error = DecodeError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.0 {
-            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
-            Cow::Owned(text) => visitor.visit_string(text),
-        }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        visitor.visit_enum(self.0.into_deserializer())
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        option unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
-    }
 }
 
 impl<'de, 't: 'de> Node<'de, 't> {

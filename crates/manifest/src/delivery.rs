@@ -68,13 +68,15 @@ pub struct Delivery {
 impl Delivery {
     /// Reads the object; `None` if it does not deliver others.
     pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
-        let role = role(manifest.api_version, manifest.kind)?;
+        let group = manifest.api_version.split('/').next().unwrap_or_default();
+        let mut kinds = KINDS.into_iter();
+        let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == manifest.kind)?;
         let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-        let metadata = tree.at(id, &["metadata"])?;
+        let metadata = tree.at(id, "metadata")?;
         let text = |name: &str| tree.string(metadata, name);
         let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
         Some(Self {
-            place: Position::start(),
+            place: Position::default(),
             role,
             reference: ObjectRef {
                 api_version: manifest.api_version.into(),
@@ -86,14 +88,6 @@ impl Delivery {
             document: if is_kept { tree.value(id) } else { Value::Null },
         })
     }
-}
-
-/// The purpose of objects of the kind.
-fn role(api_version: &str, kind: &str) -> Option<Role> {
-    let group = api_version.split('/').next().unwrap_or_default();
-    let mut kinds = KINDS.iter();
-    let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == kind)?;
-    Some(*role)
 }
 
 /// The content of the object at `place` in a file with this text; `None` if there is no such
@@ -114,11 +108,8 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
     let parts = parts(text);
     let part = parts.get(place.part)?;
     let tree = Tree::parse(part.text).ok()??;
-    let spot = locate(&tree, object_at(&tree, &place.items)?, path);
-    Some(Spot {
-        start: spot.start + part.start,
-        end: spot.end + part.start,
-    })
+    let id = object_at(&tree, &place.items)?;
+    Some(locate(&tree, id, path).moved_by(part.start))
 }
 
 /// The value of a text that is one YAML document, as Kubernetes and Helm read it; null if the text

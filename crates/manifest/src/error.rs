@@ -17,6 +17,12 @@ impl Fault {
     pub(super) const fn new(at: usize, problem: Problem) -> Self {
         Self { at, problem }
     }
+
+    /// A place at which the text is not valid YAML.
+    pub(super) fn syntax(at: usize, expected: &str) -> Self {
+        let expected = expected.to_owned();
+        Self::new(at, Problem::Syntax { expected })
+    }
 }
 
 /// The problems that a manifest can have.
@@ -102,32 +108,37 @@ pub enum Problem {
 
 /// A manifest, or a part of one, that could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}{}: {problem}", place(.line, .column))]
+#[error("{file}{}: {problem}", place(.at))]
 pub struct ReadError {
     /// The file as the user named it, `-` for standard input.
     pub file: String,
-    /// The line, counted from 1; `None` when the whole file is at fault.
-    pub line: Option<usize>,
-    /// The column in characters, counted from 1.
-    pub column: Option<usize>,
+    /// The line and the column in characters, both counted from 1; `None` when the whole file is at
+    /// fault.
+    pub at: Option<(usize, usize)>,
     /// The problem.
     pub problem: Problem,
 }
 
 impl ReadError {
-    /// A problem at a line and column of the file.
-    pub(super) fn at(file: &str, (line, column): (usize, usize), problem: Problem) -> Self {
+    /// A problem of the whole file.
+    pub(super) fn whole(file: &str, problem: Problem) -> Self {
         Self {
             file: file.to_owned(),
-            line: Some(line),
-            column: Some(column),
+            at: None,
             problem,
+        }
+    }
+
+    /// A problem at a line and column of the file.
+    pub(super) fn at(file: &str, place: (usize, usize), problem: Problem) -> Self {
+        Self {
+            at: Some(place),
+            ..Self::whole(file, problem)
         }
     }
 }
 
 /// `:line:column`, or nothing for a whole file.
-fn place(line: &Option<usize>, column: &Option<usize>) -> String {
-    let place = line.zip(*column);
-    place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
+fn place(at: &Option<(usize, usize)>) -> String {
+    at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }

@@ -1,6 +1,5 @@
 //! Facts from texts: manifests that stand for a cluster.
 
-use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 
 use super::error::{Problem, ReadError};
@@ -9,7 +8,7 @@ use super::position::line_and_column;
 use super::source::Source;
 
 /// The namespace of namespaced objects that name none, as in kubectl.
-const DEFAULT_NAMESPACE: &str = "default";
+pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// Facts that could not be read. Incomplete facts would mislead, so one fault in one file is enough
 /// to fail; all faults are reported.
@@ -65,7 +64,9 @@ pub fn apply(
             errors.push(nameless(sources, &item));
             continue;
         }
-        place_in_default_namespace(&mut item.object);
+        if let Some(unnamed) = item.unnamed_namespace() {
+            *unnamed = DEFAULT_NAMESPACE.into();
+        }
         cluster.apply(item.object);
     }
     if !errors.is_empty() {
@@ -89,10 +90,4 @@ fn nameless(sources: &[Source], item: &Item) -> ReadError {
     let kind = item.reference.kind.to_string();
     let place = line_and_column(&text, item.start);
     ReadError::at(&source.name, place, Problem::Nameless { kind })
-}
-
-fn place_in_default_namespace(object: &mut Object) {
-    if object.kind().is_namespaced() && object.metadata().namespace.is_empty() {
-        object.metadata_mut().namespace = DEFAULT_NAMESPACE.into();
-    }
 }

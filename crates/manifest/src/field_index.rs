@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::locate::{PathSegment, PathSegments, Spot, first_line, spot};
+use super::builder::narrow;
+use super::locate::{PathSegment, PathSegments, Spot, spot};
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
@@ -24,7 +25,7 @@ const BULK: &[(&str, &str)] = &[
 ];
 
 /// An object without the parts in `BULK`, and the position of each field in the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FieldIndex {
     json: Box<str>,
     /// The positions of the object and then of each entry and item in it, in the order of the text
@@ -35,15 +36,16 @@ pub struct FieldIndex {
 impl FieldIndex {
     /// Keeps the object `id` of the document `part`.
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
-        let mut spots = vec![first_line(tree, tree.target(id))];
+        let object = tree.target(id);
+        let mut spots = vec![spot(tree, object, object)];
         let json = kept(tree, id, "", &mut spots).to_string();
-        let in_file = |at: usize| u32::try_from(part.start + at).unwrap_or(u32::MAX);
-        let spots = spots.into_iter();
+        let in_file = |spot: Spot| {
+            let spot = spot.moved_by(part.start);
+            (narrow(spot.start), narrow(spot.end))
+        };
         Self {
             json: json.into_boxed_str(),
-            spots: spots
-                .map(|spot| (in_file(spot.start), in_file(spot.end)))
-                .collect(),
+            spots: spots.into_iter().map(in_file).collect(),
         }
     }
 
@@ -62,13 +64,13 @@ impl FieldIndex {
                 (PathSegment::Field(name), Value::Object(entries)) => {
                     entries.iter().find_map(|(key, value)| {
                         let spot = at;
-                        at += 1 + spots_in(value);
+                        at += size(value);
                         (key == name).then_some((spot, value))
                     })
                 }
                 (PathSegment::Item(number), Value::Array(items)) => {
                     let before = items.iter().take(*number);
-                    let spot = at + before.map(|item| 1 + spots_in(item)).sum::<usize>();
+                    let spot = at + before.map(size).sum::<usize>();
                     items.get(*number).map(|item| (spot, item))
                 }
                 _ => None,
@@ -84,11 +86,11 @@ impl FieldIndex {
     }
 }
 
-/// The number of entries and items in `value`.
-fn spots_in(value: &Value) -> usize {
-    match value {
-        Value::Object(entries) => entries.values().map(|value| 1 + spots_in(value)).sum(),
-        Value::Array(items) => items.iter().map(|item| 1 + spots_in(item)).sum(),
+/// The number of values in `value`, including itself.
+pub(super) fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(entries) => entries.values().map(size).sum(),
+        Value::Array(items) => items.iter().map(size).sum(),
         _ => 0,
     }
 }
@@ -112,7 +114,7 @@ fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
         }
         Shape::Sequence { .. } => {
             let items = tree.children(id).map(|item| {
-                spots.push(first_line(tree, item));
+                spots.push(spot(tree, item, item));
                 kept(tree, item, under, spots)
             });
             items.collect()

@@ -9,7 +9,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::error::{Problem, ReadError};
-use super::source::{Source, read, text_of, whole};
+use super::source::{Source, read, shown, text_of};
 
 /// Extensions of the files that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -102,7 +102,7 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
         }
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => found.directory(path, exclude),
-            Ok(metadata) if metadata.is_file() => found.file(path, metadata.len(), true),
+            Ok(metadata) if metadata.is_file() => found.file(path, true),
             Ok(metadata) => found.pipe(path, metadata.file_type()),
             Err(error) => found.unreadable(path, error),
         }
@@ -113,32 +113,34 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
 impl Found {
     fn unreadable(&mut self, path: &Path, error: io::Error) {
         self.errors
-            .push(whole(&shown(path), Problem::Unreadable(error)));
+            .push(ReadError::whole(&shown(path), Problem::Unreadable(error)));
     }
 
     fn stream(&mut self, name: &str, from: impl Read) {
         match read(name, from, 0).and_then(|bytes| text_of(name, bytes)) {
-            Ok(text) if text.trim().is_empty() => self.errors.push(whole(name, Problem::Empty)),
+            Ok(text) if text.trim().is_empty() => {
+                self.errors.push(ReadError::whole(name, Problem::Empty));
+            }
             Ok(text) => self.sources.push(Source::in_memory(name, text)),
             Err(error) => self.errors.push(error),
         }
     }
 
-    fn file(&mut self, path: &Path, bytes: u64, named: bool) {
+    fn file(&mut self, path: &Path, named: bool) {
         let real = fs::canonicalize(path).ok();
         if let Some(real) = &real
             && !self.seen.insert(real.clone())
         {
             return;
         }
-        let source = Source::file(shown(path), path.to_owned(), real, bytes, named);
-        self.sources.push(source);
+        self.sources
+            .push(Source::file(path.to_owned(), real, named));
     }
 
     fn pipe(&mut self, path: &Path, kind: fs::FileType) {
         let name = shown(path);
         if !is_readable_stream(kind) {
-            self.errors.push(whole(&name, Problem::NotAFile));
+            self.errors.push(ReadError::whole(&name, Problem::NotAFile));
             return;
         }
         match File::open(path) {
@@ -153,7 +155,8 @@ impl Found {
             .sort_by_file_name(Ord::cmp)
             .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
             .build();
-        let root_without_links = fs::canonicalize(root);
+        let real_root = fs::canonicalize(root);
+        let is_inside = |it: &Path| real_root.as_ref().is_ok_and(|root| it.starts_with(root));
         for entry in walk {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -171,21 +174,14 @@ impl Found {
                 continue;
             };
             if kind.is_symlink() {
-                let inside = fs::canonicalize(path).is_ok_and(|target| {
-                    root_without_links
-                        .as_ref()
-                        .is_ok_and(|root| target.starts_with(root))
-                });
+                let inside = fs::canonicalize(path).is_ok_and(|it| is_inside(&it));
                 match fs::metadata(path) {
-                    Ok(target) if inside && target.is_file() => {
-                        self.file(path, target.len(), false);
-                    }
+                    Ok(target) if inside && target.is_file() => self.file(path, false),
                     Ok(target) if inside && target.is_dir() => {}
                     _ => self.links += 1,
                 }
             } else if kind.is_file() {
-                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
-                self.file(path, bytes, false);
+                self.file(path, false);
             }
         }
     }
@@ -193,13 +189,9 @@ impl Found {
 
 /// Whether a file of this name is a template of a manifest.
 fn is_template_name(path: &Path) -> bool {
-    let is_template = path
-        .extension()
-        .is_some_and(|end| TEMPLATE_EXTENSIONS.iter().any(|it| end == *it));
-    is_template
-        && path
-            .file_stem()
-            .is_some_and(|stem| is_manifest_name(Path::new(stem)))
+    let (stem, end) = (path.file_stem(), path.extension());
+    end.is_some_and(|end| TEMPLATE_EXTENSIONS.iter().any(|it| end == *it))
+        && stem.is_some_and(|stem| is_manifest_name(Path::new(stem)))
 }
 
 /// Whether an entry below `top` is read or searched.
@@ -240,12 +232,6 @@ fn is_readable_stream(kind: fs::FileType) -> bool {
 #[cfg(not(unix))]
 fn is_readable_stream(_kind: fs::FileType) -> bool {
     false
-}
-
-/// The path as it is shown in messages.
-fn shown(path: &Path) -> String {
-    let path = path.strip_prefix("./").unwrap_or(path);
-    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

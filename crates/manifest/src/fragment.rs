@@ -19,10 +19,8 @@ pub(super) fn missing(
     if is_elsewhere {
         return None;
     }
-    required(kind, api_version)
-        .iter()
-        .copied()
-        .find(|field| !has(tree, id, field))
+    let mut required = required(kind, api_version).iter().copied();
+    required.find(|field| !has(tree, id, field))
 }
 
 fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
@@ -52,8 +50,7 @@ fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
 
 /// Whether the field at `path` has a value other than `null` and an empty list.
 fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
-    let path: Vec<&str> = path.split('.').collect();
-    tree.at(id, &path).is_some_and(|value| {
+    tree.at(id, path).is_some_and(|value| {
         let value = tree.target(value);
         match &tree.node(value).shape {
             Shape::Scalar(scalar) => scalar.meaning() != super::scalar::Meaning::Null,

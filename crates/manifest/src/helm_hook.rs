@@ -18,7 +18,7 @@ pub enum HelmHook {
 impl HelmHook {
     /// The kind of Helm hook that the object `id` is, if it is one.
     pub(super) fn of(tree: &Tree<'_>, id: Id) -> Option<Self> {
-        let annotations = tree.at(id, &["metadata", "annotations"])?;
+        let annotations = tree.at(id, "metadata.annotations")?;
         let hooks = tree.string(annotations, "helm.sh/hook")?;
         let mut hooks = hooks.split(',').map(str::trim);
         Some(if hooks.clone().all(|it| it.starts_with("test")) {

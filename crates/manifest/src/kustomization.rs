@@ -132,19 +132,17 @@ impl Kustomization {
         let mut resources = fields.resources.unwrap_or_default();
         resources.extend(fields.bases.unwrap_or_default());
         let mut patches = fields.patches_strategic_merge.unwrap_or_default();
-        for patch in [fields.patches, fields.patches_json6902]
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            patches.extend(patch.path.or(patch.patch));
-        }
+        let more = fields.patches.into_iter().chain(fields.patches_json6902);
+        patches.extend(more.flatten().filter_map(|it| it.path.or(it.patch)));
         let mut charts = fields.helm_charts.unwrap_or_default();
         let generators = fields.helm_chart_inflation_generator.unwrap_or_default();
         charts.extend(generators.iter().map(|_| Chart::default()));
         let tree = Tree::parse(text).ok()??;
         let scalars = tree.nodes.iter().filter_map(|it| it.shape.scalar());
         let components = fields.components.unwrap_or_default();
+        let is_plugin = |name: &str| PLUGINS.iter().any(|it| name.eq_ignore_ascii_case(it));
+        let mut all = tree.entries(tree.root()).into_iter();
+        let has_plugins = all.any(|(key, _)| tree.key_text(key).is_some_and(|it| is_plugin(&it)));
         let mut others = fields.others.keys();
         let changes = !patches.is_empty()
             || !components.is_empty()
@@ -158,18 +156,10 @@ impl Kustomization {
             charts,
             chart_home: fields.helm_globals.and_then(|it| it.chart_home),
             changes,
-            has_plugins: has_plugins(&tree),
+            has_plugins,
             texts: scalars.map(|it| it.text.to_string()).collect(),
         })
     }
-}
-
-fn has_plugins(tree: &Tree<'_>) -> bool {
-    let mut fields = tree.entries(tree.root()).into_iter();
-    fields.any(|(key, _)| {
-        let name = tree.key_text(key).unwrap_or_default();
-        PLUGINS.iter().any(|it| name.eq_ignore_ascii_case(it))
-    })
 }
 
 #[cfg(test)]

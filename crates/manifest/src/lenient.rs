@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::builder::{Leniency, MAX_DEPTH, Stop, compose, narrow};
-use super::error::{Fault, Problem};
+use super::error::Fault;
 use super::tree::{Node, Scalar, Shape, Tree};
 
 /// The most times that one document is parsed again. Each time, one more place is rewritten.
@@ -32,7 +32,7 @@ impl<'t> Tree<'t> {
     /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Stop::Lenient { place, kind }) => rewritten(text, place, kind),
+            Err(Stop::Lenient(place, kind)) => rewritten(text, place, kind),
             Err(Stop::Fault(fault)) => Err(fault),
             Ok(tree) => Ok(tree),
         }
@@ -64,8 +64,7 @@ impl Leniency {
             Self::Indentation => "the lines of this quoted text are indented too little",
             Self::Word => "a word between brackets ends with a colon or is a hyphen",
         };
-        let expected = expected.to_owned();
-        Fault::new(place.start, Problem::Syntax { expected })
+        Fault::syntax(place.start, expected)
     }
 }
 
@@ -107,10 +106,7 @@ fn rewritten(
         let filled = filled(text, &mut fillers);
         match compose(&filled) {
             Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
-            Err(Stop::Lenient {
-                place: next,
-                kind: of,
-            }) => {
+            Err(Stop::Lenient(next, of)) => {
                 place = original(&fillers, next.start)..original(&fillers, next.end);
                 kind = of;
             }
@@ -154,18 +150,15 @@ fn original(fillers: &[Filler], at: usize) -> usize {
 fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     let place = |at: u32| narrow(original(fillers, at as usize));
     let nodes = tree.nodes.iter().map(|node| Node {
-        shape: match &node.shape {
-            Shape::Scalar(scalar) => Shape::Scalar(Scalar {
+        shape: match node.shape {
+            Shape::Scalar(ref scalar) => Shape::Scalar(Scalar {
                 text: Cow::Owned(without_letter(scalar, place(node.end), fillers).to_owned()),
                 style: scalar.style,
                 tag: scalar.tag,
             }),
-            Shape::Sequence { flow } => Shape::Sequence { flow: *flow },
-            Shape::Mapping { flow, overlaid } => Shape::Mapping {
-                flow: *flow,
-                overlaid: *overlaid,
-            },
-            Shape::Alias(target) => Shape::Alias(*target),
+            Shape::Sequence { flow } => Shape::Sequence { flow },
+            Shape::Mapping { flow, overlaid } => Shape::Mapping { flow, overlaid },
+            Shape::Alias(target) => Shape::Alias(target),
         },
         properties: place(node.properties),
         start: place(node.start),

@@ -11,12 +11,22 @@ pub struct Spot {
     pub end: usize,
 }
 
+impl Spot {
+    /// The same range in a text in which the document starts at `document`.
+    pub(super) const fn moved_by(self, document: usize) -> Self {
+        Self {
+            start: self.start + document,
+            end: self.end + document,
+        }
+    }
+}
+
 /// Finds the field `path` of the object `id`: `spec.template.spec.volumes[0]`, or
 /// `metadata.annotations["example.com/key"]` for keys with dots. If the field is missing, the
 /// result is the nearest field around it, or the object's first line if no part of the path exists.
 pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     let mut here = tree.target(id);
-    let mut found = first_line(tree, here);
+    let mut found = spot(tree, here, here);
     for step in PathSegments(path) {
         let next = match step {
             PathSegment::Field(name) => tree.entry(here, name),
@@ -26,26 +36,17 @@ pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
             },
         };
         let Some((key, value)) = next else { break };
-        found = if key == value {
-            first_line(tree, value)
-        } else {
-            spot(tree, key, value)
-        };
+        found = spot(tree, key, value);
         here = tree.target(value);
     }
     found
 }
 
-/// The object's first field, or the object itself if it has none.
-pub(super) fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
-    let first = tree.written_entries(id).next();
-    match first {
-        Some((key, value)) => spot(tree, key, value),
-        None => spot(tree, id, id),
-    }
-}
-
+/// The spot of an entry. If `key` equals `value`, it is an item or an object, whose first field
+/// stands for it.
 pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
+    let first = (key == value).then(|| tree.written_entries(key).next());
+    let (key, value) = first.flatten().unwrap_or((key, value));
     let (key, value) = (tree.node(key), tree.node(value));
     let (start, value_end) = (key.start as usize, value.end as usize);
     // The search stops there: a line may be as long as the file, and every field is looked up.

@@ -12,7 +12,6 @@ use super::locate::{Spot, locate};
 use super::read::{Position, located, read};
 use super::source::Source;
 use super::template;
-use super::tree::Tree;
 use super::versions::{Gone, kind_of};
 use super::visit::Manifest;
 use engine::model::Text;
@@ -38,10 +37,40 @@ pub struct Item {
     pub hook: Option<HelmHook>,
     /// The Helm template from which it was rendered.
     pub template: Option<Box<str>>,
-    /// The kept parts of its document, if requested.
-    pub outline: Option<FieldIndex>,
+    /// The kept parts of its document; none if they were not requested.
+    pub outline: FieldIndex,
     /// Hints for its author about problems that do not prevent reading it.
     pub notes: Vec<Note>,
+}
+
+impl Item {
+    /// Whether a check judges it; the others are only facts.
+    pub const fn is_judged(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
+        )
+    }
+
+    /// Its namespace, if it must be in one and names none.
+    pub fn unnamed_namespace(&mut self) -> Option<&mut Text> {
+        let is_namespaced = self.object.kind().is_namespaced();
+        let namespace = &mut self.object.metadata_mut().namespace;
+        (is_namespaced && namespace.is_empty()).then_some(namespace)
+    }
+
+    /// Sets the namespace, also in its reference, if it names none.
+    pub fn put_into(&mut self, namespace: &str) {
+        if let Some(unnamed) = self.unnamed_namespace() {
+            *unnamed = namespace.into();
+            self.reference.namespace = Some(namespace.into());
+        }
+    }
+
+    /// Whether it is a hook that never runs at the same time as the rest of its release.
+    pub const fn passes(&self) -> bool {
+        matches!(self.hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
+    }
 }
 
 /// A hint about the way in which an object is written.
@@ -124,14 +153,18 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Position::start(),
+            place: Position::default(),
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
             missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
             object,
             hook: HelmHook::of(tree, id),
             template: part.template().map(Into::into),
-            outline: outlines.then(|| FieldIndex::of(tree, id, part)),
+            outline: if outlines {
+                FieldIndex::of(tree, id, part)
+            } else {
+                FieldIndex::default()
+            },
             notes: notes(manifest, gone),
         })),
         // A patch may have any value in the place of a list or a number.
@@ -144,6 +177,10 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
 /// value.
 fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
     let (tree, id) = (manifest.tree, manifest.id);
+    let is_placeholder = |at| {
+        let scalar = tree.scalar_at(at);
+        scalar.is_some_and(|scalar| template::is_placeholder(&scalar.text))
+    };
     let mut placeholders = Vec::new();
     loop {
         let reason = match tree.decode_seed(id, kind, &placeholders) {
@@ -151,7 +188,7 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
                 // A count with a placeholder must not be read as the 0 of a missing one.
                 if let Object::Workload(workload) = &mut object
                     && workload.replicas == 0
-                    && template::holds_placeholder(tree, id, &["spec", "replicas"])
+                    && template::holds_placeholder(tree, id, "spec.replicas")
                 {
                     workload.replicas = 1;
                 }
@@ -162,18 +199,13 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
         let at = reason.at().unwrap_or(tree.node(id).start as usize);
         if placeholders.len() == MAX_PLACEHOLDERS
             || placeholders.contains(&at)
-            || !is_placeholder(tree, at)
+            || !is_placeholder(at)
         {
             let kind = kind.name();
             return Err(Fault::new(at, Problem::Malformed { kind, reason }));
         }
         placeholders.push(at);
     }
-}
-
-fn is_placeholder(tree: &Tree<'_>, at: usize) -> bool {
-    tree.scalar_at(at)
-        .is_some_and(|scalar| template::is_placeholder(&scalar.text))
 }
 
 fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
@@ -197,10 +229,6 @@ fn is_nameless(object: &Object) -> bool {
 
 fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-    let in_file = |spot: Spot| Spot {
-        start: spot.start + part.start,
-        end: spot.end + part.start,
-    };
     let line = |id| {
         let (line, _) = tree.lines().line_and_column(tree.node(id).start as usize);
         line + part.line - 1
@@ -208,7 +236,7 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(Gone { successor, since }) = gone {
         notes.push(Note {
-            spot: in_file(locate(tree, id, "apiVersion")),
+            spot: locate(tree, id, "apiVersion").moved_by(part.start),
             text: format!(
                 "Kubernetes {since} and later refuse {}; write apiVersion: {successor}. The object is judged as if it said so.",
                 manifest.api_version
@@ -230,13 +258,9 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
         let text =
             format!("The key \"{key}\" {times}; the last one counts. Remove one of the two.");
         if said.insert(text.clone()) {
-            notes.push(Note {
-                spot: in_file(Spot {
-                    start: node.start as usize,
-                    end: node.end as usize,
-                }),
-                text,
-            });
+            let (start, end) = (node.start as usize, node.end as usize);
+            let spot = Spot { start, end }.moved_by(part.start);
+            notes.push(Note { spot, text });
         }
     }
     notes

@@ -18,8 +18,9 @@ use super::visit::{Manifest, visit};
 #[cfg(feature = "files")]
 const MANY: usize = 100;
 
-/// The position of an object, by which it can be found again.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The position of an object, by which it can be found again. The default is the first document of
+/// the first source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The index of the source.
     pub source: usize,
@@ -28,17 +29,6 @@ pub struct Position {
     /// The index of the item in the `List`, and in the lists inside it; empty for a document that
     /// is itself an object.
     pub items: Box<[usize]>,
-}
-
-impl Position {
-    /// The first document of the first source.
-    pub fn start() -> Self {
-        Self {
-            source: 0,
-            part: 0,
-            items: Box::default(),
-        }
-    }
 }
 
 /// The result of reading.
@@ -103,8 +93,8 @@ fn read_source<T: Send>(
         Ok(text) => text,
         Err(error) => {
             let is_text = !matches!(error.problem, Problem::Binary | Problem::NotUtf8);
-            let guess = || source.guess();
-            if source.named || is_text || parts(&guess()).iter().any(says_it_is_a_manifest) {
+            let is_manifest = |part: &Part<'_>| template::says_it_is_a_manifest(part.text);
+            if source.named || is_text || parts(&source.guess()).iter().any(is_manifest) {
                 all.errors.push(error);
             } else {
                 all.others += 1;
@@ -127,10 +117,6 @@ fn read_source<T: Send>(
     parts.iter().enumerate().map(one).collect()
 }
 
-fn says_it_is_a_manifest(part: &Part<'_>) -> bool {
-    template::says_it_is_a_manifest(part.text)
-}
-
 fn read_part<T>(
     source: &Source,
     at: usize,
@@ -148,11 +134,10 @@ fn read_part<T>(
         Err(fault) => {
             if template::is_template(part.text) {
                 reading.templates += 1;
-            } else if says_it_is_a_manifest(part) {
+            } else if template::says_it_is_a_manifest(part.text) {
                 let lines = Lines::of(part.text);
-                reading
-                    .errors
-                    .push(located(&source.name, &lines, part, fault));
+                let error = located(&source.name, &lines, part, fault);
+                reading.errors.push(error);
             } else {
                 reading.others += 1;
             }

@@ -11,33 +11,31 @@ use super::position;
 /// The most bytes that are read from one file or from standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
 
+/// The path as it is shown in messages.
+pub fn shown(path: &Path) -> String {
+    match path.strip_prefix(".") {
+        Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
+        _ => path.to_string_lossy().into_owned(),
+    }
+}
+
 /// A file of manifests.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The path as the user gave it, with the path below it if it is in a directory; `-` for
     /// standard input.
     pub name: String,
-    /// The size in bytes when the file was found.
-    pub bytes: u64,
     /// Whether the user named the file, rather than a directory around it.
     pub named: bool,
     /// Whether it is the output of a chart or a kustomization, whose objects go to one cluster and
     /// are facts only for each other.
     pub rendered: bool,
-    origin: Contents,
-}
-
-#[derive(Clone, Debug)]
-enum Contents {
-    File {
-        path: PathBuf,
-        /// The same path with all links followed, if it could be resolved.
-        real: Option<PathBuf>,
-        /// Its text, if the caller has already read it; otherwise the file is read each time.
-        text: Option<String>,
-    },
-    /// Standard input or a pipe, which can be read only once.
-    Memory(String),
+    /// The file on disk; `None` for standard input and pipes.
+    path: Option<PathBuf>,
+    /// The same path with all links followed, if it could be resolved.
+    real: Option<PathBuf>,
+    /// The text, if it has already been read; otherwise the file is read each time.
+    text: Option<String>,
 }
 
 impl Source {
@@ -45,25 +43,19 @@ impl Source {
     pub fn in_memory(name: &str, text: String) -> Self {
         Self {
             name: name.to_owned(),
-            bytes: text.len() as u64,
             named: true,
             rendered: false,
-            origin: Contents::Memory(text),
+            path: None,
+            real: None,
+            text: Some(text),
         }
     }
 
     /// The file `path`, whose text the caller has already read.
     pub fn at_hand(path: &str, text: String) -> Self {
         Self {
-            name: path.to_owned(),
-            bytes: text.len() as u64,
-            named: true,
-            rendered: false,
-            origin: Contents::File {
-                path: PathBuf::from(path),
-                real: None,
-                text: Some(text),
-            },
+            path: Some(PathBuf::from(path)),
+            ..Self::in_memory(path, text)
         }
     }
 
@@ -75,44 +67,28 @@ impl Source {
         }
     }
 
-    /// A file on disk, called `name` in messages. `real` is its path with all links followed, if it
-    /// could be resolved.
+    /// A file on disk. `real` is its path with all links followed, if it could be resolved.
     #[cfg(feature = "files")]
-    pub(super) const fn file(
-        name: String,
-        path: PathBuf,
-        real: Option<PathBuf>,
-        bytes: u64,
-        named: bool,
-    ) -> Self {
+    pub(super) fn file(path: PathBuf, real: Option<PathBuf>, named: bool) -> Self {
         Self {
-            name,
-            bytes,
+            name: shown(&path),
             named,
             rendered: false,
-            origin: Contents::File {
-                path,
-                real,
-                text: None,
-            },
+            path: Some(path),
+            real,
+            text: None,
         }
     }
 
     /// The file on disk; `None` for standard input and pipes.
     pub fn path(&self) -> Option<&Path> {
-        match &self.origin {
-            Contents::File { path, .. } => Some(path),
-            Contents::Memory(_) => None,
-        }
+        self.path.as_deref()
     }
 
     /// The same as [`Self::path`], but absolute and with all links followed; the path itself if it
     /// could not be resolved.
     pub fn real_path(&self) -> Option<&Path> {
-        match &self.origin {
-            Contents::File { path, real, .. } => Some(real.as_ref().unwrap_or(path)),
-            Contents::Memory(_) => None,
-        }
+        self.real.as_deref().or(self.path())
     }
 
     /// The text of the source.
@@ -121,16 +97,9 @@ impl Source {
     /// The file cannot be read, is too large, or is neither UTF-8 text nor UTF-16 text with a byte
     /// order mark.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
-        match self.at_hand_text() {
+        match &self.text {
             Some(text) => Ok(Cow::Borrowed(text)),
             None => text_of(&self.name, self.content()?).map(Cow::Owned),
-        }
-    }
-
-    fn at_hand_text(&self) -> Option<&str> {
-        match &self.origin {
-            Contents::File { text, .. } => text.as_deref(),
-            Contents::Memory(text) => Some(text),
         }
     }
 
@@ -147,33 +116,25 @@ impl Source {
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
-        match (self.at_hand_text(), self.path()) {
-            (None, Some(path)) => File::open(path)
-                .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
-                .and_then(|file| read(&self.name, file, self.bytes)),
-            (text, _) => Ok(text.unwrap_or_default().as_bytes().to_owned()),
-        }
-    }
-}
-
-pub(super) fn whole(name: &str, problem: Problem) -> ReadError {
-    ReadError {
-        file: name.to_owned(),
-        line: None,
-        column: None,
-        problem,
+        let (None, Some(path)) = (&self.text, &self.path) else {
+            return Ok(self.text.clone().unwrap_or_default().into_bytes());
+        };
+        let file = File::open(path)
+            .map_err(|error| ReadError::whole(&self.name, Problem::Unreadable(error)))?;
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        read(&self.name, file, bytes)
     }
 }
 
 pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>, ReadError> {
-    let too_large = || whole(name, Problem::TooLarge);
+    let too_large = || ReadError::whole(name, Problem::TooLarge);
     if expected > MAX_BYTES {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default() + 1);
     from.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| whole(name, Problem::Unreadable(error)))?;
+        .map_err(|error| ReadError::whole(name, Problem::Unreadable(error)))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }
@@ -188,13 +149,8 @@ fn text_of_utf16(bytes: &[u8]) -> Option<String> {
         _ => return None,
     };
     let pairs = bytes.chunks_exact(2).skip(1);
-    let units = pairs.map(|pair| unit([pair[0], pair[1]]));
-    let letters = char::decode_utf16(units);
-    Some(
-        letters
-            .map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect(),
-    )
+    let units: Vec<u16> = pairs.map(|pair| unit([pair[0], pair[1]])).collect();
+    Some(String::from_utf16_lossy(&units))
 }
 
 pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
@@ -202,7 +158,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
         return Ok(text);
     }
     if bytes.contains(&0) {
-        return Err(whole(name, Problem::Binary));
+        return Err(ReadError::whole(name, Problem::Binary));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();

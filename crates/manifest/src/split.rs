@@ -44,42 +44,32 @@ impl<'t> Part<'t> {
 /// Cuts `text` into its documents. Empty parts are kept, so that the number of a document does not
 /// change when another one is edited.
 pub fn parts(text: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let mut part = Part {
-        text: "",
-        start: 0,
-        line: 1,
-    };
-    let mut begun = false;
-    let mut ended = false;
-    let mut at = 0;
+    // The offset and the number of the first line of each part.
+    let mut starts = Vec::new();
+    let (mut begun, mut ended, mut at) = (false, false, 0);
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        let here = at;
-        at += line.len();
         let kind = kind(line);
         let new = match kind {
             Line::Start => begun,
             // Directives and comments before a `---` belong to the document after it.
-            Line::End | Line::Content => ended && begun,
+            Line::End | Line::Content => ended,
         };
-        if new {
-            part.text = &text[part.start..here];
-            parts.push(part);
-            part = Part {
-                text: "",
-                start: here,
-                line: number + 1,
-            };
+        if new || starts.is_empty() {
+            starts.push((at, number + 1));
             begun = false;
         }
         ended = matches!(kind, Line::End);
         begun |= !matches!(kind, Line::Content) || is_content(line);
+        at += line.len();
     }
-    if part.start < text.len() {
-        part.text = &text[part.start..];
-        parts.push(part);
-    }
-    parts
+    let ends = starts.iter().skip(1).map(|(start, _)| *start);
+    let parts = starts.iter().zip(ends.chain([text.len()]));
+    let part = |(&(start, line), end)| Part {
+        text: &text[start..end],
+        start,
+        line,
+    };
+    parts.map(part).collect()
 }
 
 enum Line {

@@ -45,12 +45,8 @@ pub(super) fn is_ytt(text: &str) -> bool {
 /// `@N@`, `__N__`, `ENC[…]`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
-    let word = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|it| it.is_ascii_alphanumeric() || b"_-. ".contains(&it))
-    };
+    let in_word = |it: u8| it.is_ascii_alphanumeric() || b"_-. ".contains(&it);
+    let word = |text: &str| !text.is_empty() && text.bytes().all(in_word);
     let between = |start: &str, end: &str| {
         text.strip_prefix(start)
             .and_then(|rest| rest.strip_suffix(end))
@@ -75,24 +71,22 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 /// encrypted, or a field that decides about its volumes has a placeholder.
 pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
     let (tree, id) = (manifest.tree, manifest.id);
-    let rendered_name = ["name", "namespace"].into_iter().all(|field| {
-        tree.at(id, &["metadata", field])
-            .is_none_or(|name| !tree.scalars(name).any(|it| it.text.contains("{{")))
+    let is_template_name = ["metadata.name", "metadata.namespace"].iter().any(|path| {
+        let name = tree.at(id, path);
+        name.is_some_and(|name| tree.scalars(name).any(|it| it.text.contains("{{")))
     });
-    let decisive: &[&[&str]] = match kind {
-        ObjectKind::Workload(_) => &[&["spec", "strategy"]],
-        ObjectKind::Claim | ObjectKind::Volume => &[&["spec", "accessModes"]],
-        ObjectKind::StorageClass => &[&["provisioner"]],
-        _ => &[],
+    let decisive = match kind {
+        ObjectKind::Workload(_) => Some("spec.strategy"),
+        ObjectKind::Claim | ObjectKind::Volume => Some("spec.accessModes"),
+        ObjectKind::StorageClass => Some("provisioner"),
+        _ => None,
     };
-    !rendered_name
+    is_template_name
         || tree.entry(id, "sops").is_some()
-        || decisive
-            .iter()
-            .any(|path| holds_placeholder(tree, id, path))
+        || decisive.is_some_and(|path| holds_placeholder(tree, id, path))
 }
 
-pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool {
+pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &str) -> bool {
     tree.at(id, path).is_some_and(|value| {
         tree.scalars(tree.target(value))
             .any(|scalar| is_placeholder(&scalar.text))

@@ -248,9 +248,10 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// The value at the end of `path`, one key per step, with aliases and `<<` followed.
-    pub fn at(&self, id: Id, path: &[&str]) -> Option<Id> {
-        path.iter()
+    /// The value at the end of `path`, whose keys are separated with dots, with aliases and `<<`
+    /// followed.
+    pub(crate) fn at(&self, id: Id, path: &str) -> Option<Id> {
+        path.split('.')
             .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
     }
 

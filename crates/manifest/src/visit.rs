@@ -26,57 +26,50 @@ pub(super) fn visit<'t>(
     part: &Part<'t>,
     each: &mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
 ) -> usize {
-    let mut visitor = Visitor {
-        each,
-        others: 0,
-        part,
+    visit_node(tree, part, tree.root(), None, &mut Vec::new(), each)
+}
+
+/// Does the same for the node `id`. `of` is the version and kind that a typed list implies for its
+/// items, which may then omit them.
+fn visit_node<'t>(
+    tree: &Tree<'t>,
+    part: &Part<'t>,
+    id: Id,
+    of: Option<(&str, &str)>,
+    path: &mut Vec<usize>,
+    each: &mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
+) -> usize {
+    let is_sequence = path.is_empty() && is_sequence_of_objects(tree, id);
+    let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
+    let kind = tree.string(id, "kind").or(of.map(|of| of.1));
+    let (items, of) = match (api_version, kind) {
+        _ if is_sequence => (id, None),
+        (Some(api_version), Some(kind)) => match list_items(tree, id, api_version, kind) {
+            Some(items) => {
+                let item_kind = kind.strip_suffix("List").filter(|it| !it.is_empty());
+                (items, item_kind.map(|it| (api_version, it)))
+            }
+            None => {
+                let manifest = Manifest {
+                    tree,
+                    id,
+                    api_version,
+                    kind,
+                    part,
+                };
+                each(&manifest, path);
+                return 0;
+            }
+        },
+        _ => return 1,
     };
-    visitor.visit(tree, tree.root(), None, &mut Vec::new());
-    visitor.others
-}
-
-struct Visitor<'f, 't> {
-    each: &'f mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
-    others: usize,
-    part: &'f Part<'t>,
-}
-
-impl<'t> Visitor<'_, 't> {
-    /// Visits the object `id`, or the objects in it if it is a list. `of` is the version and kind
-    /// that a typed list implies for its items, which may then omit them.
-    fn visit(&mut self, tree: &Tree<'t>, id: Id, of: Option<(&str, &str)>, path: &mut Vec<usize>) {
-        if path.is_empty() && is_sequence_of_objects(tree, id) {
-            for (number, item) in tree.children(id).enumerate() {
-                self.visit(tree, item, None, &mut vec![number]);
-            }
-            return;
-        }
-        let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
-        let kind = tree.string(id, "kind").or(of.map(|of| of.1));
-        let (Some(api_version), Some(kind)) = (api_version, kind) else {
-            self.others += 1;
-            return;
-        };
-        if let Some(items) = list_items(tree, id, api_version, kind) {
-            let item_kind = kind.strip_suffix("List").unwrap_or(kind);
-            let is_typed = kind.ends_with("List") && !item_kind.is_empty();
-            let of = is_typed.then_some((api_version, item_kind));
-            for (number, item) in tree.children(items).enumerate() {
-                path.push(number);
-                self.visit(tree, item, of, path);
-                path.pop();
-            }
-            return;
-        }
-        let manifest = Manifest {
-            tree,
-            id,
-            api_version,
-            kind,
-            part: self.part,
-        };
-        (self.each)(&manifest, path);
+    let mut others = 0;
+    for (number, item) in tree.children(items).enumerate() {
+        path.push(number);
+        others += visit_node(tree, part, item, of, path, each);
+        path.pop();
     }
+    others
 }
 
 /// Whether the document is a sequence of objects, as `argocd appset generate` prints it.
@@ -106,14 +99,10 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
 /// The node of the object at `items` in a document that is parsed again; `None` if the document no
 /// longer has it.
 pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
-    let mut id = tree.root();
-    for number in items {
+    items.iter().try_fold(tree.root(), |id, number| {
         let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
-        let is_sequence = matches!(tree.node(id).shape, Shape::Sequence { .. });
-        let list = list.map(|(_, list)| tree.target(list));
-        id = tree
-            .children(list.or(is_sequence.then_some(id))?)
-            .nth(*number)?;
-    }
-    Some(id)
+        let list = list.map_or(id, |(_, list)| tree.target(list));
+        let is_sequence = matches!(tree.node(list).shape, Shape::Sequence { .. });
+        tree.children(list).nth(*number).filter(|_| is_sequence)
+    })
 }

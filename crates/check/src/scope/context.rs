@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::super::parse::Parsed;
-use super::super::parsed_object::ParsedObject;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
 use engine::model::Text;
 use engine::model::claim::Claim;
@@ -13,6 +12,7 @@ use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
+use manifest::objects::Item;
 use report::listed;
 
 /// The most users of one claim that are judged together.
@@ -27,6 +27,12 @@ pub(crate) struct Context<'p> {
     pub(crate) order: BatchOrder,
     /// The name of something that was not rendered and may change one of them.
     doubt: Option<&'p str>,
+    notes: Notes,
+}
+
+/// The notes about claims that are not certain.
+#[derive(Default)]
+struct Notes {
     /// The ambiguous claims, each with its workload: several definitions are equally near, and none
     /// is used.
     ambiguous: Vec<(usize, ClaimNote)>,
@@ -62,7 +68,7 @@ impl ClaimNote {
 impl<'p> Context<'p> {
     /// The name, as shown in messages, of something that was not rendered and may change fields
     /// that matter for the object in this context.
-    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &ParsedObject) -> Option<&'p str> {
+    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &Item) -> Option<&'p str> {
         parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
@@ -72,14 +78,14 @@ impl<'p> Context<'p> {
         number: usize,
         namespace: &str,
     ) -> impl Iterator<Item = &ClaimNote> {
-        let classless = self.classless.iter();
+        let classless = self.notes.classless.iter();
         let classless = classless.filter(move |(of, _)| of == namespace);
-        of(&self.assumed, number).chain(classless.map(|(_, note)| note))
+        of(&self.notes.assumed, number).chain(classless.map(|(_, note)| note))
     }
 
     /// The notes on ambiguous claims in the judgement of the object with the number `number`.
     pub(crate) fn ambiguous_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
-        of(&self.ambiguous, number)
+        of(&self.notes.ambiguous, number)
     }
 }
 
@@ -99,9 +105,7 @@ impl<'p> Scopes<'p> {
             waiting: Vec::new(),
             has_volumes: false,
             has_workloads: HashSet::new(),
-            ambiguous: Vec::new(),
-            assumed: Vec::new(),
-            classless: Vec::new(),
+            notes: Notes::default(),
         };
         // Of two objects with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
@@ -128,9 +132,7 @@ impl<'p> Scopes<'p> {
             cluster,
             order: BatchOrder::of(judged),
             doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
-            ambiguous: walk.ambiguous,
-            assumed: walk.assumed,
-            classless: walk.classless,
+            notes: walk.notes,
         }
     }
 }
@@ -155,9 +157,7 @@ struct Walk<'s, 'p> {
     has_volumes: bool,
     /// The namespaces whose workloads were collected.
     has_workloads: HashSet<Text>,
-    ambiguous: Vec<(usize, ClaimNote)>,
-    assumed: Vec<(usize, ClaimNote)>,
-    classless: Vec<(Text, ClaimNote)>,
+    notes: Notes,
 }
 
 impl<'p> Walk<'_, 'p> {
@@ -237,7 +237,7 @@ impl<'p> Walk<'_, 'p> {
         if let Answer::Several(classes) = class
             && !scopes.is_settled(claim, &classes)
         {
-            self.classless.push((
+            self.notes.classless.push((
                 claim.metadata.namespace.clone(),
                 ClaimNote::new(
                     &claim.metadata.name,
@@ -277,7 +277,7 @@ impl<'p> Walk<'_, 'p> {
         let scopes = self.scopes;
         for number in numbers {
             let key = key(scopes.object(*number));
-            let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+            let namesakes = scopes.definitions(&key);
             self.taken(scopes.nearest_beside(self.from, namesakes));
         }
     }
@@ -371,7 +371,10 @@ impl<'p> Walk<'_, 'p> {
                         self.twins(number, claim);
                     }
                     if is_far || scopes.places.is_apart(source, defined) {
-                        self.assumed.push(note(apart(claim, scopes.name(defined))));
+                        let file = scopes.name(defined);
+                        self.notes.assumed.push(note(format!(
+                            "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
+                        )));
                     }
                 }
                 Resolved::One(definition)
@@ -379,7 +382,7 @@ impl<'p> Walk<'_, 'p> {
             Answer::Several(definitions) => {
                 if depth == Depth::Judged {
                     let text = self.several(claim, &definitions, "are equally near");
-                    self.ambiguous.push(note(text));
+                    self.notes.ambiguous.push(note(text));
                 }
                 Resolved::Ambiguous
             }
@@ -429,13 +432,15 @@ impl<'p> Walk<'_, 'p> {
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
                 let file = scopes.name(scopes.source(definition));
-                let text = rendered_apart(claim, file);
-                (Some(definition), &mut self.assumed, text)
+                let text = format!(
+                    "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+                );
+                (Some(definition), &mut self.notes.assumed, text)
             }
             Answer::Several(definitions) => {
                 let how = "are checked apart from this and differ";
                 let text = self.several(claim, &definitions, how);
-                (None, &mut self.ambiguous, text)
+                (None, &mut self.notes.ambiguous, text)
             }
         };
         if depth == Depth::Judged {
@@ -493,12 +498,14 @@ impl<'p> Walk<'_, 'p> {
         for user in users {
             self.take(user, Depth::Neighbor);
             let file = scopes.name(scopes.source(user));
-            let text = used_apart(claim, file);
+            let text = format!(
+                "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
+            );
             let note = ClaimNote {
                 is_about_users: true,
                 ..ClaimNote::new(claim, text)
             };
-            self.assumed.push((number, note));
+            self.notes.assumed.push((number, note));
         }
     }
 
@@ -537,22 +544,4 @@ impl<'p> Walk<'_, 'p> {
         }
         listed(&files)
     }
-}
-
-fn used_apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
-    )
-}
-
-fn rendered_apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
-    )
-}
-
-fn apart(claim: &str, file: &str) -> String {
-    format!(
-        "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
-    )
 }

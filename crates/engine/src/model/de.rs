@@ -123,6 +123,7 @@ pub(super) struct Written<Spec, Status> {
 
 /// A text that is read but not kept.
 #[derive(Deserialize)]
+#[serde(transparent)]
 pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// At most `bytes` of the text, without cutting a character.

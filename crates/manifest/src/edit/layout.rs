@@ -29,20 +29,14 @@ impl Tree<'_> {
 
     /// The style of the entries in the flow collection `id`.
     pub(super) fn flow_of(&self, id: Id) -> Flow {
-        let first = self.children(id).next();
-        let quoted = self.written_entries(id).next().map_or_else(
-            || self.is_json(),
-            |(key, _)| self.text[self.begin(key)..].starts_with('"'),
-        );
-        let tight = self.written_entries(id).next().is_some_and(|(key, _)| {
-            let rest = &self.text[self.node(key).end as usize..];
-            rest.strip_prefix(':')
-                .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']))
-        });
-        let lines = first
-            .map(|first| self.begin(first))
-            .filter(|first| self.starts_line(*first))
-            .map(|first| self.column(first));
+        let first = self.children(id).next().map(|first| self.begin(first));
+        let key = self.written_entries(id).next().map(|(key, _)| key);
+        let quoted = key.map_or_else(|| self.is_json(), |key| self.is_quoted(key));
+        let behind = key.map_or("", |key| &self.text[self.node(key).end as usize..]);
+        let behind = behind.strip_prefix(':');
+        let tight = behind.is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']));
+        let first = first.filter(|first| self.starts_line(*first));
+        let lines = first.map(|first| self.column(first));
         Flow {
             quoted,
             tight,
@@ -68,7 +62,11 @@ impl Tree<'_> {
         let root = self.root();
         let flow = matches!(self.node(root).shape, Shape::Mapping { flow: true, .. });
         let first = self.written_entries(root).next();
-        flow && first.is_some_and(|(key, _)| self.text[self.begin(key)..].starts_with('"'))
+        flow && first.is_some_and(|(key, _)| self.is_quoted(key))
+    }
+
+    fn is_quoted(&self, key: Id) -> bool {
+        self.text[self.begin(key)..].starts_with('"')
     }
 }
 

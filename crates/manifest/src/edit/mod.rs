@@ -11,7 +11,6 @@ mod render;
 use json_patch::Patch;
 use serde_json::Value;
 
-use super::error::Fault;
 use super::tree::Tree;
 use super::visit::{ITEMS, object_at};
 
@@ -102,10 +101,8 @@ pub fn to_yaml(value: &Value) -> String {
 }
 
 fn tree_of(text: &str) -> Result<Tree<'_>, EditError> {
-    let changed = |_: Fault| EditError::Changed;
-    Tree::parse(text)
-        .map_err(changed)?
-        .ok_or(EditError::Changed)
+    let tree = Tree::parse(text).ok().flatten();
+    tree.ok_or(EditError::Changed)
 }
 
 fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
+use super::super::field_index::size;
 use super::super::tree::{Id, Shape, Tree};
 use super::render::{self, Flow, Style};
 use super::{Edit, EditError};
@@ -88,22 +89,20 @@ impl Reconciler<'_, '_> {
                 return Err(EditError::Shared(name.clone()));
             }
         }
-        let is_added = |name: &str, value| !names.contains(name) && old.get(name) != Some(value);
-        let added: Vec<(&String, &Value)> = new
-            .iter()
-            .filter(|(name, value)| is_added(name, *value))
-            .collect();
-        if !entries.is_empty() && gone.iter().all(|gone| *gone) {
+        if gone.len() == entries.len() {
             return self.replace(slot, id, &Value::Object(new.clone()));
         }
-        for (at, _) in gone.iter().enumerate().filter(|(_, gone)| **gone) {
+        for at in gone {
             let (key, value) = entries[at];
             self.field.clone_from(&written[at]);
             let next = entries.get(at + 1).map(|(key, _)| *key);
             let previous = at.checked_sub(1).map(|at| entries[at].1);
             self.remove(flow, key, value, previous, next)?;
         }
-        for (name, value) in added {
+        for (name, value) in new {
+            if names.contains(name.as_str()) || old.get(name) == Some(value) {
+                continue;
+            }
             self.field.clone_from(name);
             let before = if overlaid {
                 entries.len()
@@ -119,8 +118,8 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Changes the values of the keys that stay. Returns the names of the `entries`, and which of
-    /// them must be removed.
+    /// Changes the values of the keys that stay. Returns the names of the `entries`, and the indices
+    /// of those that must be removed.
     fn values(
         &mut self,
         id: Id,
@@ -128,11 +127,11 @@ impl Reconciler<'_, '_> {
         entries: &[(Id, Id)],
         old: &Map<String, Value>,
         new: &Map<String, Value>,
-    ) -> Result<(Vec<String>, Vec<bool>), EditError> {
+    ) -> Result<(Vec<String>, Vec<usize>), EditError> {
         let tree = self.tree;
         // A mapping may have as many keys as a file has lines.
         let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
-        let mut gone = vec![false; entries.len()];
+        let mut gone = Vec::new();
         let mut written = Vec::with_capacity(entries.len());
         for (at, (key, value)) in entries.iter().copied().enumerate() {
             // A key that a later key or merge overrides has no effect.
@@ -141,11 +140,9 @@ impl Reconciler<'_, '_> {
                 continue;
             }
             let name = tree.key_text(key).unwrap_or_default().into_owned();
-            let Some(before) = old.get(&name) else {
-                return Err(EditError::Changed);
-            };
+            let before = old.get(&name).ok_or(EditError::Changed)?;
             match new.get(&name) {
-                None => gone[at] = true,
+                None => gone.push(at),
                 Some(after) if after != before => {
                     self.field.clone_from(&name);
                     let slot = if flow {
@@ -169,19 +166,19 @@ impl Reconciler<'_, '_> {
         };
         let indent = self.tree.column(self.tree.begin(first));
         let lines = self.style.entry(name, value, indent);
-        let previous = match before.checked_sub(1) {
+        match before.checked_sub(1) {
             // Comments above the first key stay above it only if the key starts its line.
             None if self.tree.starts_line(self.tree.begin(first)) => {
                 let start = self.tree.line_start(self.tree.begin(first));
                 self.edits.push(Edit::insert(start, lines));
-                return;
             }
-            None => 0,
-            Some(previous) => previous,
-        };
-        let end = self
-            .tree
-            .line_end(self.tree.node(entries[previous].1).end as usize);
+            previous => self.insert_after(entries[previous.unwrap_or(0)].1, lines),
+        }
+    }
+
+    /// Adds `lines` after the line on which the node `id` ends.
+    fn insert_after(&mut self, id: Id, lines: String) {
+        let end = self.tree.line_end(self.tree.node(id).end as usize);
         self.insert_lines(end, lines);
     }
 
@@ -294,18 +291,14 @@ impl Reconciler<'_, '_> {
         };
         let dash = self.dash(*first)?;
         let lines = self.style.item(value, self.tree.column(dash));
-        let Some(previous) = before.checked_sub(1) else {
-            if !self.tree.starts_line(dash) {
-                return Err(self.unusual());
+        match before.checked_sub(1) {
+            None if self.tree.starts_line(dash) => {
+                let start = self.tree.line_start(dash);
+                self.edits.push(Edit::insert(start, lines));
             }
-            self.edits
-                .push(Edit::insert(self.tree.line_start(dash), lines));
-            return Ok(());
-        };
-        let end = self
-            .tree
-            .line_end(self.tree.node(items[previous]).end as usize);
-        self.insert_lines(end, lines);
+            None => return Err(self.unusual()),
+            Some(previous) => self.insert_after(items[previous], lines),
+        }
         Ok(())
     }
 
@@ -376,11 +369,10 @@ impl Reconciler<'_, '_> {
                 let text = self.style.flow(new, flow);
                 self.edits.push(Edit::replace(start, end, text));
             }
-            (Slot::Key { colon, .. }, Some(text)) if absent => {
-                self.edits.push(Edit::insert(*colon, format!(" {text}")));
-            }
-            (Slot::Key { colon, .. }, Some(text)) if block => {
-                self.drop_below(id, *colon)?;
+            (Slot::Key { colon, .. }, Some(text)) if absent || block => {
+                if !absent {
+                    self.drop_below(id, *colon)?;
+                }
                 self.edits.push(Edit::insert(*colon, format!(" {text}")));
             }
             (Slot::Key { .. } | Slot::Dash { .. }, Some(text)) if !absent => {
@@ -431,25 +423,19 @@ impl Reconciler<'_, '_> {
 
     fn behind_key(&self, key: Id) -> Result<Slot, EditError> {
         let node = self.tree.node(key);
-        let rest = &self.tree.text[node.end as usize..];
-        let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        if !rest[blank..].starts_with(':') {
-            return Err(self.unusual());
-        }
+        let rest = self.tree.text[node.end as usize..].trim_start_matches([' ', '\t']);
+        let behind = rest.strip_prefix(':').ok_or_else(|| self.unusual())?;
         Ok(Slot::Key {
             column: self.tree.column(self.tree.begin(key)),
-            colon: node.end as usize + blank + 1,
+            colon: self.tree.text.len() - behind.len(),
         })
     }
 
     /// The offset of the dash before an item of a block list.
     fn dash(&self, item: Id) -> Result<usize, EditError> {
         let before = self.tree.text[..self.tree.begin(item)].trim_end();
-        if before.ends_with('-') {
-            Ok(before.len() - 1)
-        } else {
-            Err(self.unusual())
-        }
+        let before = before.strip_suffix('-').map(str::len);
+        before.ok_or_else(|| self.unusual())
     }
 
     fn unusual(&self) -> EditError {
@@ -465,15 +451,6 @@ const fn is_block(shape: &Shape<'_>) -> bool {
         }
         Shape::Sequence { flow } | Shape::Mapping { flow, .. } => !*flow,
         Shape::Alias(_) => false,
-    }
-}
-
-/// The number of values in `value`, including itself.
-fn size(value: &Value) -> usize {
-    1 + match value {
-        Value::Object(map) => map.values().map(size).sum(),
-        Value::Array(items) => items.iter().map(size).sum(),
-        _ => 0,
     }
 }
 

@@ -123,8 +123,6 @@ impl Style {
             ..flow
         };
         match value {
-            Value::Object(map) if map.is_empty() => "{}".to_owned(),
-            Value::Array(items) if items.is_empty() => "[]".to_owned(),
             Value::Object(map) => {
                 let entries = map
                     .iter()
@@ -149,7 +147,7 @@ impl Style {
     /// `flow` is the style of the line with the closing bracket; the entries are indented one step
     /// more.
     fn brackets(self, open: char, entries: &[String], close: char, flow: Flow) -> String {
-        let Some(column) = flow.lines else {
+        let Some(column) = flow.lines.filter(|_| !entries.is_empty()) else {
             let comma = if flow.tight { "," } else { ", " };
             return format!("{open}{}{close}", entries.join(comma));
         };

@@ -25,11 +25,11 @@ impl Release {
             held_by: vec![owner.place.source],
             namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {
-                chart if chart.is_helm() => Renderer::Helm,
                 Chart::Kustomization(_, fields) => {
                     Renderer::Kustomize(fields.values().map(ToString::to_string).collect())
                 }
-                _ => Renderer::Nothing,
+                Chart::Manifests(..) => Renderer::Kustomize(Vec::new()),
+                Chart::Folder(_) | Chart::Remote(_) => Renderer::Helm,
             },
             rendered_from: match elsewhere {
                 Some(name) => without_user(&name.display().to_string()),

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use check::shown;
+use manifest::source::shown;
 
 /// The start of the line above an object.
 const SOURCE: &str = "# Source: ";
