@@ -377,7 +377,7 @@ mod tests {
         let reading = reading(&[
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\nb: [\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: c}\n",
         ]);
-        assert_eq!(reading.errors[0].line, Some(7));
+        assert_eq!(reading.errors[0].at.map(|(line, _)| line), Some(7));
         assert_eq!(
             objects(&reading),
             [(0, 0, &[][..], "v1 Pod a"), (0, 2, &[][..], "v1 Pod c")]
