@@ -33,8 +33,10 @@ pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once
 
 use std::collections::HashSet;
 
+use jiff::Timestamp;
+
 pub use crate::analysis::Certainty;
-use crate::analysis::{Analysis, Facts, Heartbeat, UsedVolume};
+use crate::analysis::{Analysis, Facts, UsedVolume};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
@@ -89,12 +91,10 @@ pub(crate) struct Scaling<'a> {
 pub(crate) struct FencingReview<'a> {
     /// The request.
     pub fencing: Fencing<'a>,
-    /// The name of the node.
-    pub node_name: &'a str,
     /// The facts of its cluster.
     pub facts: Facts<'a>,
-    /// Its signs of life. They take a live lookup, so they are read only if volumes are at stake.
-    pub heartbeat: &'a dyn Fn() -> Heartbeat,
+    /// The time of the request.
+    pub now: Timestamp,
 }
 
 /// A request that takes volumes from a node.
