@@ -51,7 +51,7 @@ use std::collections::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "unguarded-volume",
@@ -62,9 +62,8 @@ pub(super) const RULE: Rule = Rule {
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     for (volume, driver) in by_driver(analysis) {
         if let Some(words) = Words::of(driver) {
-            found.extend(
-                clashes(analysis, volume, driver).map(|it| words.hazard(analysis, volume, &it)),
-            );
+            let clashes = clashes(analysis, volume, driver);
+            found.extend(clashes.map(|clash| words.hazard(volume, clash)));
         }
     }
 }
@@ -84,7 +83,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             };
             found.push(Hazard {
                 field_path: field.to_owned(),
-                ..words.hazard(analysis, volume, &clash)
+                ..words.hazard(volume, clash)
             });
         }
     }
@@ -104,29 +103,29 @@ pub(super) fn by_driver<'s>(
     })
 }
 
-/// Two pods that use one volume at the same time.
-pub(super) enum Clash<'a> {
-    /// The old and the new pod of a rollout.
-    Rollout,
-    /// The pods of one workload.
-    Replicas(i64),
-    /// The pods of the workload and of these others.
-    Others(Vec<&'a Workload>),
+/// A situation in which two pods use one volume at the same time, and the advice.
+pub(super) struct Clash {
+    pub(super) outcome: Outcome,
+    pub(super) field: String,
+    pub(super) excess: i64,
+    /// The facts seen, as part of a sentence.
+    pub(super) seen: String,
+    /// The consequence if the driver refuses.
+    pub(super) refused: &'static str,
+    pub(super) advice: &'static str,
+    pub(super) brief: &'static str,
 }
 
 /// Every clash over `volume` to which `driver` reacts.
-pub(super) fn clashes<'a>(
-    analysis: &Analysis<'a>,
+pub(super) fn clashes(
+    analysis: &Analysis<'_>,
     volume: &UsedVolume,
     driver: ByDriver,
-) -> impl Iterator<Item = Clash<'a>> {
+) -> impl Iterator<Item = Clash> {
     let has_pods = analysis.workload.has_pods();
-    let others = has_pods.then(|| others(analysis, volume, driver));
-    rollout(analysis, driver)
-        .then_some(Clash::Rollout)
-        .into_iter()
-        .chain(replicas(analysis, driver))
-        .chain(others.flatten())
+    let others = has_pods.then(|| others(analysis, volume, driver)).flatten();
+    let own = [rollout(analysis, driver), replicas(analysis, driver)];
+    own.into_iter().flatten().chain(others)
 }
 
 /// Whether the driver refuses pods on one node as well.
@@ -134,33 +133,95 @@ fn is_refused_on_one_node(driver: ByDriver) -> bool {
     driver == ByDriver::RefusesSecondMount
 }
 
-fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> bool {
-    if is_refused_on_one_node(driver) {
-        return analysis.starts_before_it_stops();
-    }
-    let together = analysis.pins_rollouts();
-    match driver {
+/// The clash of the old and the new pod of a rollout.
+fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
+    let workload = analysis.workload;
+    let is_clash = match driver {
+        ByDriver::RefusesSecondMount => analysis.starts_before_it_stops(),
+        _ if analysis.pins_rollouts() => false,
         // A new pod starts while the old one is ending, whatever the surge is.
-        ByDriver::AdmitsSecondNode => !together && analysis.rolling_update().is_some(),
-        _ => (analysis.rolling_update())
-            .is_some_and(|room| !together && analysis.rolling_update_deadlocks(room)),
-    }
+        ByDriver::AdmitsSecondNode => analysis.rolling_update().is_some(),
+        _ => {
+            (analysis.rolling_update()).is_some_and(|room| analysis.rolling_update_deadlocks(room))
+        }
+    };
+    is_clash.then(|| Clash {
+        outcome: Outcome::Deadlock,
+        field: strategies::field(workload).to_owned(),
+        excess: 0,
+        seen: format!(
+            "{} starts the new pod while the old one runs",
+            strategies::name(workload)
+        ),
+        refused: "the new pod never gets ready, so the rollout never ends",
+        advice: match (workload.kind, workload.replicas) {
+            (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
+            (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
+            (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => strategies::stop_first(workload),
+            (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
+            _ => "Set spec.strategy to Recreate",
+        },
+        brief: match workload.kind {
+            WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
+            _ => "use Recreate",
+        },
+    })
 }
 
-fn replicas<'a>(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash<'a>> {
+/// The clash of the pods of one workload.
+fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let pods = analysis.pods();
-    let clash = is_refused_on_one_node(driver) || !analysis.holds_replicas_together();
-    (pods > 1 && clash).then_some(Clash::Replicas(pods))
+    if pods <= 1 || !is_refused_on_one_node(driver) && analysis.holds_replicas_together() {
+        return None;
+    }
+    let (outcome, refused) = if analysis.workload.ends() {
+        (Outcome::Delay, "the others wait until the first has ended")
+    } else {
+        (
+            Outcome::Stuck,
+            "all but the first stay in ContainerCreating",
+        )
+    };
+    Some(Clash {
+        outcome,
+        field: messages::pods_field(analysis.workload.kind).to_owned(),
+        excess: messages::excess_pods(analysis),
+        seen: format!("{pods} pods are wanted"),
+        refused,
+        advice: "Use one pod, or a volume of its own for each",
+        brief: "use one pod",
+    })
 }
 
-fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash<'a>> {
+/// The clash of the pods of the workload and of others.
+fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash> {
     let claim = volume.claim.as_deref()?;
     let others = if is_refused_on_one_node(driver) {
         users::others(analysis, claim)
     } else {
         users::apart(analysis, claim, volume)
     };
-    (!others.is_empty()).then_some(Clash::Others(others))
+    if others.is_empty() {
+        return None;
+    }
+    let (outcome, refused) = if analysis.workload.ends() && others.iter().all(|it| it.ends()) {
+        (
+            Outcome::Delay,
+            "the later one waits until the first has ended",
+        )
+    } else {
+        (Outcome::Stuck, "the later one stays in ContainerCreating")
+    };
+    let names = messages::names_of(&others);
+    Some(Clash {
+        outcome,
+        field: analysis.volume_path(volume),
+        excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
+        seen: format!("{} uses it too", messages::some(names)),
+        refused,
+        advice: "Give each workload a claim of its own",
+        brief: "others use it too",
+    })
 }
 
 /// The message about a driver that does not attach.
@@ -200,111 +261,26 @@ impl Words {
         })
     }
 
-    fn hazard(&self, analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Hazard {
+    fn hazard(&self, volume: &UsedVolume, clash: Clash) -> Hazard {
         let volumes = messages::volumes(std::iter::once(volume));
         let (driver, does) = (&volume.driver, self.does);
-        let scene = Scene::of(analysis, volume, clash);
-        let (outcome, result) = self.damage.unwrap_or((scene.outcome, scene.refused));
+        let (outcome, result) = self.damage.unwrap_or((clash.outcome, clash.refused));
         Hazard {
-            field_path: scene.field,
+            field_path: clash.field,
             volumes: vec![volume.shown_name().clone()],
-            excess: scene.excess,
+            excess: clash.excess,
             what: format!(
                 "{volumes}, and {driver} {does}; {}, so {result}.",
-                scene.seen
+                clash.seen
             ),
-            advice: format!("{}.", scene.advice),
+            advice: format!("{}.", clash.advice),
             brief: format!(
                 "{}: {driver} {}; {}",
                 messages::quoted(volume),
                 self.brief,
-                scene.brief
+                clash.brief
             ),
             ..RULE.hazard(outcome)
-        }
-    }
-}
-
-/// The situation in which two pods use one volume, and the advice.
-pub(super) struct Scene {
-    pub(super) outcome: Outcome,
-    pub(super) field: String,
-    pub(super) excess: i64,
-    /// The facts seen, as part of a sentence.
-    pub(super) seen: String,
-    /// The consequence if the driver refuses.
-    pub(super) refused: &'static str,
-    pub(super) advice: &'static str,
-    pub(super) brief: &'static str,
-}
-
-impl Scene {
-    pub(super) fn of(analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Self {
-        let workload = analysis.workload;
-        match clash {
-            Clash::Rollout => Self {
-                outcome: Outcome::Deadlock,
-                field: strategies::field(workload).to_owned(),
-                excess: 0,
-                seen: format!(
-                    "{} starts the new pod while the old one runs",
-                    strategies::name(workload)
-                ),
-                refused: "the new pod never gets ready, so the rollout never ends",
-                advice: match (workload.kind, workload.replicas) {
-                    (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
-                    (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
-                    (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => {
-                        strategies::stop_first(workload)
-                    }
-                    (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
-                    _ => "Set spec.strategy to Recreate",
-                },
-                brief: match workload.kind {
-                    WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
-                    _ => "use Recreate",
-                },
-            },
-            Clash::Replicas(pods) => Self {
-                outcome: if workload.ends() {
-                    Outcome::Delay
-                } else {
-                    Outcome::Stuck
-                },
-                field: messages::pods_field(workload.kind).to_owned(),
-                excess: messages::excess_pods(analysis),
-                seen: format!("{pods} pods are wanted"),
-                refused: if workload.ends() {
-                    "the others wait until the first has ended"
-                } else {
-                    "all but the first stay in ContainerCreating"
-                },
-                advice: "Use one pod, or a volume of its own for each",
-                brief: "use one pod",
-            },
-            Clash::Others(others) => Self::of_others(analysis, volume, others),
-        }
-    }
-
-    fn of_others(analysis: &Analysis<'_>, volume: &UsedVolume, others: &[&Workload]) -> Self {
-        let passing = analysis.workload.ends() && others.iter().all(|it| it.ends());
-        let names = messages::names_of(others);
-        Self {
-            outcome: if passing {
-                Outcome::Delay
-            } else {
-                Outcome::Stuck
-            },
-            field: analysis.volume_path(volume),
-            excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
-            seen: format!("{} uses it too", messages::some(names)),
-            refused: if passing {
-                "the later one waits until the first has ended"
-            } else {
-                "the later one stays in ContainerCreating"
-            },
-            advice: "Give each workload a claim of its own",
-            brief: "others use it too",
         }
     }
 }
