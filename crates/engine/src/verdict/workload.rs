@@ -6,10 +6,11 @@ use std::cell::OnceCell;
 use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
 
+use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
 use super::ship_now::ShipNow;
-use super::{Evaluation, Finding, Mode, Review, Verdict, denial, existing_violations, operators};
+use super::{Evaluation, Finding, Mode, Review, Verdict, denial, operators};
 use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
@@ -71,12 +72,11 @@ impl Evaluation<'_> {
         decisions: &Decisions<'_>,
     ) -> Verdict {
         let mode = self.review.mode;
+        let is_fixed = |hazard: &Hazard| decisions.of(hazard).action == Action::Fix;
         let needs_document = match mode {
             Mode::Judge => false,
             Mode::Propose | Mode::Repair { .. } => true,
-            Mode::Admit => hazards
-                .iter()
-                .any(|hazard| decisions.of(hazard).action == Action::Fix),
+            Mode::Admit => hazards.iter().any(is_fixed),
         };
         let document = needs_document.then(|| self.review.document.object());
         let Some(document) = document.flatten() else {
@@ -101,15 +101,16 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazards that the update does not cause: they existed in full before it.
+    /// The hazards that existed in full before the update, each with whether it affects the rollout
+    /// that the update starts.
     fn existing(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
         hazards: &[Hazard],
-    ) -> Existing {
+    ) -> Vec<(Hazard, bool)> {
         let Some(old) = previous else {
-            return Existing::default();
+            return Vec::new();
         };
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
@@ -119,23 +120,16 @@ impl Evaluation<'_> {
             let fewer = old.with_replicas(workload.replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
-        let existing = hazards
-            .iter()
-            .filter(|hazard| !existing_violations::is_new(hazard, &before));
-        let hazards: Vec<Hazard> = existing.cloned().collect();
-        let starts_a_rollout = !hazards.is_empty()
-            && existing_violations::starts_a_rollout(workload, self.review.document);
-        let mut hit_by_this_rollout = Vec::new();
-        if starts_a_rollout {
-            let analysis = Analysis::of(workload, previous, self.facts);
-            let is_a_step =
-                |hazard: &Hazard| existing_violations::is_a_step(&analysis, old, hazard);
-            hit_by_this_rollout.extend(hazards.iter().filter(|it| !is_a_step(it)).cloned());
-        }
-        Existing {
-            hazards,
-            hit_by_this_rollout,
-        }
+        let existing = hazards.iter().filter(|hazard| !is_new(hazard, &before));
+        let existing: Vec<&Hazard> = existing.collect();
+        let rolls = !existing.is_empty() && starts_a_rollout(workload, self.review.document);
+        let analysis = rolls.then(|| Analysis::of(workload, previous, self.facts));
+        let is_hit = |hazard: &Hazard| {
+            let analysis = analysis.as_ref();
+            analysis.is_some_and(|analysis| !is_a_step(analysis, old, hazard))
+        };
+        let existing = existing.into_iter();
+        existing.map(|it| (it.clone(), is_hit(it))).collect()
     }
 
     /// The findings alone.
@@ -199,7 +193,7 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let decision = decisions.of(hazard);
-        let existed = decisions.existing.hazards.contains(hazard);
+        let existed = decisions.existed(hazard).is_some();
         let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
         if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
@@ -308,18 +302,12 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     )
 }
 
-/// The hazards that existed before the update.
-#[derive(Default)]
-struct Existing {
-    hazards: Vec<Hazard>,
-    /// The hazards that affect the rollout that the update starts.
-    hit_by_this_rollout: Vec<Hazard>,
-}
-
 /// The policy's decisions about the hazards of one workload.
 pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
-    existing: &'a Existing,
+    /// The hazards that existed before the update, each with whether it affects the rollout that
+    /// the update starts.
+    existing: &'a [(Hazard, bool)],
     mode: Mode,
     /// The controller that owns the workload.
     owner: Option<&'a Controller>,
@@ -336,18 +324,25 @@ impl Decisions<'_> {
             || repair.proposal.remedy.name != RemedyChoice::Colocate.name()
     }
 
+    /// Whether `hazard` affects the rollout that the update starts; `None` if it did not exist
+    /// before.
+    fn existed(&self, hazard: &Hazard) -> Option<bool> {
+        let mut existing = self.existing.iter();
+        Some(existing.find(|(existed, _)| existed == hazard)?.1)
+    }
+
     pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
         let mut decision = self
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
-        let existed = self.existing.hazards.contains(hazard);
-        if existed && !self.existing.hit_by_this_rollout.contains(hazard) {
+        let existed = self.existed(hazard);
+        if existed == Some(false) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
             return decision;
         }
-        if existed && self.resolved.existing() == Strictness::Warn {
+        if existed == Some(true) && self.resolved.existing() == Strictness::Warn {
             for action in [&mut decision.action, &mut decision.without_remedy] {
                 if *action == Action::Deny {
                     *action = Action::Warn;
