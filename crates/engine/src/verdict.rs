@@ -175,10 +175,10 @@ impl Verdict {
     }
 }
 
-impl From<Vec<Finding>> for Verdict {
-    fn from(findings: Vec<Finding>) -> Self {
+impl FromIterator<Finding> for Verdict {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
         Self {
-            findings,
+            findings: findings.into_iter().collect(),
             ..Self::default()
         }
     }
@@ -271,15 +271,15 @@ impl Evaluation<'_> {
             return Verdict::default();
         }
         self.with_policy(metadata, kind, controlled(), |resolved| {
-            let findings = hazards.iter().map(|hazard| {
+            let decided = |hazard: &Hazard| {
                 let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
                 let action = decision.without_remedy;
                 let mut finding =
                     Finding::decided(hazard, self.review.reference, action, &decision);
                 adjust(&mut finding, hazard, resolved);
                 finding
-            });
-            findings.collect::<Vec<_>>().into()
+            };
+            hazards.iter().map(decided).collect()
         })
     }
 

@@ -134,10 +134,10 @@ impl Evaluation<'_> {
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        let findings = hazards
+        hazards
             .iter()
-            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions));
-        findings.collect::<Vec<_>>().into()
+            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
+            .collect()
     }
 
     /// The findings, each with every remedy that helps.
@@ -155,8 +155,7 @@ impl Evaluation<'_> {
                 ..self.finding(hazard, action, decisions)
             }
         };
-        let findings = judged.hazards.iter().map(propose);
-        findings.collect::<Vec<_>>().into()
+        judged.hazards.iter().map(propose).collect()
     }
 
     /// The findings, and a patch for those that the policy fixes and a remedy cures. The object
@@ -182,8 +181,7 @@ impl Evaluation<'_> {
             findings.push(Finding::repaired(&hazard, object, &decision, proposal));
             judged = result;
         }
-        let rest = self.judged(&judged.hazards, decisions);
-        findings.extend(rest.findings);
+        findings.extend(self.judged(&judged.hazards, decisions).findings);
         Verdict {
             findings,
             patch: (!operations.is_empty()).then_some(Patch(operations)),
