@@ -61,9 +61,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     for (volume, driver) in by_driver(analysis) {
-        if let Some(words) = Words::of(driver) {
+        if let Some(reaction) = reaction(driver) {
             let clashes = clashes(analysis, volume, driver);
-            found.extend(clashes.map(|clash| words.hazard(volume, clash)));
+            found.extend(clashes.map(|clash| hazard(volume, driver, reaction, clash)));
         }
     }
 }
@@ -74,7 +74,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     for (volume, driver) in by_driver(analysis) {
-        if let Some(words) = Words::of(driver)
+        if let Some(reaction) = reaction(driver)
             && let Some(clash) = replicas(analysis, driver)
         {
             let field = match scaling.autoscaler {
@@ -83,7 +83,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             };
             found.push(Hazard {
                 field_path: field.to_owned(),
-                ..words.hazard(volume, clash)
+                ..hazard(volume, driver, reaction, clash)
             });
         }
     }
@@ -224,63 +224,52 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
     })
 }
 
-/// The message about a driver that does not attach.
-struct Words {
-    /// The driver's reaction to a second pod, as part of a sentence.
-    does: &'static str,
-    /// The reaction in short.
-    brief: &'static str,
-    /// The outcome, if the situation does not decide it.
-    damage: Option<(Outcome, &'static str)>,
+/// The reaction to a second pod of a driver that does not attach, as part of a sentence and in
+/// short; `None` for other drivers.
+const fn reaction(driver: ByDriver) -> Option<[&'static str; 2]> {
+    Some(match driver {
+        ByDriver::RefusesSecondMount => [
+            "refuses a second mount, even on the same node",
+            "refuses a second mount",
+        ],
+        ByDriver::RefusesSecondNode => [
+            "refuses to mount it on a second node",
+            "refuses a second node",
+        ],
+        ByDriver::AdmitsSecondNode => [
+            "does not attach volumes, so nothing keeps a second node away",
+            "lets two nodes write",
+        ],
+        ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
+            return None;
+        }
+    })
 }
 
-impl Words {
-    const fn of(driver: ByDriver) -> Option<Self> {
-        Some(match driver {
-            ByDriver::RefusesSecondMount => Self {
-                does: "refuses a second mount, even on the same node",
-                brief: "refuses a second mount",
-                damage: None,
-            },
-            ByDriver::RefusesSecondNode => Self {
-                does: "refuses to mount it on a second node",
-                brief: "refuses a second node",
-                damage: None,
-            },
-            ByDriver::AdmitsSecondNode => Self {
-                does: "does not attach volumes, so nothing keeps a second node away",
-                brief: "lets two nodes write",
-                damage: Some((
-                    Outcome::DataLoss,
-                    "two nodes may write to one file system, which damages it",
-                )),
-            },
-            ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
-                return None;
-            }
-        })
-    }
-
-    fn hazard(&self, volume: &UsedVolume, clash: Clash) -> Hazard {
-        let volumes = messages::volumes(std::iter::once(volume));
-        let (driver, does) = (&volume.driver, self.does);
-        let (outcome, result) = self.damage.unwrap_or((clash.outcome, clash.refused));
-        Hazard {
-            field_path: clash.field,
-            volumes: vec![volume.shown_name().clone()],
-            excess: clash.excess,
-            what: format!(
-                "{volumes}, and {driver} {does}; {}, so {result}.",
-                clash.seen
-            ),
-            advice: format!("{}.", clash.advice),
-            brief: format!(
-                "{}: {driver} {}; {}",
-                messages::quoted(volume),
-                self.brief,
-                clash.brief
-            ),
-            ..RULE.hazard(outcome)
-        }
+fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash: Clash) -> Hazard {
+    let volumes = messages::volumes(std::iter::once(volume));
+    let driver = &volume.driver;
+    let (outcome, result) = match reacts {
+        ByDriver::AdmitsSecondNode => (
+            Outcome::DataLoss,
+            "two nodes may write to one file system, which damages it",
+        ),
+        _ => (clash.outcome, clash.refused),
+    };
+    Hazard {
+        field_path: clash.field,
+        volumes: vec![volume.shown_name().clone()],
+        excess: clash.excess,
+        what: format!(
+            "{volumes}, and {driver} {does}; {}, so {result}.",
+            clash.seen
+        ),
+        advice: format!("{}.", clash.advice),
+        brief: format!(
+            "{}: {driver} {brief}; {}",
+            messages::quoted(volume),
+            clash.brief
+        ),
+        ..RULE.hazard(outcome)
     }
 }
