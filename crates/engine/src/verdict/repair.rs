@@ -40,12 +40,10 @@ impl<'a> Judged<'a> {
     /// Every remedy that helps against `hazard`, the chosen one first.
     pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
-        let rest = REMEDIES
-            .iter()
-            .filter(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
-        chosen
-            .into_iter()
-            .chain(rest)
+        let mut remedies: Vec<&Remedy> = REMEDIES.iter().collect();
+        remedies.sort_by_key(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
+        let remedies = remedies.into_iter();
+        remedies
             .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.proposal))
             .collect()
     }
