@@ -272,13 +272,7 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
             if kind == WorkloadKind::ScaledJob { "maxReplicaCount" } else { "parallelism" },
             or_together(analysis)
         ),
-        WorkloadKind::Deployment
-        | WorkloadKind::ReplicaSet
-        | WorkloadKind::ReplicationController
-        | WorkloadKind::Rollout
-        | WorkloadKind::DeploymentConfig
-        | WorkloadKind::CloneSet
-        | WorkloadKind::Pod => {
+        _ => {
             let set = if affinity_would_hold(analysis) { "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set" } else { "Set" };
             let and_recreate = match (analysis.rolling_update(), analysis.workload.kind) {
                 (None, _) => "",
