@@ -7,17 +7,17 @@ use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
 
 use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
-use super::repair::{Judged, Repair};
+use super::repair::Judged;
 use super::scaling::capped;
 use super::ship_now::ShipNow;
-use super::{Evaluation, Finding, Mode, Review, Verdict, denial, operators};
+use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, operators};
 use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness, keys};
-use crate::remedy::applied::{Applied, Stated};
+use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
     Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
 };
@@ -163,7 +163,7 @@ impl Evaluation<'_> {
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
         let mut operations = Vec::new();
-        while let Some((hazard, repair)) = judged
+        while let Some((hazard, (proposal, result))) = judged
             .hazards
             .iter()
             .map(|hazard| (hazard, decisions.of(hazard)))
@@ -171,11 +171,10 @@ impl Evaluation<'_> {
             .find_map(|(hazard, decision)| {
                 let repair = judged.repair(hazard, decision.remedy)?;
                 decisions
-                    .permits(&repair, decision.remedy)
+                    .permits(&repair.0, decision.remedy)
                     .then(|| (hazard.clone(), repair))
             })
         {
-            let Repair { proposal, result } = repair;
             operations.extend(proposal.patch.0.iter().cloned());
             let (object, decision) = (self.review.reference, decisions.of(&hazard));
             findings.push(Finding::repaired(&hazard, object, &decision, proposal));
@@ -213,9 +212,11 @@ impl Evaluation<'_> {
             .ship_now
             .get_or_init(|| self.ship_now(workload, old, decisions));
         if let Some(change) = ship_now {
-            let stated = Stated::of(self.review.document.object());
+            let stated = states_strategy(self.review.document.object());
             ways.push(change.sentence(object, stated));
-            shorter = (stated == Stated::Unknown).then(|| change.sentence(object, Stated::Yes));
+            shorter = stated
+                .is_none()
+                .then(|| change.sentence(object, Some(true)));
         }
         if existed && decisions.resolved.object_may_override {
             ways.push(last_resort(object, self.review.document.moment()));
@@ -314,12 +315,12 @@ pub(super) struct Decisions<'a> {
 }
 
 impl Decisions<'_> {
-    /// Whether a repair that `choice` led to may be made. Putting several pods on one node is a
+    /// Whether a remedy that `choice` led to may be applied. Putting several pods on one node is a
     /// decision that `check --fix` does not make by itself.
-    fn permits(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
+    fn permits(&self, proposal: &Proposal, choice: RemedyChoice) -> bool {
         choice != RemedyChoice::Auto
             || !matches!(self.mode, Mode::Repair { .. })
-            || repair.proposal.remedy.name != RemedyChoice::Colocate.name()
+            || proposal.remedy.name != RemedyChoice::Colocate.name()
     }
 
     /// Whether `hazard` affects the rollout that the update starts; `None` if it did not exist
