@@ -134,7 +134,7 @@ impl Verdict {
 
     /// The verdict with warnings in place of denials, and a sentence that says why.
     #[must_use]
-    pub fn without_denials(mut self, why: String) -> Self {
+    pub fn without_denials(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             if finding.action == Action::Deny {
                 finding.action = Action::Warn;
@@ -148,7 +148,7 @@ impl Verdict {
     /// by the API server are still denied. The template is not patched, as it would no longer be
     /// the old one.
     #[must_use]
-    pub fn of_rollback(mut self, why: String) -> Self {
+    pub fn of_rollback(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             let gives_way = match finding.action {
                 Action::Deny => finding.outcome != Outcome::Refused,
@@ -309,7 +309,7 @@ impl Evaluation<'_> {
         verdict.may_be_overridden = resolved.object_may_override;
         let mut passed_over = resolved.passed_over().iter();
         let shown = passed_over.by_ref().take(MOST_NOTICES);
-        let shown = shown.map(|notice| finding::shortened(notice.to_string()));
+        let shown = shown.map(|notice| finding::shortened(&notice.to_string()));
         verdict.notices.extend(shown);
         if passed_over.next().is_some() {
             let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
