@@ -125,35 +125,31 @@ fn find(
     }
     let pods = analysis.pods();
     let (volumes, what, advice, brief) = if analysis.replicas_share_exclusive() {
+        let volumes = messages::volumes(analysis.exclusive());
+        let first = messages::first_of(analysis.exclusive());
+        let eligible = &analysis.placement.eligible;
+        let or_together = messages::or_together(analysis);
+        let or_move = messages::shared_class(analysis);
         (
             messages::names(analysis.exclusive()),
             format!(
-                "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-                messages::volumes(analysis.exclusive()),
-                analysis.placement.eligible,
+                "{who}, but {volumes} and {eligible}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error."
             ),
+            format!("{fewer}{or_together}, or use a ReadWriteMany volume.{or_move}"),
             format!(
-                "{fewer}{}, or use a ReadWriteMany volume.{}",
-                messages::or_together(analysis),
-                messages::shared_class(analysis)
-            ),
-            format!(
-                "{} serves one node, but {pods} pods may be on several; the others never start",
-                messages::first_of(analysis.exclusive())
+                "{first} serves one node, but {pods} pods may be on several; the others never start"
             ),
         )
     } else if analysis.replicas_share_single_pod() {
+        let volumes = messages::volumes(analysis.single_pod());
+        let first = messages::first_of(analysis.single_pod());
         (
             messages::names(analysis.single_pod()),
             format!(
-                "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-                messages::volumes(analysis.single_pod()),
+                "{who}, but {volumes}, which only one pod in the whole cluster may use at a time, so all but one stay Pending."
             ),
             format!("{fewer}, or use another access mode if several pods must have the data."),
-            format!(
-                "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-                messages::first_of(analysis.single_pod())
-            ),
+            format!("{first} is ReadWriteOncePod: only one of {pods} pods can ever run"),
         )
     } else {
         let Contradiction {

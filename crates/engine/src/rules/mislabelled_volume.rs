@@ -171,18 +171,16 @@ fn cannot_share(
     modes: AccessModes,
     clash: Clash,
 ) -> Hazard {
+    let (name, driver) = (messages::quoted(volume), &volume.driver);
+    let eligible = &analysis.placement.eligible;
     Hazard {
         outcome: clash.outcome,
         field_path: clash.field,
         volumes: vec![volume.shown_name().clone()],
         excess: clash.excess,
         what: format!(
-            "{} is labelled {modes}, but {} attaches it to one node only, and {}; {}, so {}.",
-            messages::quoted(volume),
-            volume.driver,
-            analysis.placement.eligible,
-            clash.seen,
-            clash.refused
+            "{name} is labelled {modes}, but {driver} attaches it to one node only, and {eligible}; {}, so {}.",
+            clash.seen, clash.refused
         ),
         advice: format!(
             "{}, or move the data to a class that can give ReadWriteMany.{}",
@@ -190,9 +188,7 @@ fn cannot_share(
             messages::shared_class(analysis)
         ),
         brief: format!(
-            "{} is labelled {modes}, which {} cannot give; {}",
-            messages::quoted(volume),
-            volume.driver,
+            "{name} is labelled {modes}, which {driver} cannot give; {}",
             clash.brief
         ),
         ..too_much(modes)

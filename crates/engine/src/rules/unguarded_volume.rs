@@ -248,7 +248,7 @@ const fn reaction(driver: ByDriver) -> Option<[&'static str; 2]> {
 
 fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash: Clash) -> Hazard {
     let volumes = messages::volumes(std::iter::once(volume));
-    let driver = &volume.driver;
+    let (name, driver) = (messages::quoted(volume), &volume.driver);
     let (outcome, result) = match reacts {
         ByDriver::AdmitsSecondNode => (
             Outcome::DataLoss,
@@ -265,11 +265,7 @@ fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash
             clash.seen
         ),
         advice: format!("{}.", clash.advice),
-        brief: format!(
-            "{}: {driver} {brief}; {}",
-            messages::quoted(volume),
-            clash.brief
-        ),
+        brief: format!("{name}: {driver} {brief}; {}", clash.brief),
         ..RULE.hazard(outcome)
     }
 }
