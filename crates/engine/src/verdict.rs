@@ -134,7 +134,7 @@ impl Verdict {
 
     /// The verdict with warnings in place of denials, and a sentence that says why.
     #[must_use]
-    pub fn without_denials(mut self, why: String) -> Self {
+    pub fn without_denials(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             if finding.action == Action::Deny {
                 finding.action = Action::Warn;
@@ -148,7 +148,7 @@ impl Verdict {
     /// by the API server are still denied. The template is not patched, as it would no longer be
     /// the old one.
     #[must_use]
-    pub fn of_rollback(mut self, why: String) -> Self {
+    pub fn of_rollback(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             let gives_way = match finding.action {
                 Action::Deny => finding.outcome != Outcome::Refused,
@@ -175,10 +175,10 @@ impl Verdict {
     }
 }
 
-impl From<Vec<Finding>> for Verdict {
-    fn from(findings: Vec<Finding>) -> Self {
+impl FromIterator<Finding> for Verdict {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
         Self {
-            findings,
+            findings: findings.into_iter().collect(),
             ..Self::default()
         }
     }
@@ -275,15 +275,15 @@ impl Evaluation<'_> {
             return Verdict::default();
         }
         self.with_policy(metadata, kind, controlled(), |resolved| {
-            let findings = hazards.iter().map(|hazard| {
+            let decided = |hazard: &Hazard| {
                 let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
                 let action = decision.without_remedy;
                 let mut finding =
                     Finding::decided(hazard, self.review.reference, action, &decision);
                 adjust(&mut finding, hazard, resolved);
                 finding
-            });
-            findings.collect::<Vec<_>>().into()
+            };
+            hazards.iter().map(decided).collect()
         })
     }
 
@@ -312,7 +312,7 @@ impl Evaluation<'_> {
         verdict.may_be_overridden = resolved.object_may_override;
         let mut passed_over = resolved.passed_over().iter();
         let shown = passed_over.by_ref().take(MOST_NOTICES);
-        let shown = shown.map(|notice| finding::shortened(notice.to_string()));
+        let shown = shown.map(|notice| finding::shortened(&notice.to_string()));
         verdict.notices.extend(shown);
         if passed_over.next().is_some() {
             let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";

@@ -69,7 +69,7 @@ pub(super) async fn allow_rollback(
                 user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
                 "An update passed as a rollback."
             );
-            verdict.of_rollback(format!(
+            verdict.of_rollback(&format!(
                 "This is a rollback to {kind} {name}, whose pods are there, so it passes."
             ))
         }

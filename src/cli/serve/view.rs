@@ -133,7 +133,7 @@ impl FactSource {
         if is_denied {
             verdict
         } else {
-            verdict.without_denials(format!("Not denied: {why}."))
+            verdict.without_denials(&format!("Not denied: {why}."))
         }
     }
 

@@ -60,38 +60,21 @@ impl Applied {
     }
 }
 
-/// Whether the applied manifest states a strategy, so that applying it again reverts a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stated {
-    /// It does.
-    Yes,
-    /// The API server filled it in.
-    No,
-    /// Nothing shows it.
-    Unknown,
-}
-
-impl Stated {
-    /// Reads it from the configuration that was applied last, or from the fields that were applied
-    /// on the server's side. The fields of other writers look like the API server's defaults.
-    pub(crate) fn of(document: Option<&Value>) -> Self {
-        let Some(document) = document else {
-            return Self::Unknown;
-        };
-        let where_it_is = |is_stated| if is_stated { Self::Yes } else { Self::No };
-        let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
-        if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            return where_it_is(has_fields(&last, "/spec/strategy"));
-        }
-        let mut applied = applied_entries(document)
-            .filter(|it| it.pointer("/fieldsV1/f:spec/f:template").is_some())
-            .peekable();
-        if applied.peek().is_none() {
-            return Self::Unknown;
-        }
-        let states = |it: &Value| has_fields(it, "/fieldsV1/f:spec/f:strategy");
-        where_it_is(applied.any(states))
+/// Whether the applied manifest states a strategy, so that applying it again reverts a patch. If it
+/// does not, the API server filled the strategy in; `None` if nothing shows it. The answer is in the
+/// configuration that was applied last, or in the fields that were applied on the server's side:
+/// the fields of other writers look like the API server's defaults.
+pub(crate) fn states_strategy(document: Option<&Value>) -> Option<bool> {
+    let document = document?;
+    let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
+    if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+        return Some(has_fields(&last, "/spec/strategy"));
     }
+    let mut applied = applied_entries(document)
+        .filter(|it| it.pointer("/fieldsV1/f:spec/f:template").is_some())
+        .peekable();
+    applied.peek()?;
+    Some(applied.any(|it| has_fields(it, "/fieldsV1/f:spec/f:strategy")))
 }
 
 /// The managed fields that were applied on the server's side.
@@ -120,25 +103,25 @@ mod tests {
         let managed = |operation: &str, spec: Value| json!({"metadata": {"managedFields": [{"operation": operation, "fieldsV1": {"f:spec": spec}}]}});
         let both = json!({"f:template": {}, "f:strategy": {"f:type": {}}});
         let cases = [
-            (json!({}), Stated::Unknown),
-            (last("not json"), Stated::Unknown),
-            (last(r#"{"spec":{"replicas":1}}"#), Stated::No),
+            (json!({}), None),
+            (last("not json"), None),
+            (last(r#"{"spec":{"replicas":1}}"#), Some(false)),
             (
                 last(r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#),
-                Stated::Yes,
+                Some(true),
             ),
             (
                 last(r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1}}}}"#),
-                Stated::Yes,
+                Some(true),
             ),
-            (last(r#"{"spec":{"strategy":{}}}"#), Stated::No),
-            (managed("Update", both.clone()), Stated::Unknown),
-            (managed("Apply", both), Stated::Yes),
-            (managed("Apply", json!({"f:template": {}})), Stated::No),
-            (managed("Apply", json!({"f:replicas": {}})), Stated::Unknown),
+            (last(r#"{"spec":{"strategy":{}}}"#), Some(false)),
+            (managed("Update", both.clone()), None),
+            (managed("Apply", both), Some(true)),
+            (managed("Apply", json!({"f:template": {}})), Some(false)),
+            (managed("Apply", json!({"f:replicas": {}})), None),
         ];
         for (document, expected) in cases {
-            assert_eq!(Stated::of(Some(&document)), expected, "{document}");
+            assert_eq!(states_strategy(Some(&document)), expected, "{document}");
         }
     }
 

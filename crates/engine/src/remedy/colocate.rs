@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, Subject, edit, recreate};
+use super::{Remedy, edit, recreate};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::contradiction;
 use crate::model::pod::HOSTNAME;
@@ -50,8 +50,7 @@ fn works(analysis: &Analysis<'_>) -> bool {
     contradiction(analysis).is_none() && analysis.workload.template.extended_resources.is_empty()
 }
 
-fn patch(subject: &Subject<'_>) -> Option<Patch> {
-    let Subject { workload, raw, .. } = *subject;
+fn patch(workload: &Workload, raw: &Value, pods_there: i64) -> Option<Patch> {
     if workload.template_source.is_some() {
         return None;
     }
@@ -70,8 +69,10 @@ fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
     let mut patch = edit::append(raw, &PATH, term);
     // A new pod may go to the node of any old one, even of one that waits for the volume.
-    if subject.pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
-        patch.0.extend(recreate::patch(subject)?.0);
+    if pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
+        patch
+            .0
+            .extend(recreate::patch(workload, raw, pods_there)?.0);
     }
     Some(patch)
 }

@@ -36,18 +36,9 @@ pub struct Remedy {
     kinds: &'static [WorkloadKind],
     /// Whether the remedy achieves its purpose in the patched workload.
     pub(crate) works: fn(&Analysis<'_>) -> bool,
-    /// The patch for an object; `None` if the object lacks what the remedy needs.
-    patch: fn(&Subject<'_>) -> Option<Patch>,
-}
-
-/// The object to which a remedy is applied.
-pub(crate) struct Subject<'a> {
-    /// The workload.
-    pub(crate) workload: &'a Workload,
-    /// The object as it was received.
-    pub(crate) raw: &'a Value,
-    /// The number of pods that it has already, on unknown nodes.
-    pub(crate) pods_there: i64,
+    /// The patch for a workload, from the object as it was received and the number of pods that it
+    /// has already, on unknown nodes; `None` if the object lacks what the remedy needs.
+    patch: fn(&Workload, &Value, i64) -> Option<Patch>,
 }
 
 impl Remedy {
@@ -75,12 +66,7 @@ impl Remedy {
             None if workload.metadata.uid != Uid::default() => workload.replicas,
             _ => 0,
         };
-        let subject = Subject {
-            workload,
-            raw,
-            pods_there,
-        };
-        (self.patch)(&subject).filter(|patch| !patch.0.is_empty())
+        (self.patch)(workload, raw, pods_there).filter(|patch| !patch.0.is_empty())
     }
 }
 

@@ -3,8 +3,8 @@
 use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
-use super::{Remedy, Subject, edit};
-use crate::model::workload::WorkloadKind;
+use super::{Remedy, edit};
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
 
 const KINDS: &[WorkloadKind] = &[WorkloadKind::Deployment, WorkloadKind::DeploymentConfig];
@@ -36,12 +36,12 @@ pub(super) const REMEDY: Remedy = Remedy {
 
 /// The strategy is replaced as a whole, because the API server refuses `rollingUpdate` beside
 /// `Recreate`.
-pub(super) fn patch(subject: &Subject<'_>) -> Option<Patch> {
-    let strategy = match subject.workload.kind {
-        WorkloadKind::DeploymentConfig => of_deployment_config(subject.raw),
+pub(super) fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Option<Patch> {
+    let strategy = match workload.kind {
+        WorkloadKind::DeploymentConfig => of_deployment_config(raw),
         _ => json!({"type": "Recreate"}),
     };
-    Some(edit::set(subject.raw, &["spec", "strategy"], strategy))
+    Some(edit::set(raw, &["spec", "strategy"], strategy))
 }
 
 /// The other fields of a DeploymentConfig's strategy stay: the deadline and resources of its

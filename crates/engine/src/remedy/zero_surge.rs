@@ -3,8 +3,8 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, Subject, edit, recreate};
-use crate::model::workload::WorkloadKind;
+use super::{Remedy, edit, recreate};
+use crate::model::workload::{Workload, WorkloadKind};
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "zero-surge",
@@ -17,28 +17,20 @@ pub(super) const REMEDY: Remedy = Remedy {
     patch,
 };
 
-fn patch(subject: &Subject<'_>) -> Option<Patch> {
-    let Subject { workload, raw, .. } = *subject;
+fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Option<Patch> {
+    let amounts = json!({"maxSurge": 0, "maxUnavailable": 1});
     if workload.kind == WorkloadKind::Rollout {
-        return of_canary(raw);
+        return of_canary(raw, amounts);
     }
-    Some(edit::set(
-        raw,
-        &["spec", "strategy"],
-        json!({
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
-        }),
-    ))
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": amounts});
+    Some(edit::set(raw, &["spec", "strategy"], strategy))
 }
 
 /// The steps of a canary stay as they are. With a traffic router or `blueGreen`, the amounts change
 /// nothing.
-fn of_canary(raw: &Value) -> Option<Patch> {
+fn of_canary(raw: &Value, amounts: Value) -> Option<Patch> {
     let canary = ["spec", "strategy", "canary"];
-    let written = raw.pointer("/spec/strategy/canary")?;
-    if !written.is_object() {
-        let amounts = json!({"maxSurge": 0, "maxUnavailable": 1});
+    if !raw.pointer("/spec/strategy/canary")?.is_object() {
         return Some(edit::set(raw, &canary, amounts));
     }
     let amounts = [("maxSurge", 0), ("maxUnavailable", 1)];

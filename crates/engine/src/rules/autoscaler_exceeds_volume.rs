@@ -39,7 +39,7 @@
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
-use crate::analysis::constraints::{Constraint, Contradiction, Together, contradiction};
+use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
 
 pub(super) const RULE: Rule = Rule {
@@ -123,81 +123,63 @@ fn find(
     if analysis.workload.replicas <= before.max(1) {
         return None;
     }
-    let base = Hazard {
-        field_path: field.to_owned(),
-        excess: analysis.pods(),
-        ..RULE.hazard(Outcome::Stuck)
-    };
-    if analysis.replicas_share_exclusive() {
-        return Some(on_several_nodes(analysis, base, who, fewer));
-    }
-    if analysis.replicas_share_single_pod() {
-        return Some(of_single_pod(analysis, base, who, fewer));
-    }
-    kept_apart(analysis, base, who, fewer)
-}
-
-fn on_several_nodes(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Hazard {
     let pods = analysis.pods();
-    Hazard {
-        volumes: messages::names(analysis.exclusive()),
-        what: format!(
-            "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-            messages::volumes(analysis.exclusive()),
-            analysis.placement.eligible,
-        ),
-        advice: format!(
-            "{fewer}{}, or use a ReadWriteMany volume.{}",
-            messages::or_together(analysis),
-            messages::shared_class(analysis)
-        ),
-        brief: format!(
-            "{} serves one node, but {pods} pods may be on several; the others never start",
-            messages::first_of(analysis.exclusive())
-        ),
-        ..base
-    }
-}
-
-fn of_single_pod(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Hazard {
-    let pods = analysis.pods();
-    Hazard {
-        volumes: messages::names(analysis.single_pod()),
-        what: format!(
-            "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-            messages::volumes(analysis.single_pod()),
-        ),
-        advice: format!("{fewer}, or use another access mode if several pods must have the data."),
-        brief: format!(
-            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-            messages::first_of(analysis.single_pod())
-        ),
-        ..base
-    }
-}
-
-fn kept_apart(analysis: &Analysis<'_>, base: Hazard, who: &str, fewer: &str) -> Option<Hazard> {
-    let pods = analysis.pods();
-    let Contradiction {
-        pods: Together::Replicas(_),
-        constraint: Constraint { text, .. },
-    } = contradiction(analysis)?
-    else {
-        return None;
+    let (volumes, what, advice, brief) = if analysis.replicas_share_exclusive() {
+        let volumes = messages::volumes(analysis.exclusive());
+        let first = messages::first_of(analysis.exclusive());
+        let eligible = &analysis.placement.eligible;
+        let or_together = messages::or_together(analysis);
+        let or_move = messages::shared_class(analysis);
+        (
+            messages::names(analysis.exclusive()),
+            format!(
+                "{who}, but {volumes} and {eligible}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error."
+            ),
+            format!("{fewer}{or_together}, or use a ReadWriteMany volume.{or_move}"),
+            format!(
+                "{first} serves one node, but {pods} pods may be on several; the others never start"
+            ),
+        )
+    } else if analysis.replicas_share_single_pod() {
+        let volumes = messages::volumes(analysis.single_pod());
+        let first = messages::first_of(analysis.single_pod());
+        (
+            messages::names(analysis.single_pod()),
+            format!(
+                "{who}, but {volumes}, which only one pod in the whole cluster may use at a time, so all but one stay Pending."
+            ),
+            format!("{fewer}, or use another access mode if several pods must have the data."),
+            format!("{first} is ReadWriteOncePod: only one of {pods} pods can ever run"),
+        )
+    } else {
+        let Contradiction {
+            pods: together,
+            constraint,
+        } = contradiction(analysis)?;
+        if together == Together::Rollout {
+            return None;
+        }
+        (
+            messages::names(analysis.volumes_in_one_place()),
+            format!(
+                "{who}, but {}, so they must share a node, and {} keeps them apart: all but the first can never start.",
+                messages::in_one_place(analysis),
+                constraint.text,
+            ),
+            format!("{fewer}, or remove what keeps the pods apart, or use a ReadWriteMany volume."),
+            format!(
+                "{} needs the {pods} pods on one node, which their own constraints forbid",
+                messages::first_of(analysis.volumes_in_one_place())
+            ),
+        )
     };
     Some(Hazard {
-        volumes: messages::names(analysis.volumes_in_one_place()),
-        what: format!(
-            "{who}, but {}, so they must share a node, and {text} keeps them apart: all but the first can never start.",
-            messages::in_one_place(analysis),
-        ),
-        advice: format!(
-            "{fewer}, or remove what keeps the pods apart, or use a ReadWriteMany volume."
-        ),
-        brief: format!(
-            "{} needs the {pods} pods on one node, which their own constraints forbid",
-            messages::first_of(analysis.volumes_in_one_place())
-        ),
-        ..base
+        field_path: field.to_owned(),
+        volumes,
+        excess: pods,
+        what,
+        advice,
+        brief,
+        ..RULE.hazard(Outcome::Stuck)
     })
 }

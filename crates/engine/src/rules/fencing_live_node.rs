@@ -59,7 +59,7 @@
 //! of the policy.
 
 use super::{Certainty, Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
-use crate::analysis::{Facts, Life};
+use crate::analysis::{Facts, Heartbeat, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
@@ -72,95 +72,91 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
-    let node = review.node_name;
-    let volumes = match review.fencing {
-        Fencing::Taint(node) | Fencing::DeleteNode(node) => attached_to(node),
-        Fencing::DeleteAttachment(attachment) => of_attachment(attachment, review.facts),
+    let view = review.facts.view;
+    let (node, name, volumes) = match review.fencing {
+        // The API server's own copy is at least as new as any cache.
+        Fencing::Taint(node) | Fencing::DeleteNode(node) => {
+            (Lookup::Found(node), &node.metadata.name, attached_to(node))
+        }
+        Fencing::DeleteAttachment(it) => (
+            view.node(&it.node),
+            &it.node,
+            of_attachment(it, review.facts),
+        ),
     };
     if volumes.is_empty() {
         return;
     }
-    let heartbeat = (review.heartbeat)();
-    let number = match volumes.len() {
-        1 => "1 volume".to_owned(),
-        more => format!("{more} volumes"),
+    let ready = node.map(|node| node.status.ready);
+    let heartbeat = Heartbeat::seen(ready, view.node_lease(name), review.now);
+    let (number, are) = match volumes.len() {
+        1 => ("1 volume".to_owned(), "is"),
+        more => (format!("{more} volumes"), "are"),
     };
-    let are = if volumes.len() == 1 { "is" } else { "are" };
     let (outcome, certainty, signs, brief) = match heartbeat.life() {
         Life::Silent => return,
         Life::Alive => (
             Outcome::DataLoss,
             Certainty::Verified,
             format!("is alive ({heartbeat})"),
-            format!("node {node} is alive and has {number} attached: two writers damage data"),
+            format!("node {name} is alive and has {number} attached: two writers damage data"),
         ),
         Life::Unknown => (
             Outcome::Unknown,
             Certainty::Assumed,
             format!("may be alive, and there is no way to tell ({heartbeat})"),
-            format!("it is not known whether node {node} is off; {number} {are} attached to it"),
+            format!("it is not known whether node {name} is off; {number} {are} attached to it"),
         ),
     };
-    let what = what(review, &volumes, &format!("{number} {are}"), &signs);
-    let instead = instead(review);
+    let named = messages::some(volumes.iter().map(|name| format!("\"{name}\"")).collect());
+    let seen = format!("it {signs}, and {number} {are} attached to it: {named}.");
+    let drain = format!(
+        "To take a machine that is on out of service, drain it: `kubectl drain {name} \
+         --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
+         deleted."
+    );
+    let (field, what, instead) = match review.fencing {
+        Fencing::Taint(_) => (
+            "spec.taints",
+            format!(
+                "{seen} The taint {OUT_OF_SERVICE} says that the machine is off, so the volumes are \
+                 detached even while pods on it write to them, and attached to other nodes."
+            ),
+            &*drain,
+        ),
+        Fencing::DeleteNode(_) => (
+            "metadata.name",
+            format!(
+                "{seen} Without the Node object its pods are replaced and its volumes attached to \
+                 other nodes, while the pods on the machine go on writing."
+            ),
+            &*drain,
+        ),
+        Fencing::DeleteAttachment(_) => (
+            "metadata.name",
+            format!(
+                "node \"{name}\" {signs}, and volume {named} is attached to it. Without this object \
+                 the volume is detached even while a pod writes to it, and attached to another node."
+            ),
+            "To get the volume off a machine that is on, delete the pod that uses it: once it is \
+             unmounted, Kubernetes removes the VolumeAttachment itself.",
+        ),
+    };
     found.push(Hazard {
         certainty,
-        field_path: match review.fencing {
-            Fencing::Taint(_) => "spec.taints",
-            Fencing::DeleteNode(_) | Fencing::DeleteAttachment(_) => "metadata.name",
-        }
-        .to_owned(),
+        field_path: field.to_owned(),
         excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
-        what,
+        what: format!("{what} Two nodes that write to one volume damage its data."),
         advice: format!(
             "First make sure that the machine is off (by its power state at the cloud provider or \
              its management controller). What Kubernetes knows of it is its last sign of life \
-             (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
+             (`kubectl get lease -n kube-node-lease {name} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),
         brief,
         volumes,
         ..RULE.hazard(outcome)
     });
-}
-
-/// The fact seen and its consequence; `number` is the subject of a sentence.
-fn what(review: &FencingReview<'_>, volumes: &[Text], number: &str, signs: &str) -> String {
-    let node = review.node_name;
-    let named = messages::some(volumes.iter().map(|name| format!("\"{name}\"")).collect());
-    match review.fencing {
-        Fencing::Taint(_) => format!(
-            "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
-             that the machine is off, so the volumes are detached even while pods on it write to \
-             them, and attached to other nodes. Two nodes that write to one volume damage its data."
-        ),
-        Fencing::DeleteNode(_) => format!(
-            "it {signs}, and {number} attached to it: {named}. Without the Node object its pods \
-             are replaced and its volumes attached to other nodes, while the pods on the machine \
-             go on writing. Two nodes that write to one volume damage its data."
-        ),
-        Fencing::DeleteAttachment(_) => format!(
-            "node \"{node}\" {signs}, and volume {named} is attached to it. Without this object \
-             the volume is detached even while a pod writes to it, and attached to another node. \
-             Two nodes that write to one volume damage its data."
-        ),
-    }
-}
-
-/// The advice for a machine that is on.
-fn instead(review: &FencingReview<'_>) -> String {
-    let node = review.node_name;
-    match review.fencing {
-        Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
-            "To take a machine that is on out of service, drain it: `kubectl drain {node} \
-             --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
-             deleted."
-        ),
-        Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \
-             pod that uses it: once it is unmounted, Kubernetes removes the VolumeAttachment \
-             itself."
-            .to_owned(),
-    }
 }
 
 /// The volumes attached to a node, by names that a reader can use.

@@ -42,21 +42,17 @@ pub(crate) fn supposed(brief: &str, condition: &str) -> String {
 }
 
 impl Hazard {
-    fn volumes_are_among(&self, old: &[Text]) -> bool {
-        // Nearly always they are the same; if not, there may be thousands.
-        if self.volumes == old {
-            return true;
-        }
-        let old: HashSet<&Text> = old.iter().collect();
-        self.volumes.iter().all(|volume| old.contains(volume))
-    }
-
     /// Whether this hazard existed before in full: the same rule, on volumes that were concerned
     /// then too, no graver and no larger.
     pub(crate) fn is_covered_by(&self, old: &Self) -> bool {
+        let volumes_are_among = || {
+            // A set, as there may be thousands.
+            let old: HashSet<&Text> = old.volumes.iter().collect();
+            self.volumes.iter().all(|volume| old.contains(volume))
+        };
         self.rule == old.rule
             && self.outcome >= old.outcome
             && self.excess <= old.excess
-            && self.volumes_are_among(&old.volumes)
+            && volumes_are_among()
     }
 }

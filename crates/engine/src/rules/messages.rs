@@ -4,7 +4,7 @@ use super::impossible_name::is_impossible;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Basis, Facts, Grounds, UsedVolume};
 use crate::model::Text;
-use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::metadata::is_name;
 use crate::model::storage_class::StorageClass;
 use crate::model::words::listed;
@@ -18,29 +18,26 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
     let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
     for volume in volumes {
         let name = volume.shown_name().as_str();
+        // All properties on which the predicate depends.
         let alike = |other: &UsedVolume| {
-            noun(other) == noun(volume) && description_of(other) == description_of(volume)
+            noun(other) == noun(volume)
+                && other.modes == volume.modes
+                && other.attach_constraint == volume.attach_constraint
+                && (other.driver == volume.driver || !volume.is_exclusive())
         };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, names)) => names.push(name),
             None => groups.push((volume, vec![name])),
         }
     }
-    let shown: Vec<String> = groups
-        .iter()
-        .map(|(first, names)| {
-            let names: Vec<String> = names.iter().map(|it| format!("\"{it}\"")).collect();
-            let several = names.len() > 1;
-            let plural = if several { "s" } else { "" };
-            let predicate = predicate(first, several);
-            format!(
-                "{}{plural} {} {predicate}",
-                noun(first),
-                listed(&names, "and")
-            )
-        })
-        .collect();
-    listed(&shown, "and")
+    let shown = groups.iter().map(|(first, names)| {
+        let names: Vec<String> = names.iter().map(|it| format!("\"{it}\"")).collect();
+        let several = names.len() > 1;
+        let plural = if several { "s" } else { "" };
+        let (noun, names) = (noun(first), listed(&names, "and"));
+        format!("{noun}{plural} {names} {}", predicate(first, several))
+    });
+    listed(&shown.collect::<Vec<_>>(), "and")
 }
 
 /// The most items that are named; the rest are counted.
@@ -53,15 +50,6 @@ pub(super) fn some(mut items: Vec<String>) -> String {
         items.push(format!("{more} more"));
     }
     listed(&items, "and")
-}
-
-/// All properties on which [`predicate`] depends.
-fn description_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
-    let of_hold = match &volume.attach_constraint {
-        AttachConstraint::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
-        _ => None,
-    };
-    (volume.modes, of_hold)
 }
 
 /// The description of a volume, or of several, after its name.
@@ -284,13 +272,7 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
             if kind == WorkloadKind::ScaledJob { "maxReplicaCount" } else { "parallelism" },
             or_together(analysis)
         ),
-        WorkloadKind::Deployment
-        | WorkloadKind::ReplicaSet
-        | WorkloadKind::ReplicationController
-        | WorkloadKind::Rollout
-        | WorkloadKind::DeploymentConfig
-        | WorkloadKind::CloneSet
-        | WorkloadKind::Pod => {
+        _ => {
             let set = if affinity_would_hold(analysis) { "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set" } else { "Set" };
             let and_recreate = match (analysis.rolling_update(), analysis.workload.kind) {
                 (None, _) => "",

@@ -40,7 +40,7 @@
 //! and single pods with Recreate on a volume that promises too much, where the driver is not known
 //! to refuse the first node.
 
-use super::unguarded_volume::{Clash, Scene, by_driver, clashes};
+use super::unguarded_volume::{Clash, by_driver, clashes};
 use super::{ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::binding::{class_of, fitting};
 use crate::analysis::mislabelled::{is_never_attached, mislabelled};
@@ -66,7 +66,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ByDriver::RefusesModes(modes) => refused(&name, &volume.driver, modes),
             ByDriver::CannotShare(modes) => {
                 let clashes = clashes(analysis, volume, driver);
-                found.extend(clashes.map(|it| cannot_share(analysis, volume, modes, &it)));
+                found.extend(clashes.map(|it| cannot_share(analysis, volume, modes, it)));
                 continue;
             }
             _ => continue,
@@ -169,32 +169,27 @@ fn cannot_share(
     analysis: &Analysis<'_>,
     volume: &UsedVolume,
     modes: AccessModes,
-    clash: &Clash<'_>,
+    clash: Clash,
 ) -> Hazard {
-    let scene = Scene::of(analysis, volume, clash);
+    let (name, driver) = (messages::quoted(volume), &volume.driver);
+    let eligible = &analysis.placement.eligible;
     Hazard {
-        outcome: scene.outcome,
-        field_path: scene.field,
+        outcome: clash.outcome,
+        field_path: clash.field,
         volumes: vec![volume.shown_name().clone()],
-        excess: scene.excess,
+        excess: clash.excess,
         what: format!(
-            "{} is labelled {modes}, but {} attaches it to one node only, and {}; {}, so {}.",
-            messages::quoted(volume),
-            volume.driver,
-            analysis.placement.eligible,
-            scene.seen,
-            scene.refused
+            "{name} is labelled {modes}, but {driver} attaches it to one node only, and {eligible}; {}, so {}.",
+            clash.seen, clash.refused
         ),
         advice: format!(
             "{}, or move the data to a class that can give ReadWriteMany.{}",
-            scene.advice,
+            clash.advice,
             messages::shared_class(analysis)
         ),
         brief: format!(
-            "{} is labelled {modes}, which {} cannot give; {}",
-            messages::quoted(volume),
-            volume.driver,
-            scene.brief
+            "{name} is labelled {modes}, which {driver} cannot give; {}",
+            clash.brief
         ),
         ..too_much(modes)
     }

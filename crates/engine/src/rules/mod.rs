@@ -33,8 +33,10 @@ pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once
 
 use std::collections::HashSet;
 
+use jiff::Timestamp;
+
 pub use crate::analysis::Certainty;
-use crate::analysis::{Analysis, Facts, Heartbeat, UsedVolume};
+use crate::analysis::{Analysis, Facts, UsedVolume};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
@@ -89,12 +91,10 @@ pub(crate) struct Scaling<'a> {
 pub(crate) struct FencingReview<'a> {
     /// The request.
     pub fencing: Fencing<'a>,
-    /// The name of the node.
-    pub node_name: &'a str,
     /// The facts of its cluster.
     pub facts: Facts<'a>,
-    /// Its signs of life. They take a live lookup, so they are read only if volumes are at stake.
-    pub heartbeat: &'a dyn Fn() -> Heartbeat,
+    /// The time of the request.
+    pub now: Timestamp,
 }
 
 /// A request that takes volumes from a node.
@@ -226,12 +226,12 @@ pub(crate) fn judge(subject: Subject<'_>) -> Vec<Hazard> {
     }
     found.sort_by_key(|hazard| hazard.outcome);
     found.truncate(MOST_HAZARDS);
-    match subject {
-        Subject::Workload(analysis) | Subject::Scaled(Scaling { analysis, .. }) => {
-            weighed(found, analysis)
+    if let Subject::Workload(analysis) | Subject::Scaled(Scaling { analysis, .. }) = subject {
+        for hazard in &mut found {
+            weigh(hazard, analysis);
         }
-        Subject::Claim(_) | Subject::Fencing(_) => found,
     }
+    found
 }
 
 /// The hazards that the rules find in a workload, the gravest first.
@@ -239,30 +239,25 @@ pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
     judge(Subject::Workload(analysis))
 }
 
-/// Adds to each hazard its certainty and, if that is an assumption, a sentence that says what would
+/// Adds to a hazard its certainty and, if that is an assumption, a sentence that says what would
 /// settle it.
-fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
-    for hazard in &mut found {
-        // A set, as a pod may have thousands of volumes; of equals, the first one counts.
-        let concerned: HashSet<&Text> = hazard.volumes.iter().collect();
-        let volumes = analysis.volumes.iter();
-        let volumes = volumes.filter(|volume| concerned.contains(volume.shown_name()));
-        let surest = volumes
-            .filter_map(UsedVolume::grounds)
-            .min_by_key(|grounds| grounds.certainty());
-        if let Some(grounds) = surest {
-            hazard.certainty = grounds.certainty().max(hazard.certainty);
-            if let Some(condition) = messages::condition(grounds)
-                && hazard.rule != codes::UNRESOLVED_CLAIM
-            {
-                hazard.brief = supposed(&hazard.brief, &condition);
-            }
-            hazard
-                .advice
-                .push_str(&messages::what_would_settle(grounds));
-        }
+fn weigh(hazard: &mut Hazard, analysis: &Analysis<'_>) {
+    // A set, as a pod may have thousands of volumes; of equals, the first one counts.
+    let concerned: HashSet<&Text> = hazard.volumes.iter().collect();
+    let volumes = analysis.volumes.iter();
+    let volumes = volumes.filter(|volume| concerned.contains(volume.shown_name()));
+    let grounds = volumes.filter_map(UsedVolume::grounds);
+    let Some(surest) = grounds.min_by_key(|grounds| grounds.certainty()) else {
+        return;
+    };
+    hazard.certainty = surest.certainty().max(hazard.certainty);
+    if let Some(condition) = messages::condition(surest)
+        && hazard.rule != codes::UNRESOLVED_CLAIM
+    {
+        hazard.brief = supposed(&hazard.brief, &condition);
     }
-    found
+    let settle = messages::what_would_settle(surest);
+    hazard.advice.push_str(&settle);
 }
 
 #[cfg(test)]

@@ -100,11 +100,8 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
         claim.is_some_and(waits) && !is_helped(name)
     });
     let made = workload.claim_templates.iter();
-    let made = made.chain(workload.template.ephemeral.iter().map(|it| &it.claim));
-    let template = || made.into_iter().find(|claim| waits(claim));
-    let name = named
-        .cloned()
-        .or_else(|| Some(template()?.metadata.name.clone()))?;
+    let mut made = made.chain(workload.template.ephemeral.iter().map(|it| &it.claim));
+    let name = named.or_else(|| Some(&made.find(|claim| waits(claim))?.metadata.name))?;
     Some(Hazard {
         field_path: format!("{}.nodeName", workload.kind.pod_spec_path()),
         volumes: vec![name.clone()],
@@ -157,22 +154,18 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
         let other = later.find(|other| exclude_each_other(&one.reach, &other.reach))?;
         Some((one, other))
     })?;
-    let places = [one, other].map(|it| place(&it.reach, analysis));
+    let [here, there] = [one, other].map(|it| place(&it.reach, analysis));
+    let (one, other) = (&one.claim, &other.claim);
+    let stops = stops(analysis.workload);
     Some(Hazard {
         field_path: analysis.workload.kind.pod_spec_path().to_owned(),
-        volumes: vec![one.claim.clone(), other.claim.clone()],
+        volumes: vec![one.clone(), other.clone()],
         what: format!(
-            "the volume of claim \"{}\" cannot leave {}, and that of claim \"{}\" cannot leave {}; no node is in both, so {}.",
-            one.claim,
-            places[0],
-            other.claim,
-            places[1],
-            stops(analysis.workload)
+            "the volume of claim \"{one}\" cannot leave {here}, and that of claim \"{other}\" cannot leave {there}; no node is in both, so {stops}."
         ),
         advice: "Move the data of one of them to where the other one is (a snapshot and a new claim), or split the pods.".to_owned(),
         brief: format!(
-            "claims \"{}\" and \"{}\" are in two places, and no node is in both",
-            one.claim, other.claim
+            "claims \"{one}\" and \"{other}\" are in two places, and no node is in both"
         ),
         ..hazard(Certainty::Verified)
     })
@@ -270,48 +263,42 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
     }
     let mut terms = workload.template.anti_affinity.iter();
     let term = terms.find(|term| matches_itself(term, workload, facts))?;
-    let pods: Vec<(i64, Text, Vec<Text>)> = workload
+    let pods: Vec<Bound> = workload
         .ordinals()
         .take(MOST_COMPARED)
         .filter_map(|ordinal| {
             let own = workload.claim_templates.iter().filter_map(|template| {
-                let stem = (&template.metadata.name, &workload.metadata.name);
-                Limited::of(&format!("{}-{}-{ordinal}", stem.0, stem.1), workload, facts)
+                let (template, set) = (&template.metadata.name, &workload.metadata.name);
+                Limited::of(&format!("{template}-{set}-{ordinal}"), workload, facts)
             });
             let own: Vec<Limited> = own.collect();
             let claim = own.first()?.claim.clone();
             let reach = own.iter().map(|it| &it.reach);
-            Some((
-                ordinal,
-                claim,
-                places_of(&term.topology_key, workload, reach, facts),
-            ))
+            let places = places_of(&term.topology_key, workload, reach, facts);
+            Some((ordinal, claim, places))
         })
         .collect();
     let (one, other) = too_many(&pods)?;
-    let (pod, claim, places) = (one.0, &one.1, &one.2);
-    let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+    let ((ordinal, claim, places), other) = (one, &other.1);
+    let pod = format!("{}-{ordinal}", workload.metadata.name);
+    let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;
+    let places_named = if is_host {
+        names
+    } else {
+        format!("{} {names}", term.topology_key)
+    };
     Some(Hazard {
         field_path: format!("{}.affinity.podAntiAffinity", workload.kind.pod_spec_path()),
-        volumes: vec![other.1.clone(), claim.clone()],
+        volumes: vec![other.clone(), claim.clone()],
         what: format!(
-            "the volumes of claims \"{}\" and \"{claim}\" can be used on {} only, and the required anti-affinity of the pods lets no two of them be there, so {}-{pod} stays Pending.",
-            other.1,
-            if is_host {
-                messages::some(names)
-            } else {
-                format!("{} {}", term.topology_key, messages::some(names))
-            },
-            workload.metadata.name,
+            "the volumes of claims \"{other}\" and \"{claim}\" can be used on {places_named} only, and the required anti-affinity of the pods lets no two of them be there, so {pod} stays Pending."
         ),
         advice: format!(
-            "Make the anti-affinity preferred. Or, if the other pods have the data too, delete claim \"{claim}\" and pod {}-{pod}, so that its volume is made anew elsewhere.",
-            workload.metadata.name
+            "Make the anti-affinity preferred. Or, if the other pods have the data too, delete claim \"{claim}\" and pod {pod}, so that its volume is made anew elsewhere."
         ),
         brief: format!(
-            "the volumes of \"{}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart",
-            other.1
+            "the volumes of \"{other}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart"
         ),
         ..hazard(if is_host && places.len() == 1 {
             Certainty::Verified

@@ -57,6 +57,12 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     let kind = analysis.workload.kind;
+    let volumes = messages::volumes(analysis.exclusive());
+    let first = messages::first_of(analysis.exclusive());
+    let (wants, eligible) = (
+        messages::pods_wanted(analysis),
+        &analysis.placement.eligible,
+    );
     let (outcome, consequence, fate) = if analysis.workload.ends() {
         (
             Outcome::Delay,
@@ -74,20 +80,10 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         field_path: messages::pods_field(kind).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: messages::excess_pods(analysis),
-        what: format!(
-            "{} and the {kind} {}; {}, so {consequence}.",
-            messages::volumes(analysis.exclusive()),
-            messages::pods_wanted(analysis),
-            analysis.placement.eligible,
-        ),
-        advice: format!(
-            "{}{}",
-            messages::advice_for_several_pods(analysis),
-            messages::shared_class(analysis)
-        ),
+        what: format!("{volumes} and the {kind} {wants}; {eligible}, so {consequence}."),
+        advice: messages::advice_for_several_pods(analysis) + &messages::shared_class(analysis),
         brief: format!(
-            "{} serves one node, but the pods may be on several; the others {fate}",
-            messages::first_of(analysis.exclusive()),
+            "{first} serves one node, but the pods may be on several; the others {fate}"
         ),
         ..RULE.hazard(outcome)
     });

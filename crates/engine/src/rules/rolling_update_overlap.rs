@@ -112,13 +112,13 @@ fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
     if analysis.placement.one_node.is_some() || !workload.has_pods() {
         return None;
     }
+    let described = messages::volumes(std::iter::once(volume));
+    let eligible = &analysis.placement.eligible;
     Some(Hazard {
         field_path: strategies::field(workload).to_owned(),
         volumes: vec![volume.shown_name().clone()],
         what: format!(
-            "{} and {}; the pod of a pre or post hook mounts it while another pod has it, so on another node it never starts, and the rollout fails.",
-            messages::volumes(std::iter::once(volume)),
-            analysis.placement.eligible,
+            "{described} and {eligible}; the pod of a pre or post hook mounts it while another pod has it, so on another node it never starts, and the rollout fails."
         ),
         advice: format!(
             "Take \"{}\" out of the hook's volumes, or make it a mid hook of Recreate, which runs when no pod has it.",
@@ -138,32 +138,26 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
     } else {
         ""
     };
+    let volumes = messages::volumes(analysis.exclusive());
+    let first = messages::first_of(analysis.exclusive());
+    let eligible = &analysis.placement.eligible;
+    let order = strategies::order(analysis.workload, room);
+    let stop_first = strategies::stop_first(analysis.workload);
+    let would_hold = affinity_would_hold(analysis);
+    let step = strategies::stop_first_in_brief(analysis, would_hold);
     Hazard {
         what: format!(
-            "{} and {}; {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
-            messages::volumes(analysis.exclusive()),
-            analysis.placement.eligible,
-            strategies::order(analysis.workload, room),
+            "{volumes} and {eligible}; {order}, so the rollout can never finish once the new pod is on another node{apart_anyway}."
         ),
         advice: if analysis.replicas_share_exclusive() {
             // The advice for one pod would leave several pods stuck.
             messages::advice_for_several_pods(analysis)
+        } else if would_hold {
+            format!("{stop_first}, or keep the pods on one node with required pod affinity.")
         } else {
-            let or_together = if affinity_would_hold(analysis) {
-                ", or keep the pods on one node with required pod affinity"
-            } else {
-                ""
-            };
-            format!(
-                "{}{or_together}.",
-                strategies::stop_first(analysis.workload)
-            )
+            format!("{stop_first}.")
         },
-        brief: format!(
-            "{}: a rollout to another node never ends; {}",
-            messages::first_of(analysis.exclusive()),
-            strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis)),
-        ),
+        brief: format!("{first}: a rollout to another node never ends; {step}"),
         ..RULE.hazard(Outcome::Deadlock)
     }
 }
@@ -223,16 +217,19 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
 }
 
 fn delay(analysis: &Analysis<'_>) -> Hazard {
-    let claims = analysis.exclusive().filter_map(|it| it.claim.as_deref());
-    let is_shared = claims
-        .into_iter()
-        .any(|claim| !users::all_others(analysis, claim).is_empty());
+    let mut claims = analysis.exclusive().filter_map(|it| it.claim.as_deref());
+    let is_shared = claims.any(|claim| !users::all_others(analysis, claim).is_empty());
+    let volumes = messages::volumes(analysis.exclusive());
+    let first = messages::first_of(analysis.exclusive());
+    let eligible = &analysis.placement.eligible;
+    let end = if is_shared {
+        "and every other user of the claim on another node is gone"
+    } else {
+        "is gone, then the rollout goes on"
+    };
     Hazard {
         what: format!(
-            "{} and {}; a new pod on another node waits for the volume until the old pod {}.",
-            messages::volumes(analysis.exclusive()),
-            analysis.placement.eligible,
-            if is_shared { "and every other user of the claim on another node is gone" } else { "is gone, then the rollout goes on" }
+            "{volumes} and {eligible}; a new pod on another node waits for the volume until the old pod {end}."
         ),
         advice: match (is_shared, affinity_would_hold(analysis)) {
             (true, true) => "Keep all users of the claim on one node with required pod affinity, or give each a claim of its own.",
@@ -241,10 +238,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
             (false, false) => "Nothing breaks.",
         }
         .to_owned(),
-        brief: format!(
-            "{}: a new pod on another node waits until the old pod is gone",
-            messages::first_of(analysis.exclusive())
-        ),
+        brief: format!("{first}: a new pod on another node waits until the old pod is gone"),
         ..RULE.hazard(Outcome::Delay)
     }
 }

@@ -63,6 +63,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 
 fn several_pods(analysis: &Analysis<'_>) -> Hazard {
     let pods = analysis.pods();
+    let volumes = messages::volumes(analysis.single_pod());
+    let first = messages::first_of(analysis.single_pod());
     let (outcome, consequence, brief) = if analysis.workload.ends() {
         (
             Outcome::Delay,
@@ -81,42 +83,36 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
         volumes: messages::names(analysis.single_pod()),
         excess: messages::excess_pods(analysis),
         what: format!(
-            "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so {consequence}.",
-            messages::volumes(analysis.single_pod())
+            "{volumes}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so {consequence}."
         ),
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
-        brief: format!(
-            "{} is ReadWriteOncePod: {pods} pods {brief}",
-            messages::first_of(analysis.single_pod())
-        ),
+        brief: format!("{first} is ReadWriteOncePod: {pods} pods {brief}"),
         ..RULE.hazard(outcome)
     }
 }
 
 fn rollout(analysis: &Analysis<'_>) -> Hazard {
     let workload = analysis.workload;
+    let volumes = messages::volumes(analysis.single_pod());
+    let first = messages::first_of(analysis.single_pod());
+    let strategy = strategies::name(workload);
     let no_affinity = match workload.kind {
         WorkloadKind::DaemonSet => "",
         _ => " Affinity does not help here.",
+    };
+    let other = match workload.kind {
+        WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+        _ => "maxSurge 0 or Recreate",
     };
     Hazard {
         field_path: strategies::field(workload).to_owned(),
         volumes: messages::names(analysis.single_pod()),
         what: format!(
-            "{}, which only one pod in the whole cluster may use at a time; {} starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
-            messages::volumes(analysis.single_pod()),
-            strategies::name(workload),
+            "{volumes}, which only one pod in the whole cluster may use at a time; {strategy} starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish."
         ),
         advice: format!("{}.{no_affinity}", strategies::stop_first(workload)),
-        brief: format!(
-            "{} is ReadWriteOncePod: rollouts never end without {}",
-            messages::first_of(analysis.single_pod()),
-            match workload.kind {
-                WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
-                _ => "maxSurge 0 or Recreate",
-            }
-        ),
+        brief: format!("{first} is ReadWriteOncePod: rollouts never end without {other}"),
         ..RULE.hazard(Outcome::Deadlock)
     }
 }

@@ -51,7 +51,7 @@ use std::collections::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "unguarded-volume",
@@ -61,10 +61,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     for (volume, driver) in by_driver(analysis) {
-        if let Some(words) = Words::of(driver) {
-            found.extend(
-                clashes(analysis, volume, driver).map(|it| words.hazard(analysis, volume, &it)),
-            );
+        if let Some(reaction) = reaction(driver) {
+            let clashes = clashes(analysis, volume, driver);
+            found.extend(clashes.map(|clash| hazard(volume, driver, reaction, clash)));
         }
     }
 }
@@ -75,7 +74,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     for (volume, driver) in by_driver(analysis) {
-        if let Some(words) = Words::of(driver)
+        if let Some(reaction) = reaction(driver)
             && let Some(clash) = replicas(analysis, driver)
         {
             let field = match scaling.autoscaler {
@@ -84,7 +83,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             };
             found.push(Hazard {
                 field_path: field.to_owned(),
-                ..words.hazard(analysis, volume, &clash)
+                ..hazard(volume, driver, reaction, clash)
             });
         }
     }
@@ -104,129 +103,8 @@ pub(super) fn by_driver<'s>(
     })
 }
 
-/// Two pods that use one volume at the same time.
-pub(super) enum Clash<'a> {
-    /// The old and the new pod of a rollout.
-    Rollout,
-    /// The pods of one workload.
-    Replicas(i64),
-    /// The pods of the workload and of these others.
-    Others(Vec<&'a Workload>),
-}
-
-/// Every clash over `volume` to which `driver` reacts.
-pub(super) fn clashes<'a>(
-    analysis: &Analysis<'a>,
-    volume: &UsedVolume,
-    driver: ByDriver,
-) -> impl Iterator<Item = Clash<'a>> {
-    let has_pods = analysis.workload.has_pods();
-    let others = has_pods.then(|| others(analysis, volume, driver));
-    rollout(analysis, driver)
-        .then_some(Clash::Rollout)
-        .into_iter()
-        .chain(replicas(analysis, driver))
-        .chain(others.flatten())
-}
-
-/// Whether the driver refuses pods on one node as well.
-fn is_refused_on_one_node(driver: ByDriver) -> bool {
-    driver == ByDriver::RefusesSecondMount
-}
-
-fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> bool {
-    if is_refused_on_one_node(driver) {
-        return analysis.starts_before_it_stops();
-    }
-    let together = analysis.pins_rollouts();
-    match driver {
-        // A new pod starts while the old one is ending, whatever the surge is.
-        ByDriver::AdmitsSecondNode => !together && analysis.rolling_update().is_some(),
-        _ => (analysis.rolling_update())
-            .is_some_and(|room| !together && analysis.rolling_update_deadlocks(room)),
-    }
-}
-
-fn replicas<'a>(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash<'a>> {
-    let pods = analysis.pods();
-    let clash = is_refused_on_one_node(driver) || !analysis.holds_replicas_together();
-    (pods > 1 && clash).then_some(Clash::Replicas(pods))
-}
-
-fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash<'a>> {
-    let claim = volume.claim.as_deref()?;
-    let others = if is_refused_on_one_node(driver) {
-        users::others(analysis, claim)
-    } else {
-        users::apart(analysis, claim, volume)
-    };
-    (!others.is_empty()).then_some(Clash::Others(others))
-}
-
-/// The message about a driver that does not attach.
-struct Words {
-    /// The driver's reaction to a second pod, as part of a sentence.
-    does: &'static str,
-    /// The reaction in short.
-    brief: &'static str,
-    /// The outcome, if the situation does not decide it.
-    damage: Option<(Outcome, &'static str)>,
-}
-
-impl Words {
-    const fn of(driver: ByDriver) -> Option<Self> {
-        Some(match driver {
-            ByDriver::RefusesSecondMount => Self {
-                does: "refuses a second mount, even on the same node",
-                brief: "refuses a second mount",
-                damage: None,
-            },
-            ByDriver::RefusesSecondNode => Self {
-                does: "refuses to mount it on a second node",
-                brief: "refuses a second node",
-                damage: None,
-            },
-            ByDriver::AdmitsSecondNode => Self {
-                does: "does not attach volumes, so nothing keeps a second node away",
-                brief: "lets two nodes write",
-                damage: Some((
-                    Outcome::DataLoss,
-                    "two nodes may write to one file system, which damages it",
-                )),
-            },
-            ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
-                return None;
-            }
-        })
-    }
-
-    fn hazard(&self, analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Hazard {
-        let volumes = messages::volumes(std::iter::once(volume));
-        let (driver, does) = (&volume.driver, self.does);
-        let scene = Scene::of(analysis, volume, clash);
-        let (outcome, result) = self.damage.unwrap_or((scene.outcome, scene.refused));
-        Hazard {
-            field_path: scene.field,
-            volumes: vec![volume.shown_name().clone()],
-            excess: scene.excess,
-            what: format!(
-                "{volumes}, and {driver} {does}; {}, so {result}.",
-                scene.seen
-            ),
-            advice: format!("{}.", scene.advice),
-            brief: format!(
-                "{}: {driver} {}; {}",
-                messages::quoted(volume),
-                self.brief,
-                scene.brief
-            ),
-            ..RULE.hazard(outcome)
-        }
-    }
-}
-
-/// The situation in which two pods use one volume, and the advice.
-pub(super) struct Scene {
+/// A situation in which two pods use one volume at the same time, and the advice.
+pub(super) struct Clash {
     pub(super) outcome: Outcome,
     pub(super) field: String,
     pub(super) excess: i64,
@@ -238,73 +116,156 @@ pub(super) struct Scene {
     pub(super) brief: &'static str,
 }
 
-impl Scene {
-    pub(super) fn of(analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Self {
-        let workload = analysis.workload;
-        match clash {
-            Clash::Rollout => Self {
-                outcome: Outcome::Deadlock,
-                field: strategies::field(workload).to_owned(),
-                excess: 0,
-                seen: format!(
-                    "{} starts the new pod while the old one runs",
-                    strategies::name(workload)
-                ),
-                refused: "the new pod never gets ready, so the rollout never ends",
-                advice: match (workload.kind, workload.replicas) {
-                    (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
-                    (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
-                    (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => {
-                        strategies::stop_first(workload)
-                    }
-                    (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
-                    _ => "Set spec.strategy to Recreate",
-                },
-                brief: match workload.kind {
-                    WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
-                    _ => "use Recreate",
-                },
-            },
-            Clash::Replicas(pods) => Self {
-                outcome: if workload.ends() {
-                    Outcome::Delay
-                } else {
-                    Outcome::Stuck
-                },
-                field: messages::pods_field(workload.kind).to_owned(),
-                excess: messages::excess_pods(analysis),
-                seen: format!("{pods} pods are wanted"),
-                refused: if workload.ends() {
-                    "the others wait until the first has ended"
-                } else {
-                    "all but the first stay in ContainerCreating"
-                },
-                advice: "Use one pod, or a volume of its own for each",
-                brief: "use one pod",
-            },
-            Clash::Others(others) => Self::of_others(analysis, volume, others),
-        }
-    }
+/// Every clash over `volume` to which `driver` reacts.
+pub(super) fn clashes(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    driver: ByDriver,
+) -> impl Iterator<Item = Clash> {
+    let has_pods = analysis.workload.has_pods();
+    let others = has_pods.then(|| others(analysis, volume, driver)).flatten();
+    let own = [rollout(analysis, driver), replicas(analysis, driver)];
+    own.into_iter().flatten().chain(others)
+}
 
-    fn of_others(analysis: &Analysis<'_>, volume: &UsedVolume, others: &[&Workload]) -> Self {
-        let passing = analysis.workload.ends() && others.iter().all(|it| it.ends());
-        let names = messages::names_of(others);
-        Self {
-            outcome: if passing {
-                Outcome::Delay
-            } else {
-                Outcome::Stuck
-            },
-            field: analysis.volume_path(volume),
-            excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
-            seen: format!("{} uses it too", messages::some(names)),
-            refused: if passing {
-                "the later one waits until the first has ended"
-            } else {
-                "the later one stays in ContainerCreating"
-            },
-            advice: "Give each workload a claim of its own",
-            brief: "others use it too",
+/// Whether the driver refuses pods on one node as well.
+fn is_refused_on_one_node(driver: ByDriver) -> bool {
+    driver == ByDriver::RefusesSecondMount
+}
+
+/// The clash of the old and the new pod of a rollout.
+fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
+    let workload = analysis.workload;
+    let is_clash = match driver {
+        ByDriver::RefusesSecondMount => analysis.starts_before_it_stops(),
+        _ if analysis.pins_rollouts() => false,
+        // A new pod starts while the old one is ending, whatever the surge is.
+        ByDriver::AdmitsSecondNode => analysis.rolling_update().is_some(),
+        _ => {
+            (analysis.rolling_update()).is_some_and(|room| analysis.rolling_update_deadlocks(room))
         }
+    };
+    is_clash.then(|| Clash {
+        outcome: Outcome::Deadlock,
+        field: strategies::field(workload).to_owned(),
+        excess: 0,
+        seen: format!(
+            "{} starts the new pod while the old one runs",
+            strategies::name(workload)
+        ),
+        refused: "the new pod never gets ready, so the rollout never ends",
+        advice: match (workload.kind, workload.replicas) {
+            (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
+            (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
+            (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => strategies::stop_first(workload),
+            (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
+            _ => "Set spec.strategy to Recreate",
+        },
+        brief: match workload.kind {
+            WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
+            _ => "use Recreate",
+        },
+    })
+}
+
+/// The clash of the pods of one workload.
+fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
+    let pods = analysis.pods();
+    if pods <= 1 || !is_refused_on_one_node(driver) && analysis.holds_replicas_together() {
+        return None;
+    }
+    let (outcome, refused) = if analysis.workload.ends() {
+        (Outcome::Delay, "the others wait until the first has ended")
+    } else {
+        (
+            Outcome::Stuck,
+            "all but the first stay in ContainerCreating",
+        )
+    };
+    Some(Clash {
+        outcome,
+        field: messages::pods_field(analysis.workload.kind).to_owned(),
+        excess: messages::excess_pods(analysis),
+        seen: format!("{pods} pods are wanted"),
+        refused,
+        advice: "Use one pod, or a volume of its own for each",
+        brief: "use one pod",
+    })
+}
+
+/// The clash of the pods of the workload and of others.
+fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash> {
+    let claim = volume.claim.as_deref()?;
+    let others = if is_refused_on_one_node(driver) {
+        users::others(analysis, claim)
+    } else {
+        users::apart(analysis, claim, volume)
+    };
+    if others.is_empty() {
+        return None;
+    }
+    let (outcome, refused) = if analysis.workload.ends() && others.iter().all(|it| it.ends()) {
+        (
+            Outcome::Delay,
+            "the later one waits until the first has ended",
+        )
+    } else {
+        (Outcome::Stuck, "the later one stays in ContainerCreating")
+    };
+    let names = messages::names_of(&others);
+    Some(Clash {
+        outcome,
+        field: analysis.volume_path(volume),
+        excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
+        seen: format!("{} uses it too", messages::some(names)),
+        refused,
+        advice: "Give each workload a claim of its own",
+        brief: "others use it too",
+    })
+}
+
+/// The reaction to a second pod of a driver that does not attach, as part of a sentence and in
+/// short; `None` for other drivers.
+const fn reaction(driver: ByDriver) -> Option<[&'static str; 2]> {
+    Some(match driver {
+        ByDriver::RefusesSecondMount => [
+            "refuses a second mount, even on the same node",
+            "refuses a second mount",
+        ],
+        ByDriver::RefusesSecondNode => [
+            "refuses to mount it on a second node",
+            "refuses a second node",
+        ],
+        ByDriver::AdmitsSecondNode => [
+            "does not attach volumes, so nothing keeps a second node away",
+            "lets two nodes write",
+        ],
+        ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
+            return None;
+        }
+    })
+}
+
+fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash: Clash) -> Hazard {
+    let volumes = messages::volumes(std::iter::once(volume));
+    let (name, driver) = (messages::quoted(volume), &volume.driver);
+    let (outcome, result) = match reacts {
+        ByDriver::AdmitsSecondNode => (
+            Outcome::DataLoss,
+            "two nodes may write to one file system, which damages it",
+        ),
+        _ => (clash.outcome, clash.refused),
+    };
+    Hazard {
+        field_path: clash.field,
+        volumes: vec![volume.shown_name().clone()],
+        excess: clash.excess,
+        what: format!(
+            "{volumes}, and {driver} {does}; {}, so {result}.",
+            clash.seen
+        ),
+        advice: format!("{}.", clash.advice),
+        brief: format!("{name}: {driver} {brief}; {}", clash.brief),
+        ..RULE.hazard(outcome)
     }
 }

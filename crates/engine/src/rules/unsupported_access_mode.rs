@@ -135,16 +135,12 @@ fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
     {
         return None;
     }
-    let name = &volume.metadata.name;
+    let (name, modes) = (&volume.metadata.name, volume.spec.access_modes);
     Some(Hazard {
         what: format!(
-            "it asks for {lacking} and names volume \"{name}\", which is {} only, so the two are never bound and the claim stays Pending.",
-            volume.spec.access_modes
+            "it asks for {lacking} and names volume \"{name}\", which is {modes} only, so the two are never bound and the claim stays Pending."
         ),
-        advice: format!(
-            "Ask for {}, or name another volume.",
-            volume.spec.access_modes
-        ),
+        advice: format!("Ask for {modes}, or name another volume."),
         brief: format!("volume \"{name}\" is not {lacking}, so the claim is never bound to it"),
         ..hazard(claim, Outcome::Stuck, lacking)
     })
@@ -220,27 +216,23 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
         hazards.push(Some(hazard).filter(|hazard| hazard.outcome == Outcome::Stuck)?);
     }
     let first = hazards.into_iter().next()?;
+    let settle = messages::what_would_settle(&Grounds::ClassName(name.into()));
     Some(Hazard {
         certainty: Certainty::Likely,
-        advice: format!(
-            "{}{}",
-            first.advice,
-            messages::what_would_settle(&Grounds::ClassName(name.into()))
-        ),
+        advice: first.advice + &settle,
         ..first
     })
 }
 
 fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Hazard {
+    let class = &class.metadata.name;
     Hazard {
         what: format!(
-            "StorageClass \"{}\" carries an annotation that cannot be read: {error}.",
-            class.metadata.name
+            "StorageClass \"{class}\" carries an annotation that cannot be read: {error}."
         ),
         advice: "Correct the annotation on the StorageClass.".to_owned(),
         brief: format!(
-            "StorageClass \"{}\" has an access-modes annotation that cannot be read",
-            class.metadata.name
+            "StorageClass \"{class}\" has an access-modes annotation that cannot be read"
         ),
         ..hazard(claim, Outcome::Unknown, AccessModes::EMPTY)
     }

@@ -139,22 +139,20 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     let found = analysis.facts.view.claim(&metadata.namespace, claim);
     let owner = found.found()?.metadata.controller.as_ref()?;
     let is_pod = owner.group().is_empty() && owner.kind == WorkloadKind::Pod.name();
-    if !is_pod || owner.name == metadata.name || analysis.workload.ephemeral_claim(claim).is_some()
-    {
+    let is_own = || analysis.workload.ephemeral_claim(claim).is_some();
+    if !is_pod || owner.name == metadata.name || is_own() {
         return None;
     }
+    let (described, pod) = (messages::volumes(std::iter::once(volume)), &owner.name);
+    let Fate {
+        consequence, brief, ..
+    } = WAITS;
     Some(Hazard {
         what: format!(
-            "{} and belongs to Pod {}, whose generic ephemeral volume it is; {}.",
-            messages::volumes(std::iter::once(volume)),
-            owner.name,
-            WAITS.consequence,
+            "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {consequence}."
         ),
         advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
-        brief: format!(
-            "claim \"{claim}\" belongs to Pod {}; {}",
-            owner.name, WAITS.brief
-        ),
+        brief: format!("claim \"{claim}\" belongs to Pod {pod}; {brief}"),
         ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
 }
@@ -303,14 +301,15 @@ fn used_by(
 ) -> Option<Hazard> {
     let first = others.first()?.shown();
     let names = messages::names_of(others);
+    let excess = i64::try_from(names.len()).unwrap_or(i64::MAX);
+    let (described, others) = (
+        messages::volumes(std::iter::once(volume)),
+        messages::some(names),
+    );
+    let consequence = fate.consequence;
     Some(Hazard {
-        excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
-        what: format!(
-            "{} and is also used by {}; {led_astray}{}.",
-            messages::volumes(std::iter::once(volume)),
-            messages::some(names),
-            fate.consequence,
-        ),
+        excess,
+        what: format!("{described} and is also used by {others}; {led_astray}{consequence}."),
         brief: format!("claim \"{claim}\" is also used by {first}; {}", fate.brief),
         ..hazard(analysis, volume, claim, fate.outcome)
     })
@@ -356,15 +355,14 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
             .then_some((other, follower, leader, obstacle))
     })?;
     let (why, way) = around(&obstacle, follower, leader);
-    let other = other.shown();
+    let (described, other) = (messages::volumes(std::iter::once(volume)), other.shown());
     Some(Hazard {
         certainty: match obstacle {
             Obstacle::Nodes(NoNode::Unknown) => Certainty::Assumed,
             _ => Certainty::Verified,
         },
         what: format!(
-            "{} and is also used by {other}; {why}, and the later one never starts.",
-            messages::volumes(std::iter::once(volume)),
+            "{described} and is also used by {other}; {why}, and the later one never starts."
         ),
         advice: format!("{way}, {OWN_CLAIM}.{}", messages::shared_class(analysis)),
         brief: format!("claim \"{claim}\" is also used by {other}; no node can run both"),
@@ -374,7 +372,7 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
 
 /// The obstacle between the two, and the advice to avoid it.
 fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (String, String) {
-    let (leads, follows) = (leader.shown(), follower.shown());
+    let (leads, follows, they) = (leader.shown(), follower.shown(), pods_of(follower));
     match obstacle {
         Obstacle::HostPort(port) => (
             format!("both use host port {port}, so no node takes both"),
@@ -402,11 +400,7 @@ fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (Strin
             };
             (
                 format!("{follows} follows {leads}, but {lacks}"),
-                format!(
-                    "Give {}{}",
-                    pods_of(follower),
-                    needs(follower, leader, obstacle)
-                ),
+                format!("Give {they}{}", needs(follower, leader, obstacle)),
             )
         }
     }
@@ -515,10 +509,7 @@ fn pair<'a>(
         let is_free = |it: &&&Workload| {
             users::comes_and_goes(it) && !users::follows_one(analysis, it, &lasting)
         };
-        return apart
-            .iter()
-            .find(is_free)
-            .map(|follower| (*follower, workload));
+        return Some((*apart.iter().find(is_free)?, workload));
     }
     let is_followed = |leader: &&&Workload| {
         let mut followers = passing.iter();
@@ -671,20 +662,19 @@ fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<
 /// The changes besides affinity that the pods of `follower` need to get to the nodes of `leader`,
 /// as a part of a sentence with a leading blank.
 fn needs(follower: &Workload, leader: &Workload, obstacle: &Obstacle) -> String {
-    let selector = pairs(&leader.template.node_selector, "=");
+    let (name, selector) = (leader.shown(), pairs(&leader.template.node_selector, "="));
     let nodes = match (obstacle, selector.is_empty()) {
         (Obstacle::Nodes(NoNode::Taints), _) => None,
         (_, false) => Some(format!(
-            "the node selector of {} ({}) in place of their own",
-            leader.shown(),
+            "the node selector of {name} ({}) in place of their own",
             messages::some(selector)
         )),
-        (_, true) => Some(format!("no other nodes than {} has", leader.shown())),
+        (_, true) => Some(format!("no other nodes than {name} has")),
     };
     let tolerations = tolerations_of(follower, leader);
     let parts: Vec<String> = nodes.into_iter().chain(tolerations).collect();
     if parts.is_empty() {
-        format!(" what {} has to get to its nodes", leader.shown())
+        format!(" what {name} has to get to its nodes")
     } else {
         format!(" {}", listed(&parts, "and"))
     }
@@ -696,12 +686,8 @@ fn tolerations_of(follower: &Workload, leader: &Workload) -> Option<String> {
     if missing.is_empty() {
         return None;
     }
-    let shown = missing.iter().map(ToString::to_string).collect();
-    Some(format!(
-        "the tolerations of {} ({})",
-        leader.shown(),
-        messages::some(shown)
-    ))
+    let shown = messages::some(missing.iter().map(ToString::to_string).collect());
+    Some(format!("the tolerations of {} ({shown})", leader.shown()))
 }
 
 /// `the pods of Job fill`, or `Pod shell`.

@@ -37,7 +37,7 @@ impl Evaluation<'_> {
             if !self.is_to_blame() {
                 finding.only_warn();
             }
-            vec![finding].into()
+            [finding].into_iter().collect()
         });
         verdict.too_complex = true;
         verdict

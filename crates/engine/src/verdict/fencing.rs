@@ -3,14 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Evaluation, Finding, Verdict, denial};
-use crate::analysis::Heartbeat;
-use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::policy::{Action, Resolved, keys};
 use crate::rules::{Fencing, FencingReview, Hazard, Subject, codes, judge};
-use crate::snapshot::Lookup;
 
 /// The accounts of the attach-detach controller, which detaches unmounted volumes: its own account,
 /// or the one that the control plane's controllers share.
@@ -22,19 +19,15 @@ const ATTACH_DETACH_CONTROLLER: [&str; 2] = [
 impl Evaluation<'_> {
     /// Judges a Node that is tainted or deleted.
     pub(super) fn node(&self, node: &Node) -> Option<Verdict> {
-        let (fencing, before) = match self.review.old {
-            _ if self.review.document.deletes() && node.metadata.drained_first => {
-                return None;
-            }
-            _ if self.review.document.deletes() => (Fencing::DeleteNode(node), node),
+        let deletes = self.review.document.deletes();
+        self.fencing(match self.review.old {
+            _ if deletes && node.metadata.drained_first => return None,
+            _ if deletes => Fencing::DeleteNode(node),
             Some(Object::Node(old)) if node.spec.out_of_service && !old.spec.out_of_service => {
-                (Fencing::Taint(old), old)
+                Fencing::Taint(old)
             }
             _ => return None,
-        };
-        // The API server's own copy is at least as new as any cache.
-        let known = Lookup::Found(before);
-        self.fencing(&node.metadata, &node.metadata.name, known, fencing)
+        })
     }
 
     /// Judges a VolumeAttachment that is deleted.
@@ -42,22 +35,10 @@ impl Evaluation<'_> {
         if !self.review.document.deletes() {
             return None;
         }
-        let name = &attachment.node;
-        self.fencing(
-            &attachment.metadata,
-            name,
-            self.facts.view.node(name),
-            Fencing::DeleteAttachment(attachment),
-        )
+        self.fencing(Fencing::DeleteAttachment(attachment))
     }
 
-    fn fencing(
-        &self,
-        metadata: &Metadata,
-        node_name: &str,
-        node: Lookup<&Node>,
-        fencing: Fencing<'_>,
-    ) -> Option<Verdict> {
+    fn fencing(&self, fencing: Fencing<'_>) -> Option<Verdict> {
         // Files have no time of submission, and nothing is deleted in them.
         let now = self.review.document.moment()?;
         if self.may_fence() {
@@ -65,12 +46,8 @@ impl Evaluation<'_> {
         }
         let hazards = judge(Subject::Fencing(&FencingReview {
             fencing,
-            node_name,
             facts: self.facts,
-            heartbeat: &|| {
-                let ready = node.map(|node| node.status.ready);
-                Heartbeat::seen(ready, self.facts.view.node_lease(node_name), now)
-            },
+            now,
         }));
         let object = self.review.reference;
         let add_way_past = |finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>| {
@@ -88,6 +65,7 @@ impl Evaluation<'_> {
             ];
             finding.denial = denial::text(object, hazard, &ways);
         };
+        let metadata = self.review.object.metadata();
         Some(self.decided(&hazards, metadata, &object.kind, || false, add_way_past))
     }
 

@@ -216,7 +216,7 @@ impl Finding {
         let found = std::iter::once_with(|| self.brief.clone());
         let mut lines = whole.chain(alone).chain(found).map(line);
         let fitting = lines.find(|it| it.chars().count() <= WARNING_LENGTH);
-        shortened(fitting.unwrap_or_else(|| line(cause.to_owned())))
+        shortened(&fitting.unwrap_or_else(|| line(cause.to_owned())))
     }
 
     /// The change in several wordings, each a part of a sentence: `brief`, if it is an instruction,
@@ -247,24 +247,17 @@ impl Finding {
 }
 
 /// The text on one line and no longer than [`WARNING_LENGTH`] characters.
-pub fn shortened(text: String) -> String {
-    let text = if text.contains(char::is_control) {
-        text.replace(char::is_control, " ")
-    } else {
-        text
-    };
-    cut(&text, WARNING_LENGTH)
+pub fn shortened(text: &str) -> String {
+    cut(&text.replace(char::is_control, " "), WARNING_LENGTH)
 }
 
 /// The text, or its beginning and a sign that there is more.
 pub(super) fn cut(text: &str, length: usize) -> String {
-    match text.char_indices().nth(length) {
-        None => text.to_owned(),
-        Some(_) => {
-            let kept: String = text.chars().take(length.saturating_sub(1)).collect();
-            format!("{kept}…")
-        }
+    if text.chars().count() <= length {
+        return text.to_owned();
     }
+    let kept: String = text.chars().take(length.saturating_sub(1)).collect();
+    format!("{kept}…")
 }
 
 #[cfg(test)]
@@ -273,9 +266,9 @@ mod tests {
 
     #[test]
     fn warnings_are_one_short_line() {
-        assert_eq!(shortened("fine".to_owned()), "fine");
-        assert_eq!(shortened("two\nlines".to_owned()), "two lines");
-        let long = shortened("ü".repeat(500));
+        assert_eq!(shortened("fine"), "fine");
+        assert_eq!(shortened("two\nlines"), "two lines");
+        let long = shortened(&"ü".repeat(500));
         assert_eq!(long.chars().count(), WARNING_LENGTH);
         assert!(long.ends_with('…'));
     }

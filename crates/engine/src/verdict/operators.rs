@@ -27,12 +27,6 @@ struct Operator {
 }
 
 impl Operator {
-    /// The entry for the operator of this custom resource, if it makes objects of that kind.
-    fn of(group: &str, kind: &str, makes: WorkloadKind) -> Option<&'static Self> {
-        let mut operators = operators().iter();
-        operators.find(|it| it.kind == kind && it.group == group && it.makes == makes.name())
-    }
-
     /// The field of the custom resource that becomes `field` of the object.
     fn field(&self, field: &str) -> Option<&Text> {
         let of_pods = field.contains("volumes[");
@@ -46,11 +40,7 @@ impl Operator {
 }
 
 /// The entries of `operators.yaml`; empty if the file cannot be read, which a test rules out.
-fn operators() -> &'static [Operator] {
-    static OPERATORS: LazyLock<Vec<Operator>> =
-        LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
-    &OPERATORS
-}
+static OPERATORS: LazyLock<Vec<Operator>> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
 
 fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
     #[derive(Deserialize)]
@@ -63,8 +53,10 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
 /// Says where to change an object of `kind` that `owner` controls, in a sentence with a leading
 /// blank. `field` is the field at fault.
 pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
-    let operator = Operator::of(owner.group(), &owner.kind, kind);
     let (owner_kind, name) = (&owner.kind, &owner.name);
+    let operator = OPERATORS
+        .iter()
+        .find(|it| it.kind == *owner_kind && it.group == owner.group() && it.makes == kind.name());
     match operator.and_then(|operator| operator.field(field)) {
         Some(field) => format!(
             " {owner_kind} {name} owns it, and its operator undoes other changes: set {field} of the {owner_kind}."
@@ -106,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_operator_is_named_with_its_field() {
-        for it in operators() {
+        for it in OPERATORS.iter() {
             let owner = Controller {
                 api_version: format!("{}/v1", it.group).into(),
                 kind: it.kind.clone(),

@@ -30,29 +30,21 @@ pub(super) struct Judged<'a> {
     pub(super) facts: Facts<'a>,
 }
 
-/// A remedy that helps, and the workload with its patch.
-pub(super) struct Repair<'a> {
-    pub(super) proposal: Proposal,
-    pub(super) result: Judged<'a>,
-}
-
-impl<'a> Judged<'a> {
+impl Judged<'_> {
     /// Every remedy that helps against `hazard`, the chosen one first.
     pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
-        let rest = REMEDIES
-            .iter()
-            .filter(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
-        chosen
-            .into_iter()
-            .chain(rest)
-            .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.proposal))
+        let mut remedies: Vec<&Remedy> = REMEDIES.iter().collect();
+        remedies.sort_by_key(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
+        let remedies = remedies.into_iter();
+        remedies
+            .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.0))
             .collect()
     }
 
-    /// The result of the remedy that the policy chooses against `hazard`; `None` if it does not
-    /// help.
-    pub(super) fn repair(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<Repair<'a>> {
+    /// The remedy that the policy chooses against `hazard`, and the workload with its patch; `None`
+    /// if it does not help.
+    pub(super) fn repair(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<(Proposal, Self)> {
         self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
 
@@ -77,7 +69,7 @@ impl<'a> Judged<'a> {
         most.fold(self.workload.replicas, i64::max)
     }
 
-    fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<Repair<'a>> {
+    fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<(Proposal, Self)> {
         if !remedy.suits(hazard.rule, self.workload.kind) {
             return None;
         }
@@ -93,16 +85,16 @@ impl<'a> Judged<'a> {
         let helps = hazards
             .iter()
             .all(|after| milder(after) && !is_new(after, &self.hazards));
-        helps.then(|| Repair {
-            proposal: Proposal { remedy, patch },
-            result: Judged {
+        helps.then(|| {
+            let result = Self {
                 workload: Cow::Owned(workload.into_owned()),
                 document: Cow::Owned(document),
                 hazards,
                 previous: self.previous,
                 applied: self.applied,
                 facts: self.facts,
-            },
+            };
+            (Proposal { remedy, patch }, result)
         })
     }
 

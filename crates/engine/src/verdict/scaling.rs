@@ -30,18 +30,17 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
 
 impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Option<Verdict> {
-        let metadata = &autoscaler.metadata;
+        let (metadata, view) = (&autoscaler.metadata, self.facts.view);
         let keda = autoscaler.scaled_object();
-        let is_known = |name: &Text| {
-            let view = self.facts.view;
-            view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name)
-        };
+        let is_known =
+            |name: &Text| view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name);
         if autoscaler.kind == AutoscalerKind::Horizontal && keda.is_some_and(is_known) {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
         let kind = WorkloadKind::find(&target.kind, target.group())?;
-        let workload = &*self.scalable(kind, &metadata.namespace, &target.name)?;
+        let workload = view.workload(kind, &metadata.namespace, &target.name);
+        let workload = &*view.with_template(workload.found()?)?;
         let scaled = |by: &Autoscaler| self.scaled(workload, by.most(workload.replicas), Some(by));
         let hazards = scaled(autoscaler);
         let before = match self.review.old {
@@ -63,21 +62,11 @@ impl Evaluation<'_> {
         ))
     }
 
-    /// The workload that is scaled, with its pod template.
-    fn scalable(
-        &self,
-        kind: WorkloadKind,
-        namespace: &str,
-        name: &str,
-    ) -> Option<Cow<'_, Workload>> {
-        let view = self.facts.view;
-        view.with_template(view.workload(kind, namespace, name).found()?)
-    }
-
     pub(super) fn scale(&self, scale: &Scale) -> Option<Verdict> {
-        let metadata = &scale.metadata;
+        let (metadata, view) = (&scale.metadata, self.facts.view);
         let kind = self.review.scaled?;
-        let workload = &*self.scalable(kind, &metadata.namespace, &metadata.name)?;
+        let workload = view.workload(kind, &metadata.namespace, &metadata.name);
+        let workload = &*view.with_template(workload.found()?)?;
         if self.is_judged_in_owner(&workload.with_replicas(scale.spec.replicas)) {
             return None;
         }

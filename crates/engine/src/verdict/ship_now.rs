@@ -7,7 +7,6 @@ use crate::model::object::ObjectRef;
 use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::remedy::applied::Stated;
 use crate::rules::{RECREATE_ONCE, judge_workload, recreate_once};
 
 /// A change of the live object that starts no rollout, so it always passes. It sets `rollingUpdate`
@@ -35,22 +34,23 @@ static CHANGES: [ShipNow; 2] = [
 
 impl ShipNow {
     /// Tells the user what to do, in a sentence. A manifest or a chart that states a strategy would
-    /// revert the patch, so the strategy must be changed there first.
-    pub(super) fn sentence(&self, object: &ObjectRef, stated: Stated) -> String {
+    /// revert the patch, so the strategy must be changed there first. `stated` is `None` if nothing
+    /// shows whether they state one.
+    pub(super) fn sentence(&self, object: &ObjectRef, stated: Option<bool>) -> String {
         let command = recreate_once(object.namespace.as_deref(), &object.name, self.patch);
         let replicas = match self.replicas {
             Some(_) => " and replicas to 1",
             None => "",
         };
         match stated {
-            Stated::No => format!(
+            Some(false) => format!(
                 "Ship it now ({}): {command}, then repeat your change.",
                 self.cost
             ),
-            Stated::Yes => format!(
+            Some(true) => format!(
                 "Set strategy.type to Recreate{replicas} in the manifest or the chart's values."
             ),
-            Stated::Unknown => format!(
+            None => format!(
                 "Set strategy.type to Recreate{replicas} in the manifest or values; if neither states it, run {command} and repeat."
             ),
         }

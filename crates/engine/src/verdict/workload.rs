@@ -6,17 +6,18 @@ use std::cell::OnceCell;
 use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
 
-use super::repair::{Judged, Repair};
+use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
+use super::repair::Judged;
 use super::scaling::capped;
 use super::ship_now::ShipNow;
-use super::{Evaluation, Finding, Mode, Review, Verdict, denial, existing_violations, operators};
+use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, operators};
 use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness, keys};
-use crate::remedy::applied::{Applied, Stated};
+use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
     Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
 };
@@ -71,12 +72,11 @@ impl Evaluation<'_> {
         decisions: &Decisions<'_>,
     ) -> Verdict {
         let mode = self.review.mode;
+        let is_fixed = |hazard: &Hazard| decisions.of(hazard).action == Action::Fix;
         let needs_document = match mode {
             Mode::Judge => false,
             Mode::Propose | Mode::Repair { .. } => true,
-            Mode::Admit => hazards
-                .iter()
-                .any(|hazard| decisions.of(hazard).action == Action::Fix),
+            Mode::Admit => hazards.iter().any(is_fixed),
         };
         let document = needs_document.then(|| self.review.document.object());
         let Some(document) = document.flatten() else {
@@ -101,15 +101,16 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazards that the update does not cause: they existed in full before it.
+    /// The hazards that existed in full before the update, each with whether it affects the rollout
+    /// that the update starts.
     fn existing(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
         hazards: &[Hazard],
-    ) -> Existing {
+    ) -> Vec<(Hazard, bool)> {
         let Some(old) = previous else {
-            return Existing::default();
+            return Vec::new();
         };
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
@@ -119,31 +120,24 @@ impl Evaluation<'_> {
             let fewer = old.with_replicas(workload.replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
-        let existing = hazards
-            .iter()
-            .filter(|hazard| !existing_violations::is_new(hazard, &before));
-        let hazards: Vec<Hazard> = existing.cloned().collect();
-        let starts_a_rollout = !hazards.is_empty()
-            && existing_violations::starts_a_rollout(workload, self.review.document);
-        let mut hit_by_this_rollout = Vec::new();
-        if starts_a_rollout {
-            let analysis = Analysis::of(workload, previous, self.facts);
-            let is_a_step =
-                |hazard: &Hazard| existing_violations::is_a_step(&analysis, old, hazard);
-            hit_by_this_rollout.extend(hazards.iter().filter(|it| !is_a_step(it)).cloned());
-        }
-        Existing {
-            hazards,
-            hit_by_this_rollout,
-        }
+        let existing = hazards.iter().filter(|hazard| !is_new(hazard, &before));
+        let existing: Vec<&Hazard> = existing.collect();
+        let rolls = !existing.is_empty() && starts_a_rollout(workload, self.review.document);
+        let analysis = rolls.then(|| Analysis::of(workload, previous, self.facts));
+        let is_hit = |hazard: &Hazard| {
+            let analysis = analysis.as_ref();
+            analysis.is_some_and(|analysis| !is_a_step(analysis, old, hazard))
+        };
+        let existing = existing.into_iter();
+        existing.map(|it| (it.clone(), is_hit(it))).collect()
     }
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        let findings = hazards
+        hazards
             .iter()
-            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions));
-        findings.collect::<Vec<_>>().into()
+            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
+            .collect()
     }
 
     /// The findings, each with every remedy that helps.
@@ -161,8 +155,7 @@ impl Evaluation<'_> {
                 ..self.finding(hazard, action, decisions)
             }
         };
-        let findings = judged.hazards.iter().map(propose);
-        findings.collect::<Vec<_>>().into()
+        judged.hazards.iter().map(propose).collect()
     }
 
     /// The findings, and a patch for those that the policy fixes and a remedy cures. The object
@@ -170,7 +163,7 @@ impl Evaluation<'_> {
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
         let mut operations = Vec::new();
-        while let Some((hazard, repair)) = judged
+        while let Some((hazard, (proposal, result))) = judged
             .hazards
             .iter()
             .map(|hazard| (hazard, decisions.of(hazard)))
@@ -178,18 +171,16 @@ impl Evaluation<'_> {
             .find_map(|(hazard, decision)| {
                 let repair = judged.repair(hazard, decision.remedy)?;
                 decisions
-                    .permits(&repair, decision.remedy)
+                    .permits(&repair.0, decision.remedy)
                     .then(|| (hazard.clone(), repair))
             })
         {
-            let Repair { proposal, result } = repair;
             operations.extend(proposal.patch.0.iter().cloned());
             let (object, decision) = (self.review.reference, decisions.of(&hazard));
             findings.push(Finding::repaired(&hazard, object, &decision, proposal));
             judged = result;
         }
-        let rest = self.judged(&judged.hazards, decisions);
-        findings.extend(rest.findings);
+        findings.extend(self.judged(&judged.hazards, decisions).findings);
         Verdict {
             findings,
             patch: (!operations.is_empty()).then_some(Patch(operations)),
@@ -199,7 +190,7 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let decision = decisions.of(hazard);
-        let existed = decisions.existing.hazards.contains(hazard);
+        let existed = decisions.existed(hazard).is_some();
         let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
         if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
@@ -221,9 +212,11 @@ impl Evaluation<'_> {
             .ship_now
             .get_or_init(|| self.ship_now(workload, old, decisions));
         if let Some(change) = ship_now {
-            let stated = Stated::of(self.review.document.object());
+            let stated = states_strategy(self.review.document.object());
             ways.push(change.sentence(object, stated));
-            shorter = (stated == Stated::Unknown).then(|| change.sentence(object, Stated::Yes));
+            shorter = stated
+                .is_none()
+                .then(|| change.sentence(object, Some(true)));
         }
         if existed && decisions.resolved.object_may_override {
             ways.push(last_resort(object, self.review.document.moment()));
@@ -308,18 +301,12 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     )
 }
 
-/// The hazards that existed before the update.
-#[derive(Default)]
-struct Existing {
-    hazards: Vec<Hazard>,
-    /// The hazards that affect the rollout that the update starts.
-    hit_by_this_rollout: Vec<Hazard>,
-}
-
 /// The policy's decisions about the hazards of one workload.
 pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
-    existing: &'a Existing,
+    /// The hazards that existed before the update, each with whether it affects the rollout that
+    /// the update starts.
+    existing: &'a [(Hazard, bool)],
     mode: Mode,
     /// The controller that owns the workload.
     owner: Option<&'a Controller>,
@@ -328,26 +315,33 @@ pub(super) struct Decisions<'a> {
 }
 
 impl Decisions<'_> {
-    /// Whether a repair that `choice` led to may be made. Putting several pods on one node is a
+    /// Whether a remedy that `choice` led to may be applied. Putting several pods on one node is a
     /// decision that `check --fix` does not make by itself.
-    fn permits(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
+    fn permits(&self, proposal: &Proposal, choice: RemedyChoice) -> bool {
         choice != RemedyChoice::Auto
             || !matches!(self.mode, Mode::Repair { .. })
-            || repair.proposal.remedy.name != RemedyChoice::Colocate.name()
+            || proposal.remedy.name != RemedyChoice::Colocate.name()
+    }
+
+    /// Whether `hazard` affects the rollout that the update starts; `None` if it did not exist
+    /// before.
+    fn existed(&self, hazard: &Hazard) -> Option<bool> {
+        let mut existing = self.existing.iter();
+        Some(existing.find(|(existed, _)| existed == hazard)?.1)
     }
 
     pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
         let mut decision = self
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
-        let existed = self.existing.hazards.contains(hazard);
-        if existed && !self.existing.hit_by_this_rollout.contains(hazard) {
+        let existed = self.existed(hazard);
+        if existed == Some(false) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
             return decision;
         }
-        if existed && self.resolved.existing() == Strictness::Warn {
+        if existed == Some(true) && self.resolved.existing() == Strictness::Warn {
             for action in [&mut decision.action, &mut decision.without_remedy] {
                 if *action == Action::Deny {
                     *action = Action::Warn;

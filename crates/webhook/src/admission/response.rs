@@ -171,6 +171,6 @@ pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
     response
         .warnings
-        .push(shortened(format!("multi-attach-guard: {problem}")));
+        .push(shortened(&format!("multi-attach-guard: {problem}")));
     response.to_bytes()
 }
