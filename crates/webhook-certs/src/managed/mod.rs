@@ -28,8 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Certificates;
 use super::pair::ServingPair;
 use objects::{Objects, Written};
-use plan::{Patch, Seen, Spread, Trust, Write};
-use stored::{Issued, IssuedSecret};
+use plan::{Patch, Seen, Trust, Write};
+use stored::Issued;
 
 pub use objects::ManagedError;
 
@@ -181,16 +181,12 @@ impl Manager<'_> {
         attempted: &impl Fn(Result<&Served, &ManagedError>),
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
-        let spread = Spread {
-            settled: pace.settled,
-            forgotten: pace.forgotten,
-        };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
             let data = secret
                 .as_ref()
                 .map(|it| it.data.clone().unwrap_or_default());
-            let stored = IssuedSecret::read(data.as_ref());
+            let stored = Issued::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
                 Err(error) => (None, Some(error)),
@@ -205,7 +201,7 @@ impl Manager<'_> {
                 now: now(),
             };
             seen.trusted_for = self.trust.lasts(&seen, self.began.elapsed());
-            let plan = seen.plan(spread);
+            let plan = seen.plan(&pace);
 
             if let Some(write) = &plan.write {
                 match self.write(secret, write, seen.now).await {
@@ -217,8 +213,8 @@ impl Manager<'_> {
                 continue;
             }
             let wait = match (plan.serve_in, stored) {
-                (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
-                    attempted(Ok(&self.serve(*issued)));
+                (Some(Duration::ZERO), Ok(issued)) => {
+                    attempted(Ok(&self.serve(issued)));
                     pace.look
                 }
                 (Some(after), _) => pace.look.min(after),
