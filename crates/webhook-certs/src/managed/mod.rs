@@ -138,7 +138,7 @@ impl ManagedCertificate {
         loop {
             let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.clear_failure();
+                    certificates.failure.store(None);
                     wait
                 }
                 Err(error) => {
@@ -245,14 +245,15 @@ impl Manager<'_> {
     fn serve(&self, issued: Issued) -> Served {
         let served = Served {
             pair: issued.pair,
-            authority_not_after: issued.authority.not_after(),
+            authority_not_after: issued.authority.not_after,
         };
         tracing::info!(
             expires = %served.pair.not_after(),
             authority_expires = %served.authority_not_after,
             "New connections use the certificate in the Secret.",
         );
-        self.certificates.replace(Arc::clone(&served.pair));
+        let pair = Arc::clone(&served.pair);
+        self.certificates.current.store(Some(pair));
         served
     }
 

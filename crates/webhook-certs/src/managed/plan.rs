@@ -23,7 +23,7 @@ impl Trust {
     /// for which this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
         let stored = seen.stored.as_ref().ok().filter(|it| seen.trust(&it.pair));
-        let authority = stored.map(|it| it.authority.certificate());
+        let authority = stored.map(|it| &it.authority.certificate);
         if self.0.as_ref().map(|it| &it.0) != authority {
             self.0 = authority.map(|it| (it.clone(), running));
         }
@@ -99,8 +99,8 @@ impl<'a> Seen<'a> {
 
     fn write(&self, issued: &'a Issued) -> Option<Write<'a>> {
         let Issued { authority, pair } = issued;
-        if is_due(authority.not_before(), authority.not_after(), self.now) {
-            let reason = format!("the CA expires at {}", authority.not_after());
+        if is_due(authority.not_before, authority.not_after, self.now) {
+            let reason = format!("the CA expires at {}", authority.not_after);
             return Some(Write::Authority(reason));
         }
         let reason = if is_due(pair.not_before(), pair.not_after(), self.now) {
@@ -115,7 +115,7 @@ impl<'a> Seen<'a> {
 
     fn patches(&self, issued: &Issued, pace: &Pace) -> Vec<Patch<'a>> {
         let others = self.trusted_for.is_none_or(|it| it < pace.forgotten);
-        let authority = issued.authority.certificate();
+        let authority = &issued.authority.certificate;
         let patch = |configuration: &'a Configuration| {
             let wanted = configuration.bundles.iter().filter_map(|(name, bundle)| {
                 let wanted = bundle.led_by(authority, others, self.now);

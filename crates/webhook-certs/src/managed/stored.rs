@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use rustls::RootCertStore;
 
 use super::Lifetimes;
-use crate::authority::{Authority, PemPair};
+use crate::authority::Authority;
 use crate::pair::ServingPair;
 
 /// The key of the certificate, as in every Secret of type kubernetes.io/tls.
@@ -57,9 +57,7 @@ impl Issued {
             Path::new(KEY),
         )
         .map_err(|_| format!("{CERTIFICATE} and {KEY} are not a certificate and its key"))?;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates([authority.certificate().clone()]);
-        if !pair.is_accepted(&roots) {
+        if !pair.is_accepted(from_ref(&authority.certificate)) {
             return Err(format!("{CERTIFICATE} was not issued by {AUTHORITY}"));
         }
         Ok(Self {
@@ -86,10 +84,10 @@ pub(super) fn with_new_certificate(
     now: Timestamp,
     lifetimes: Lifetimes,
 ) -> Result<Data, rcgen::Error> {
-    let PemPair { certificate, key } = authority.issue(names, now, lifetimes.certificate)?;
+    let issued = authority.issue(names, now, lifetimes.certificate)?;
     let data = [
-        (CERTIFICATE, certificate),
-        (KEY, key),
+        (CERTIFICATE, issued.cert.pem()),
+        (KEY, issued.signing_key.serialize_pem()),
         (AUTHORITY, authority.certificate_pem()),
         (AUTHORITY_KEY, authority.key_pem()),
     ];
@@ -120,12 +118,12 @@ mod tests {
         assert!(!issued.pair.is_for("elsewhere"));
         assert!(issued.pair.is_current(now));
         assert!(issued.pair.not_before() < now - SignedDuration::from_hours(23));
-        assert!(issued.pair.not_after() < issued.authority.not_after());
+        assert!(issued.pair.not_after() < issued.authority.not_after);
 
         let later = now + SignedDuration::from_hours(40);
         let renewed = with_new_certificate(&issued.authority, &[], later, LIFETIMES).unwrap();
         let renewed = Issued::read(Some(&renewed)).unwrap();
-        let end = issued.authority.not_after();
+        let end = issued.authority.not_after;
         assert_eq!(renewed.pair.not_after(), end, "no longer than the CA");
     }
 
