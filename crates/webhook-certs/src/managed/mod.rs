@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Certificates;
 use super::pair::ServingPair;
-use objects::{Objects, Written};
+use objects::Objects;
 use plan::{Patch, Seen, Trust, Write};
 use stored::Issued;
 
@@ -127,9 +127,11 @@ impl ManagedCertificate {
     ) -> Infallible {
         let objects = Objects::new(client, &self.namespace);
         let mut changes = objects.changes();
+        let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
+        names.extend_from_slice(&self.further_names);
         let mut manager = Manager {
             certificate: self,
-            names: self.names(),
+            names,
             objects,
             certificates,
             trust: Trust::default(),
@@ -155,12 +157,6 @@ impl ManagedCertificate {
             // After a timeout, it is time to check anyway.
             let _ = timeout(wait, changes.next()).await;
         }
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
-        names.extend_from_slice(&self.further_names);
-        names
     }
 }
 
@@ -230,12 +226,13 @@ impl Manager<'_> {
         let mut patched = false;
         for patch in patches {
             match self.objects.patch(patch).await {
-                Ok(Written::Yes) => {
-                    let kind = patch.configuration.kind;
-                    tracing::info!(kind, "The caBundles were updated.");
+                Ok(is_written) => {
+                    if is_written {
+                        let kind = patch.configuration.kind;
+                        tracing::info!(kind, "The caBundles were updated.");
+                    }
                     patched = true;
                 }
-                Ok(Written::Conflict) => patched = true,
                 Err(error) => *failure = Some(error),
             }
         }
@@ -280,8 +277,7 @@ impl Manager<'_> {
             names: self.names.join(", "),
             reason: error.to_string(),
         })?;
-        let written = self.objects.write(seen, data).await?;
-        if written == Written::Yes {
+        if self.objects.write(seen, data).await? {
             tracing::info!(%reason, "A new {what} was written to the Secret {SECRET}.");
         } else {
             tracing::info!("Another replica wrote the Secret {SECRET} first.");
