@@ -20,6 +20,7 @@ use super::connection::{Plain, http_server};
 use super::connections::{Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
 use super::limits::Limits;
+use super::memory::MemoryLimit;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::tls::HandshakeProbe;
@@ -51,7 +52,9 @@ impl Admin {
             .enable_all()
             .build()?;
         let (ended, end) = oneshot::channel();
-        let acceptor = Plain(Connections::new(CONNECTIONS, self.limits, None, None));
+        // The responses of this port take none of the memory, and nobody scrapes these metrics.
+        let (memory, metrics) = (MemoryLimit::new(&Limits::default()), Metrics::new(&[]));
+        let acceptor = Plain(Connections::new(CONNECTIONS, self.limits, memory, metrics));
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())

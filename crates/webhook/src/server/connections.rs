@@ -36,10 +36,9 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(super) struct Connections {
     limit: usize,
     pub(super) limits: Limits,
-    /// The memory that pending responses hold; `None` for the admin port.
-    memory: Option<MemoryLimit>,
-    /// `None` for the admin port, whose connections are not counted.
-    metrics: Option<Metrics>,
+    /// The memory that pending responses hold.
+    memory: MemoryLimit,
+    pub(super) metrics: Metrics,
     open: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -85,15 +84,15 @@ pub(super) enum End {
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
-    _counted: Option<Held>,
+    _counted: Held,
 }
 
 impl Connections {
     pub(super) fn new(
         limit: usize,
         limits: Limits,
-        memory: Option<MemoryLimit>,
-        metrics: Option<Metrics>,
+        memory: MemoryLimit,
+        metrics: Metrics,
     ) -> Arc<Self> {
         Arc::new(Self {
             limit: limit.max(1),
@@ -108,9 +107,7 @@ impl Connections {
     pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut open = self.open();
         if !self.make_room(&open) {
-            if let Some(metrics) = &self.metrics {
-                metrics.connections_refused.inc();
-            }
+            self.metrics.connections_refused.inc();
             return None;
         }
         let connection = Arc::new(Connection::new(self.limits.age, client));
@@ -118,7 +115,7 @@ impl Connections {
         Some(ConnectionGuard {
             connections: Arc::clone(self),
             connection,
-            _counted: self.metrics.as_ref().map(|it| Held::new(&it.connections)),
+            _counted: Held::new(&self.metrics.connections),
         })
     }
 
@@ -137,15 +134,8 @@ impl Connections {
         };
         evicted.is_evicted.store(true, Ordering::Relaxed);
         evicted.waker.wake();
-        self.displaced();
+        self.metrics.connections_displaced.inc();
         true
-    }
-
-    /// Counts a connection that had to make room.
-    fn displaced(&self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.connections_displaced.inc();
-        }
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
@@ -221,10 +211,9 @@ impl ConnectionGuard {
         let activity = self.connection.activity();
         if activity.in_flight > 0 {
             let is_unread = activity.unread > 0 && now >= activity.unread_since + UNREAD;
-            let memory = self.connections.memory.as_ref();
-            let is_displaced = is_unread && memory.is_some_and(MemoryLimit::is_short);
+            let is_displaced = is_unread && self.connections.memory.is_short();
             if is_displaced {
-                self.connections.displaced();
+                self.connections.metrics.connections_displaced.inc();
             }
             let is_stuck = now >= activity.last + MAX_TIMEOUT;
             return (is_displaced || is_stuck).then_some(End::Cut);
@@ -338,7 +327,8 @@ mod tests {
             age: LONG,
             ..Limits::default()
         };
-        let connections = Connections::new(count, limits, None, None);
+        let (memory, metrics) = (MemoryLimit::new(&limits), Metrics::new(&[]));
+        let connections = Connections::new(count, limits, memory, metrics);
         let mut guards = Vec::new();
         for _ in 0..count {
             guards.push(connections.admit(None).unwrap());

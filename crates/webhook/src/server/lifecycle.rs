@@ -220,12 +220,11 @@ impl Server {
             connections: Connections::new(
                 limits.connections,
                 limits,
-                Some(reviews.memory.clone()),
-                Some(metrics.clone()),
+                reviews.memory.clone(),
+                metrics.clone(),
             ),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
-            metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),
         }));
