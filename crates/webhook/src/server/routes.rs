@@ -78,11 +78,10 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .load_shed()
         .layer(GlobalConcurrencyLimitLayer::new(reviews.limits.requests))
         .timeout(MAX_TIMEOUT);
-    let mutate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
-        reviews.answer(Endpoint::Mutate, body)
-    };
-    let validate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
-        reviews.answer(Endpoint::Validate, body)
+    let review = |endpoint: Endpoint| {
+        move |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
+            reviews.answer(endpoint, body)
+        }
     };
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
@@ -93,8 +92,11 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
     };
     let method = refuse(|| RequestError::Method);
     Router::new()
-        .route("/mutate", post(mutate).fallback(method))
-        .route("/validate", post(validate).fallback(method))
+        .route("/mutate", post(review(Endpoint::Mutate)).fallback(method))
+        .route(
+            "/validate",
+            post(review(Endpoint::Validate)).fallback(method),
+        )
         .fallback(refuse(|| RequestError::NotFound))
         .layer(layers)
         .with_state(reviews)
