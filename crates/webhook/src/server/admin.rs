@@ -51,9 +51,13 @@ impl Admin {
             .enable_all()
             .build()?;
         let (ended, end) = oneshot::channel();
+        let limits = Limits {
+            connections: CONNECTIONS,
+            ..self.limits
+        };
         // The responses of this port take none of the memory, and nobody scrapes these metrics.
         let (memory, metrics) = (MemoryLimit::new(&Limits::default()), Metrics::new(&[]));
-        let acceptor = Plain(Connections::new(CONNECTIONS, self.limits, memory, metrics));
+        let acceptor = Plain(Connections::new(limits, memory, metrics));
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())

@@ -34,7 +34,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// The connections of one listener.
 #[derive(Debug)]
 pub(super) struct Connections {
-    limit: usize,
     pub(super) limits: Limits,
     /// The memory that pending responses hold.
     memory: MemoryLimit,
@@ -88,14 +87,8 @@ pub(super) struct ConnectionGuard {
 }
 
 impl Connections {
-    pub(super) fn new(
-        limit: usize,
-        limits: Limits,
-        memory: MemoryLimit,
-        metrics: Metrics,
-    ) -> Arc<Self> {
+    pub(super) fn new(limits: Limits, memory: MemoryLimit, metrics: Metrics) -> Arc<Self> {
         Arc::new(Self {
-            limit: limit.max(1),
             limits,
             memory,
             metrics,
@@ -120,12 +113,13 @@ impl Connections {
     }
 
     fn make_room(&self, open: &[Arc<Connection>]) -> bool {
+        let limit = self.limits.connections.max(1);
         // Evicted connections take a moment to close.
-        if open.len() >= 2 * self.limit {
+        if open.len() >= 2 * limit {
             return false;
         }
         let staying = open.iter().filter(|it| !it.is_evicted());
-        if staying.clone().count() < self.limit {
+        if staying.clone().count() < limit {
             return true;
         }
         let idle = staying.filter_map(|connection| Some((connection.idle_since()?, connection)));
@@ -325,10 +319,11 @@ mod tests {
     async fn full_of(count: usize) -> (Arc<Connections>, Vec<ConnectionGuard>) {
         let limits = Limits {
             age: LONG,
+            connections: count,
             ..Limits::default()
         };
         let (memory, metrics) = (MemoryLimit::new(&limits), Metrics::new(&[]));
-        let connections = Connections::new(count, limits, memory, metrics);
+        let connections = Connections::new(limits, memory, metrics);
         let mut guards = Vec::new();
         for _ in 0..count {
             guards.push(connections.admit(None).unwrap());

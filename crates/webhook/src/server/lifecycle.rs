@@ -197,12 +197,7 @@ impl Server {
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
         let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(
-                limits.connections,
-                limits,
-                reviews.memory.clone(),
-                metrics.clone(),
-            ),
+            connections: Connections::new(limits, reviews.memory.clone(), metrics.clone()),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
             phase: phase.clone(),
