@@ -112,18 +112,14 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
             let read = timeout_at(until, whole).await;
             read.unwrap_or(Err(RequestError::TooSlow))
         };
-        match read.await {
-            Ok((bytes, charge)) => Ok(Self {
-                bytes,
-                charge,
-                deadline,
-                client,
-            }),
-            Err(error) => {
-                discard(&head.headers, body, limits);
-                Err(error)
-            }
-        }
+        let read = read.await;
+        let (bytes, charge) = read.inspect_err(|_| discard(&head.headers, body, limits))?;
+        Ok(Self {
+            bytes,
+            charge,
+            deadline,
+            client,
+        })
     }
 }
 

@@ -186,28 +186,22 @@ impl<R: Reviewer> Reviews<R> {
         endpoint: Endpoint,
         body: ReviewBody,
     ) -> Result<(Answer, Charge), RequestError> {
-        let ReviewBody {
-            bytes,
-            charge,
-            deadline,
-            client,
-        } = body;
         // The reviewer is called inside the future, so that a panic before its first await counts.
         let review = async {
-            let deadline = deadline.at();
+            let deadline = body.deadline.at();
             (self.reviewer)
-                .review(endpoint, &bytes, client, deadline)
+                .review(endpoint, &body.bytes, body.client, deadline)
                 .await
         };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
             self.metrics.panics.inc();
             tracing::error!(
                 endpoint = endpoint.name(),
-                bytes = bytes.len(),
+                bytes = body.bytes.len(),
                 "A review ended in a panic, which is a bug; the request was answered with 500."
             );
             return Err(RequestError::Panic);
         };
-        Ok((reviewed.map_err(RequestError::Malformed)?, charge))
+        Ok((reviewed.map_err(RequestError::Malformed)?, body.charge))
     }
 }
