@@ -49,22 +49,21 @@ impl Authority {
     /// # Errors
     ///
     /// Fails with the fault in them, as a clause.
-    pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, String> {
+    pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, &'static str> {
         let certificate = CertificateDer::from_pem_slice(certificate)
-            .map_err(|_| "the CA certificate is not PEM".to_owned())?;
-        let key =
-            KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM".to_owned())?;
+            .map_err(|_| "the CA certificate is not PEM")?;
+        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM")?;
         let (_, parsed) = X509Certificate::from_der(&certificate)
-            .map_err(|_| "the CA certificate is malformed".to_owned())?;
+            .map_err(|_| "the CA certificate is malformed")?;
         if !parsed.is_ca() {
-            return Err("the CA certificate is not that of a CA".to_owned());
+            return Err("the CA certificate is not that of a CA");
         }
         if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err("the CA key does not belong to the CA certificate".to_owned());
+            return Err("the CA key does not belong to the CA certificate");
         }
         let time = |seconds| {
             Timestamp::from_second(seconds)
-                .map_err(|_| "the CA certificate has an invalid validity period".to_owned())
+                .map_err(|_| "the CA certificate has an invalid validity period")
         };
         let not_before = time(parsed.validity().not_before.timestamp())?;
         let not_after = time(parsed.validity().not_after.timestamp())?;

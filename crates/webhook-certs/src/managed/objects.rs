@@ -138,26 +138,21 @@ impl Objects {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let answer = match seen {
-            Some(mut secret) => {
-                secret.data = Some(data);
-                answered(self.secrets.replace(SECRET, &params, &secret)).await
-            }
-            None => {
-                let secret = Secret {
-                    metadata: ObjectMeta {
-                        name: Some(SECRET.to_owned()),
-                        labels: Some(
-                            [("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into(),
-                        ),
-                        ..ObjectMeta::default()
-                    },
-                    type_: Some(SECRET_TYPE.to_owned()),
-                    data: Some(data),
-                    ..Secret::default()
-                };
-                answered(self.secrets.create(&params, &secret)).await
-            }
+        let is_there = seen.is_some();
+        let mut secret = seen.unwrap_or_else(|| Secret {
+            metadata: ObjectMeta {
+                name: Some(SECRET.to_owned()),
+                labels: Some([("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(SECRET_TYPE.to_owned()),
+            ..Secret::default()
+        });
+        secret.data = Some(data);
+        let answer = if is_there {
+            answered(self.secrets.replace(SECRET, &params, &secret)).await
+        } else {
+            answered(self.secrets.create(&params, &secret)).await
         };
         written(answer, self.secret_name())
     }
@@ -257,10 +252,8 @@ where
 async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Option<kube::Error>> {
-    match timeout(ANSWER, request).await {
-        Ok(answer) => answer.map_err(Some),
-        Err(_) => Err(None),
-    }
+    let answer = timeout(ANSWER, request).await;
+    answer.map_err(|_| None::<kube::Error>)?.map_err(Some)
 }
 
 /// Whether the object was written, or another writer was faster.
