@@ -152,7 +152,7 @@ impl<R: Reviewer> Reviews<R> {
         };
         // The slot is taken once the body has arrived, so that a client that only begins to send
         // one takes none.
-        let slot = acquire(slots, 1, body.deadline.max_queue_wait()).await;
+        let slot = acquire(slots, 1, body.max_queue_wait).await;
         let slot = slot.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
@@ -188,9 +188,8 @@ impl<R: Reviewer> Reviews<R> {
     ) -> Result<(Answer, Charge), RequestError> {
         // The reviewer is called inside the future, so that a panic before its first await counts.
         let review = async {
-            let deadline = body.deadline.at();
             (self.reviewer)
-                .review(endpoint, &body.bytes, body.client, deadline)
+                .review(endpoint, &body.bytes, body.client, body.deadline)
                 .await
         };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
