@@ -133,7 +133,7 @@ const BESIDE_DETAILS: usize = 3;
 
 /// All answers of the program about a text.
 fn answer_of(question: &Question) -> Vec<String> {
-    let checked = Checked::of(&question.text, &question.facts, NOW).unwrap();
+    let checked = Checked::new(&question.text, &question.facts, NOW).unwrap();
     let verdict = checked.verdict();
     let count = verdict.matches("\"number\":").count();
     let details = (0..count).map(|number| checked.details(number));
@@ -190,7 +190,7 @@ fn the_command_line_says_the_same() {
             .current_dir(&folder)
             .output()
             .unwrap();
-        let checked = Checked::of(&question.text, &question.facts, NOW).unwrap();
+        let checked = Checked::new(&question.text, &question.facts, NOW).unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(checked.report().unwrap(), printed, "{}", question.name);
     }

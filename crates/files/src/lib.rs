@@ -46,29 +46,17 @@ pub struct FilePoller<const N: usize> {
 type Look<const N: usize> = Result<[Vec<u8>; N], String>;
 
 impl<const N: usize> FilePoller<N> {
-    /// Reads the files as they are now.
-    ///
-    /// # Errors
-    ///
-    /// Fails if one cannot be read, or is larger than 1 MiB.
-    pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
-        let contents = read_all(&paths)?;
-        let poller = Self::knowing(paths, Ok(contents.clone()));
-        Ok((poller, contents))
-    }
-
-    /// Follows files that could not be read because of `error`.
-    #[must_use]
-    pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        Self::knowing(paths, Err(error.to_string()))
-    }
-
-    fn knowing(paths: [PathBuf; N], reported: Look<N>) -> Self {
-        Self {
+    /// Reads the files as they are now. The second result is their contents, or the error if one
+    /// cannot be read or is larger than 1 MiB.
+    pub fn open(paths: [PathBuf; N]) -> (Self, Result<[Vec<u8>; N], ReadError>) {
+        let found = read_all(&paths);
+        let reported = seen(&found);
+        let poller = Self {
             paths,
             last: reported.clone(),
             reported,
-        }
+        };
+        (poller, found)
     }
 
     /// Waits for the next change, and looks once `every` so often.
@@ -90,10 +78,7 @@ impl<const N: usize> FilePoller<N> {
         let paths = self.paths.clone();
         // Only a runtime that shuts down fails to run the read.
         let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
-        let seen: Look<N> = match &found {
-            Ok(contents) => Ok(contents.clone()),
-            Err(error) => Err(error.to_string()),
-        };
+        let seen = seen(&found);
         let settled = seen == self.last;
         self.last = seen;
         if !settled || self.last == self.reported {
@@ -102,6 +87,10 @@ impl<const N: usize> FilePoller<N> {
         self.reported.clone_from(&self.last);
         Some(found)
     }
+}
+
+fn seen<const N: usize>(found: &Result<[Vec<u8>; N], ReadError>) -> Look<N> {
+    found.as_ref().cloned().map_err(ToString::to_string)
 }
 
 fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadError> {
@@ -165,8 +154,8 @@ mod tests {
             fs::write(&paths[1], b).unwrap();
         };
         write("1", "1");
-        let (mut files, contents) = FilePoller::open(paths.clone()).unwrap();
-        assert_eq!(contents, [b"1", b"1"]);
+        let (mut files, contents) = FilePoller::open(paths.clone());
+        assert_eq!(contents.unwrap(), [b"1", b"1"]);
         assert!(files.look().await.is_none(), "nothing changed");
 
         write("2", "1");
@@ -209,7 +198,7 @@ mod tests {
             (folder.path(), "it is not a regular file"),
             (&large, "it is larger than 1048576 bytes"),
         ] {
-            let error = FilePoller::open([path.to_owned()]).unwrap_err();
+            let error = FilePoller::open([path.to_owned()]).1.unwrap_err();
             assert_eq!(error.to_string(), format!("{}: {why}", path.display()));
         }
     }
@@ -221,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "1").unwrap();
-        let (mut files, _) = FilePoller::open([path.clone()]).unwrap();
+        let (mut files, _) = FilePoller::open([path.clone()]);
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());

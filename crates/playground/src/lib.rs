@@ -1,8 +1,8 @@
 //! The functions of the page on which a user pastes a manifest: text in, JSON out, and no other
 //! input or output.
 //!
-//! `docs/site/playground` is the page. A browser and node call `exports`; tests call the functions
-//! behind it.
+//! `docs/site/playground` is the page. A browser and node call the functions through
+//! `wasm_bindgen`; tests call them directly.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,57 +22,8 @@ use manifest::source::Source;
 use report::{Format, Located, Report, Severity, Style, products, safe};
 use serde::Serialize;
 use similar::TextDiff;
-
-/// The functions under the names that the page uses.
 #[cfg(target_arch = "wasm32")]
-pub mod exports {
-    use wasm_bindgen::prelude::wasm_bindgen;
-
-    /// A text that is judged.
-    #[wasm_bindgen]
-    pub struct Checked(super::Checked);
-
-    #[wasm_bindgen]
-    impl Checked {
-        /// Judges the text. The time is in milliseconds. The error that is thrown is a sentence.
-        #[wasm_bindgen(constructor)]
-        pub fn new(text: &str, facts: &str, now: f64) -> Result<Self, String> {
-            super::Checked::of(text, facts, now).map(Self)
-        }
-
-        /// The findings, without the parts that are shown only when a finding is opened.
-        pub fn verdict(&self) -> String {
-            self.0.verdict()
-        }
-
-        /// The pictures and the long text of a finding, as HTML.
-        pub fn details(&self, number: usize) -> String {
-            self.0.details(number)
-        }
-
-        /// The text with every remedy.
-        pub fn repair(&self) -> String {
-            self.0.repair()
-        }
-
-        /// The output of `check --format json`.
-        pub fn report(&self) -> Result<String, String> {
-            self.0.report()
-        }
-    }
-
-    /// The explanation of an error line, or `null`.
-    #[wasm_bindgen]
-    pub fn explain(line: &str) -> String {
-        super::explain(line)
-    }
-
-    /// The choices of the page, and the tables that it shows before anything is pasted.
-    #[wasm_bindgen]
-    pub fn contents() -> String {
-        super::contents()
-    }
-}
+use wasm_bindgen::prelude::wasm_bindgen;
 
 /// The name of the pasted text.
 const NAME: &str = "manifest.yaml";
@@ -139,6 +90,7 @@ struct Contents {
 }
 
 /// The choices of the page, and the tables that it shows before anything is pasted.
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 #[must_use]
 pub fn contents() -> String {
     let known = Catalog::embedded().map(products::all);
@@ -153,12 +105,14 @@ pub fn contents() -> String {
 }
 
 /// The explanation of an error line, or `null`.
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 #[must_use]
 pub fn explain(line: &str) -> String {
     json(&diagnosis::explain(line))
 }
 
 /// A text that is judged. Its findings are known; the rest is made on request.
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 pub struct Checked {
     text: String,
     effective: &'static EffectivePolicy,
@@ -200,13 +154,15 @@ struct Repaired {
     diff: String,
 }
 
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 impl Checked {
     /// Judges the text in a cluster with `facts`, which are empty if the cluster is not known.
     /// `now` is in milliseconds.
     ///
     /// # Errors
     /// Fails, with a sentence, if the facts cannot be read.
-    pub fn of(text: &str, facts: &str, now: f64) -> Result<Self, String> {
+    #[cfg_attr(target_arch = "wasm32", wasm_bindgen(constructor))]
+    pub fn new(text: &str, facts: &str, now: f64) -> Result<Self, String> {
         static POLICY: LazyLock<Result<EffectivePolicy, String>> = LazyLock::new(|| {
             let catalog = Catalog::embedded().map_err(ToString::to_string)?;
             Ok(EffectivePolicy::new(Policy::default(), catalog))

@@ -15,7 +15,7 @@ fn example() -> &'static str {
 }
 
 fn checked(text: &str, facts: &str) -> Checked {
-    Checked::of(text, facts, 1_790_000_000_000.0).unwrap()
+    Checked::new(text, facts, 1_790_000_000_000.0).unwrap()
 }
 
 /// The rules of the findings.
@@ -96,7 +96,7 @@ fn what_cannot_be_judged_is_said() {
     let broken = words("apiVersion: v1\nkind: Pod\na: [\n", "");
     assert!(broken.contains("Could not be read") && !broken.contains("There is no"));
     for (facts, problem) in [("a: 1\n", "No facts were found here"), ("kind: [\n", FACTS)] {
-        let refused = Checked::of(example(), facts, 0.0).map(|it| it.verdict());
+        let refused = Checked::new(example(), facts, 0.0).map(|it| it.verdict());
         assert!(refused.is_err_and(|it| it.contains(problem)));
     }
     assert_eq!(explain("Back-off pulling image"), "null");

@@ -84,14 +84,9 @@ impl PolicyFile {
         path: PathBuf,
     ) -> Result<(Self, Result<EffectivePolicy, PolicyFileError>), PolicyFileError> {
         let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-        let (files, read) = match FilePoller::open([path.clone()]) {
-            Ok((files, [content])) => (files, Ok(content)),
-            Err(error) => (
-                FilePoller::unread([path.clone()], &error),
-                Err(error.into()),
-            ),
-        };
-        let effective = read.and_then(|content| parse(&path, &content, catalog));
+        let (files, read) = FilePoller::open([path.clone()]);
+        let read = read.map_err(PolicyFileError::from);
+        let effective = read.and_then(|[content]| parse(&path, &content, catalog));
         let file = Self {
             path,
             catalog,

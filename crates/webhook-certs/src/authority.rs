@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PublicKeyData, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedKey, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, date_time_ymd,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -19,16 +19,10 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A CA with its key.
 pub(super) struct Authority {
-    certificate: CertificateDer<'static>,
+    pub(super) certificate: CertificateDer<'static>,
     key: KeyPair,
-    not_before: Timestamp,
-    not_after: Timestamp,
-}
-
-/// A certificate and its key, both in PEM.
-pub(super) struct PemPair {
-    pub(super) certificate: String,
-    pub(super) key: String,
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
 }
 
 impl Authority {
@@ -55,22 +49,21 @@ impl Authority {
     /// # Errors
     ///
     /// Fails with the fault in them, as a clause.
-    pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, String> {
+    pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, &'static str> {
         let certificate = CertificateDer::from_pem_slice(certificate)
-            .map_err(|_| "the CA certificate is not PEM".to_owned())?;
-        let key =
-            KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM".to_owned())?;
+            .map_err(|_| "the CA certificate is not PEM")?;
+        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM")?;
         let (_, parsed) = X509Certificate::from_der(&certificate)
-            .map_err(|_| "the CA certificate is malformed".to_owned())?;
+            .map_err(|_| "the CA certificate is malformed")?;
         if !parsed.is_ca() {
-            return Err("the CA certificate is not that of a CA".to_owned());
+            return Err("the CA certificate is not that of a CA");
         }
         if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err("the CA key does not belong to the CA certificate".to_owned());
+            return Err("the CA key does not belong to the CA certificate");
         }
         let time = |seconds| {
             Timestamp::from_second(seconds)
-                .map_err(|_| "the CA certificate has an invalid validity period".to_owned())
+                .map_err(|_| "the CA certificate has an invalid validity period")
         };
         let not_before = time(parsed.validity().not_before.timestamp())?;
         let not_after = time(parsed.validity().not_after.timestamp())?;
@@ -89,22 +82,16 @@ impl Authority {
         names: &[String],
         now: Timestamp,
         lifetime: SignedDuration,
-    ) -> Result<PemPair, rcgen::Error> {
+    ) -> Result<CertifiedKey<KeyPair>, rcgen::Error> {
         let not_after = until(now, lifetime).min(self.not_after);
         let mut params = params(names.to_vec(), "multi-attach-guard", from(now), not_after)?;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate()?;
+        let signing_key = KeyPair::generate()?;
         let issuer = Issuer::from_ca_cert_der(&self.certificate, &self.key)?;
-        Ok(PemPair {
-            certificate: params.signed_by(&key, &issuer)?.pem(),
-            key: key.serialize_pem(),
-        })
-    }
-
-    pub(super) fn certificate(&self) -> &CertificateDer<'static> {
-        &self.certificate
+        let cert = params.signed_by(&signing_key, &issuer)?;
+        Ok(CertifiedKey { cert, signing_key })
     }
 
     pub(super) fn certificate_pem(&self) -> String {
@@ -113,14 +100,6 @@ impl Authority {
 
     pub(super) fn key_pem(&self) -> String {
         self.key.serialize_pem()
-    }
-
-    pub(super) fn not_before(&self) -> Timestamp {
-        self.not_before
-    }
-
-    pub(super) fn not_after(&self) -> Timestamp {
-        self.not_after
     }
 }
 

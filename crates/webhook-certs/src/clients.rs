@@ -51,7 +51,8 @@ impl ClientAuthorities {
         every: Duration,
     ) -> Result<(Arc<Self>, impl Future<Output = Infallible>), CertError> {
         let unreadable = |error| CertError::unreadable(FLAG, &error);
-        let (mut file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
+        let (mut file, read) = FilePoller::open([path.clone()]);
+        let [pem] = read.map_err(unreadable)?;
         let authorities = Arc::new(Self::from_pem(&pem, &path)?);
         let followed = Arc::clone(&authorities);
         let follow = async move {

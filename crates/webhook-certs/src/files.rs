@@ -1,7 +1,7 @@
 //! A certificate and key in two PEM files, which are reloaded when they change.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,14 +31,13 @@ impl PemFiles {
     ///
     /// Fails if a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
-        let (files, [chain_pem, key_pem]) = FilePoller::open([certificate.clone(), key.clone()])
-            .map_err(|error| unreadable(&error, &certificate))?;
-        let pair = ServingPair::from_pem(&chain_pem, &certificate, &key_pem, &key)?;
+        let (files, read) = FilePoller::open([certificate.clone(), key.clone()]);
         let files = Self {
             certificate,
             key,
             files,
         };
+        let pair = files.judge(read, None)?;
         Ok((files, pair))
     }
 
@@ -60,8 +59,8 @@ impl PemFiles {
                         "The certificate changed; new connections use the new one."
                     );
                     attempted(Ok(&pair));
-                    certificates.replace(Arc::new(pair));
-                    certificates.clear_failure();
+                    certificates.current.store(Some(Arc::new(pair)));
+                    certificates.failure.store(None);
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");
@@ -77,7 +76,10 @@ impl PemFiles {
         changed: Result<[Vec<u8>; 2], ReadError>,
         current: Option<&ServingPair>,
     ) -> Result<ServingPair, CertError> {
-        let [chain, key] = changed.map_err(|error| unreadable(&error, &self.certificate))?;
+        let [chain, key] = changed.map_err(|error| {
+            let is_certificate = error.path == self.certificate;
+            CertError::unreadable(if is_certificate { CERT } else { "--tls-key" }, &error)
+        })?;
         let pair = ServingPair::from_pem(&chain, &self.certificate, &key, &self.key)?;
         let now = Timestamp::now();
         if pair.is_expired(now) && current.is_some_and(|it| !it.is_expired(now)) {
@@ -90,11 +92,6 @@ impl PemFiles {
         }
         Ok(pair)
     }
-}
-
-fn unreadable(error: &ReadError, certificate: &Path) -> CertError {
-    let is_certificate = error.path == certificate;
-    CertError::unreadable(if is_certificate { CERT } else { "--tls-key" }, error)
 }
 
 #[cfg(test)]

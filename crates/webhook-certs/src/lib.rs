@@ -85,22 +85,14 @@ impl Certificates {
         self.failure.load_full()
     }
 
-    fn replace(&self, pair: Arc<ServingPair>) {
-        self.current.store(Some(pair));
-    }
-
     fn set_failure(&self, error: &impl fmt::Display) {
         self.failure.store(Some(Arc::new(error.to_string())));
-    }
-
-    fn clear_failure(&self) {
-        self.failure.store(None);
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let current = self.current.load();
-        Some(Arc::clone(current.as_ref()?.certified_key()))
+        Some(Arc::clone(&current.as_ref()?.certified_key))
     }
 }

@@ -56,7 +56,7 @@ impl CertError {
 /// A certificate chain, its private key and its validity period.
 #[derive(Debug)]
 pub struct ServingPair {
-    certified_key: Arc<CertifiedKey>,
+    pub(super) certified_key: Arc<CertifiedKey>,
     not_before: Timestamp,
     not_after: Timestamp,
 }
@@ -141,14 +141,16 @@ impl ServingPair {
         self.certified_key.cert.first() == other.certified_key.cert.first()
     }
 
-    /// Whether a client that trusts only `roots` accepts the certificate, regardless of its
+    /// Whether a client that trusts only these CAs accepts the certificate, regardless of its
     /// validity period and names.
-    pub(super) fn is_accepted(&self, roots: &RootCertStore) -> bool {
+    pub(super) fn is_accepted(&self, authorities: &[CertificateDer<'static>]) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(authorities.iter().cloned());
         let since_1970 = self.not_before.as_second().unsigned_abs();
         let within = UnixTime::since_unix_epoch(Duration::from_secs(since_1970));
         let algorithms = ring::default_provider().signature_verification_algorithms;
         self.parsed().is_some_and(|leaf| {
-            verify_server_cert_signed_by_trust_anchor(&leaf, roots, &[], within, algorithms.all)
+            verify_server_cert_signed_by_trust_anchor(&leaf, &roots, &[], within, algorithms.all)
                 .is_ok()
         })
     }
@@ -163,9 +165,5 @@ impl ServingPair {
 
     fn parsed(&self) -> Option<ParsedCertificate<'_>> {
         ParsedCertificate::try_from(self.certified_key.cert.first()?).ok()
-    }
-
-    pub(super) fn certified_key(&self) -> &Arc<CertifiedKey> {
-        &self.certified_key
     }
 }

@@ -14,12 +14,9 @@ pub(super) fn certificates<'a>(
     let mut pem = String::new();
     for certificate in certificates {
         pem.push_str("-----BEGIN CERTIFICATE-----\n");
-        let mut rest = &*STANDARD.encode(certificate);
-        while !rest.is_empty() {
-            let (line, after) = rest.split_at(rest.len().min(LINE));
-            pem.push_str(line);
+        for line in STANDARD.encode(certificate).as_bytes().chunks(LINE) {
+            pem.extend(line.iter().copied().map(char::from));
             pem.push('\n');
-            rest = after;
         }
         pem.push_str("-----END CERTIFICATE-----\n");
     }

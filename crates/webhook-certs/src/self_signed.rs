@@ -50,8 +50,8 @@ impl SelfSigned {
             .map_err(|error| failed(error.to_string()))?;
         // No files are involved, so an error can only be about the names.
         let nowhere = Path::new("");
-        let (certificate, key) = (leaf.certificate.as_bytes(), leaf.key.as_bytes());
-        let pair = ServingPair::from_pem(certificate, nowhere, key, nowhere)
+        let (certificate, key) = (leaf.cert.pem(), leaf.signing_key.serialize_pem());
+        let pair = ServingPair::from_pem(certificate.as_bytes(), nowhere, key.as_bytes(), nowhere)
             .map_err(|error| failed(error.to_string()))?;
         let ca_pem = authority.certificate_pem();
         Ok(Self { pair, ca_pem })

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::certificate::X509Certificate;
@@ -33,9 +32,7 @@ impl Bundle {
 
     /// Whether a client that trusts these CAs accepts `pair`.
     pub(super) fn accepts(&self, pair: &ServingPair) -> bool {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(self.0.iter().cloned());
-        pair.is_accepted(&roots)
+        pair.is_accepted(&self.0)
     }
 
     /// The bundle with `authority` first; with `others`, also the CAs of this bundle that have not

@@ -27,9 +27,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Certificates;
 use super::pair::ServingPair;
-use objects::{Objects, Written};
-use plan::{Patch, Seen, Spread, Trust, Write};
-use stored::{Issued, IssuedSecret};
+use objects::Objects;
+use plan::{Patch, Seen, Trust, Write};
+use stored::Issued;
 
 pub use objects::ManagedError;
 
@@ -127,9 +127,11 @@ impl ManagedCertificate {
     ) -> Infallible {
         let objects = Objects::new(client, &self.namespace);
         let mut changes = objects.changes();
+        let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
+        names.extend_from_slice(&self.further_names);
         let mut manager = Manager {
             certificate: self,
-            names: self.names(),
+            names,
             objects,
             certificates,
             trust: Trust::default(),
@@ -138,7 +140,7 @@ impl ManagedCertificate {
         loop {
             let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.clear_failure();
+                    certificates.failure.store(None);
                     wait
                 }
                 Err(error) => {
@@ -155,12 +157,6 @@ impl ManagedCertificate {
             // After a timeout, it is time to check anyway.
             let _ = timeout(wait, changes.next()).await;
         }
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
-        names.extend_from_slice(&self.further_names);
-        names
     }
 }
 
@@ -181,16 +177,12 @@ impl Manager<'_> {
         attempted: &impl Fn(Result<&Served, &ManagedError>),
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
-        let spread = Spread {
-            settled: pace.settled,
-            forgotten: pace.forgotten,
-        };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
             let data = secret
                 .as_ref()
                 .map(|it| it.data.clone().unwrap_or_default());
-            let stored = IssuedSecret::read(data.as_ref());
+            let stored = Issued::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
                 Err(error) => (None, Some(error)),
@@ -205,7 +197,7 @@ impl Manager<'_> {
                 now: now(),
             };
             seen.trusted_for = self.trust.lasts(&seen, self.began.elapsed());
-            let plan = seen.plan(spread);
+            let plan = seen.plan(&pace);
 
             if let Some(write) = &plan.write {
                 match self.write(secret, write, seen.now).await {
@@ -217,8 +209,8 @@ impl Manager<'_> {
                 continue;
             }
             let wait = match (plan.serve_in, stored) {
-                (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
-                    attempted(Ok(&self.serve(*issued)));
+                (Some(Duration::ZERO), Ok(issued)) => {
+                    attempted(Ok(&self.serve(issued)));
                     pace.look
                 }
                 (Some(after), _) => pace.look.min(after),
@@ -234,12 +226,13 @@ impl Manager<'_> {
         let mut patched = false;
         for patch in patches {
             match self.objects.patch(patch).await {
-                Ok(Written::Yes) => {
-                    let kind = patch.configuration.kind;
-                    tracing::info!(kind, "The caBundles were updated.");
+                Ok(is_written) => {
+                    if is_written {
+                        let kind = patch.configuration.kind;
+                        tracing::info!(kind, "The caBundles were updated.");
+                    }
                     patched = true;
                 }
-                Ok(Written::Conflict) => patched = true,
                 Err(error) => *failure = Some(error),
             }
         }
@@ -249,14 +242,15 @@ impl Manager<'_> {
     fn serve(&self, issued: Issued) -> Served {
         let served = Served {
             pair: issued.pair,
-            authority_not_after: issued.authority.not_after(),
+            authority_not_after: issued.authority.not_after,
         };
         tracing::info!(
             expires = %served.pair.not_after(),
             authority_expires = %served.authority_not_after,
             "New connections use the certificate in the Secret.",
         );
-        self.certificates.replace(Arc::clone(&served.pair));
+        let pair = Arc::clone(&served.pair);
+        self.certificates.current.store(Some(pair));
         served
     }
 
@@ -283,8 +277,7 @@ impl Manager<'_> {
             names: self.names.join(", "),
             reason: error.to_string(),
         })?;
-        let written = self.objects.write(seen, data).await?;
-        if written == Written::Yes {
+        if self.objects.write(seen, data).await? {
             tracing::info!(%reason, "A new {what} was written to the Secret {SECRET}.");
         } else {
             tracing::info!("Another replica wrote the Secret {SECRET} first.");

@@ -76,13 +76,6 @@ pub enum ManagedError {
     },
 }
 
-/// Whether a write succeeded, or another writer was faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
-    Yes,
-    Conflict,
-}
-
 /// Access to the three objects.
 pub(super) struct Objects {
     secrets: Api<Secret>,
@@ -134,36 +127,32 @@ impl Objects {
         answer.map_err(|error| failed(self.secret_name(), "read", error))
     }
 
-    /// Writes `data` to the Secret unless it has changed since it was `seen`.
+    /// Writes `data` to the Secret unless it has changed since it was `seen`. Returns whether it was
+    /// written.
     pub(super) async fn write(
         &self,
         seen: Option<Secret>,
         data: Data,
-    ) -> Result<Written, ManagedError> {
+    ) -> Result<bool, ManagedError> {
         let params = PostParams {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let answer = match seen {
-            Some(mut secret) => {
-                secret.data = Some(data);
-                answered(self.secrets.replace(SECRET, &params, &secret)).await
-            }
-            None => {
-                let secret = Secret {
-                    metadata: ObjectMeta {
-                        name: Some(SECRET.to_owned()),
-                        labels: Some(
-                            [("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into(),
-                        ),
-                        ..ObjectMeta::default()
-                    },
-                    type_: Some(SECRET_TYPE.to_owned()),
-                    data: Some(data),
-                    ..Secret::default()
-                };
-                answered(self.secrets.create(&params, &secret)).await
-            }
+        let is_there = seen.is_some();
+        let mut secret = seen.unwrap_or_else(|| Secret {
+            metadata: ObjectMeta {
+                name: Some(SECRET.to_owned()),
+                labels: Some([("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(SECRET_TYPE.to_owned()),
+            ..Secret::default()
+        });
+        secret.data = Some(data);
+        let answer = if is_there {
+            answered(self.secrets.replace(SECRET, &params, &secret)).await
+        } else {
+            answered(self.secrets.create(&params, &secret)).await
         };
         written(answer, self.secret_name())
     }
@@ -187,11 +176,12 @@ impl Objects {
         Ok((found, absent))
     }
 
-    /// Writes the caBundles, unless the configuration has changed since it was seen.
-    pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<Written, ManagedError> {
+    /// Writes the caBundles, unless the configuration has changed since it was seen. Returns whether
+    /// they were written.
+    pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<bool, ManagedError> {
         let kind = patch.configuration.kind;
         let Some((_, api)) = self.configurations.iter().find(|it| it.0 == kind) else {
-            return Ok(Written::Conflict);
+            return Ok(false);
         };
         let webhooks: Vec<_> = patch
             .bundles
@@ -262,20 +252,18 @@ where
 async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Option<kube::Error>> {
-    match timeout(ANSWER, request).await {
-        Ok(answer) => answer.map_err(Some),
-        Err(_) => Err(None),
-    }
+    let answer = timeout(ANSWER, request).await;
+    answer.map_err(|_| None::<kube::Error>)?.map_err(Some)
 }
 
-/// Whether a write of the object succeeded.
+/// Whether the object was written, or another writer was faster.
 fn written<T>(
     answer: Result<T, Option<kube::Error>>,
     object: String,
-) -> Result<Written, ManagedError> {
+) -> Result<bool, ManagedError> {
     match answer {
-        Ok(_) => Ok(Written::Yes),
-        Err(Some(kube::Error::Api(status))) if status.code == 409 => Ok(Written::Conflict),
+        Ok(_) => Ok(true),
+        Err(Some(kube::Error::Api(status))) if status.code == 409 => Ok(false),
         Err(error) => Err(failed(object, "written", error)),
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use rustls::RootCertStore;
 
 use super::Lifetimes;
-use crate::authority::{Authority, PemPair};
+use crate::authority::Authority;
 use crate::pair::ServingPair;
 
 /// The key of the certificate, as in every Secret of type kubernetes.io/tls.
@@ -24,40 +24,24 @@ const AUTHORITY_KEY: &str = "ca.key";
 /// The `data` of the Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
 
-/// The Secret as it was read.
-pub(super) enum IssuedSecret {
-    Absent,
-    /// It exists, but is not usable; the clause says why.
-    Unusable(String),
-    Usable(Box<Issued>),
-}
-
 /// A CA and the certificate that it issued.
 pub(super) struct Issued {
     pub(super) authority: Authority,
     pub(super) pair: Arc<ServingPair>,
 }
 
-impl IssuedSecret {
-    pub(super) fn read(data: Option<&Data>) -> Self {
-        match data.map(Issued::read) {
-            None => Self::Absent,
-            Some(Err(reason)) => Self::Unusable(reason),
-            Some(Ok(issued)) => Self::Usable(Box::new(issued)),
-        }
-    }
-
-    /// Its content, if it is usable.
-    pub(super) fn issued(&self) -> Option<&Issued> {
-        match self {
-            Self::Usable(issued) => Some(issued),
-            Self::Absent | Self::Unusable(_) => None,
-        }
-    }
-}
-
 impl Issued {
-    fn read(data: &Data) -> Result<Self, String> {
+    /// Reads the Secret, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason why there is no usable content, as a clause.
+    pub(super) fn read(data: Option<&Data>) -> Result<Self, String> {
+        let data = data.ok_or("it did not exist")?;
+        Self::parse(data).map_err(|fault| format!("its content was not usable: {fault}"))
+    }
+
+    fn parse(data: &Data) -> Result<Self, String> {
         let value = |key: &str| {
             data.get(key)
                 .map(|it| it.0.as_slice())
@@ -73,9 +57,7 @@ impl Issued {
             Path::new(KEY),
         )
         .map_err(|_| format!("{CERTIFICATE} and {KEY} are not a certificate and its key"))?;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates([authority.certificate().clone()]);
-        if !pair.is_accepted(&roots) {
+        if !pair.is_accepted(from_ref(&authority.certificate)) {
             return Err(format!("{CERTIFICATE} was not issued by {AUTHORITY}"));
         }
         Ok(Self {
@@ -102,10 +84,10 @@ pub(super) fn with_new_certificate(
     now: Timestamp,
     lifetimes: Lifetimes,
 ) -> Result<Data, rcgen::Error> {
-    let PemPair { certificate, key } = authority.issue(names, now, lifetimes.certificate)?;
+    let issued = authority.issue(names, now, lifetimes.certificate)?;
     let data = [
-        (CERTIFICATE, certificate),
-        (KEY, key),
+        (CERTIFICATE, issued.cert.pem()),
+        (KEY, issued.signing_key.serialize_pem()),
         (AUTHORITY, authority.certificate_pem()),
         (AUTHORITY_KEY, authority.key_pem()),
     ];
@@ -131,21 +113,17 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let now = Timestamp::now();
-        let IssuedSecret::Usable(issued) = IssuedSecret::read(Some(&data())) else {
-            panic!("it is usable");
-        };
+        let issued = Issued::read(Some(&data())).unwrap();
         assert!(issued.pair.is_for("guard.shop.svc"));
         assert!(!issued.pair.is_for("elsewhere"));
         assert!(issued.pair.is_current(now));
         assert!(issued.pair.not_before() < now - SignedDuration::from_hours(23));
-        assert!(issued.pair.not_after() < issued.authority.not_after());
+        assert!(issued.pair.not_after() < issued.authority.not_after);
 
         let later = now + SignedDuration::from_hours(40);
         let renewed = with_new_certificate(&issued.authority, &[], later, LIFETIMES).unwrap();
-        let IssuedSecret::Usable(renewed) = IssuedSecret::read(Some(&renewed)) else {
-            panic!("it is usable");
-        };
-        let end = issued.authority.not_after();
+        let renewed = Issued::read(Some(&renewed)).unwrap();
+        let end = issued.authority.not_after;
         assert_eq!(renewed.pair.not_after(), end, "no longer than the CA");
     }
 
@@ -176,11 +154,11 @@ mod tests {
             (swapped, "tls.crt was not issued by ca.crt"),
         ];
         for (data, expected) in cases {
-            match IssuedSecret::read(Some(&data)) {
-                IssuedSecret::Unusable(reason) => assert!(reason.contains(expected), "{reason}"),
-                _ => panic!("taken: {expected}"),
+            match Issued::read(Some(&data)) {
+                Err(reason) => assert!(reason.contains(expected), "{reason}"),
+                Ok(_) => panic!("taken: {expected}"),
             }
         }
-        assert!(matches!(IssuedSecret::read(None), IssuedSecret::Absent));
+        assert_eq!(Issued::read(None).err().unwrap(), "it did not exist");
     }
 }

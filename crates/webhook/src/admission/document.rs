@@ -25,7 +25,7 @@ impl Document for Received<'_> {
     fn object(&self) -> Option<&Value> {
         let [object, _] = self.request.documents;
         self.tree
-            .get_or_init(|| kept(object?, WORKLOAD).ok())
+            .get_or_init(|| kept(object?, &LEFT_OUT).ok())
             .as_ref()
     }
 
@@ -74,74 +74,38 @@ fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
 
 /// The whole tree of a document.
 pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
-    kept(json, Part::All)
+    kept(json, &[])
 }
 
-/// The part of a value that is kept.
-#[derive(Clone, Copy)]
-enum Part {
-    Nothing,
-    All,
-    /// Everything, except that the listed fields are kept only in part.
-    Fields(&'static [(&'static str, Part)]),
-}
+/// The parts of a workload that no repair reads. A path names the fields; those in a list are the
+/// fields of each entry.
+const LEFT_OUT: [&str; 8] = [
+    "metadata/managedFields/fieldsV1",
+    "spec/template/spec/containers",
+    "spec/template/spec/initContainers",
+    "spec/template/spec/ephemeralContainers",
+    "spec/jobTemplate/spec/template/spec/containers",
+    "spec/jobTemplate/spec/template/spec/initContainers",
+    "spec/jobTemplate/spec/template/spec/ephemeralContainers",
+    "status",
+];
 
-const TEMPLATE: Part = Part::Fields(&[(
-    "spec",
-    Part::Fields(&[
-        ("containers", Part::Nothing),
-        ("initContainers", Part::Nothing),
-        ("ephemeralContainers", Part::Nothing),
-    ]),
-)]);
-/// The parts of a workload that repairs read.
-const WORKLOAD: Part = Part::Fields(&[
-    (
-        "metadata",
-        Part::Fields(&[(
-            "managedFields",
-            Part::Fields(&[("fieldsV1", Part::Nothing)]),
-        )]),
-    ),
-    (
-        "spec",
-        Part::Fields(&[
-            ("template", TEMPLATE),
-            (
-                "jobTemplate",
-                Part::Fields(&[("spec", Part::Fields(&[("template", TEMPLATE)]))]),
-            ),
-        ]),
-    ),
-    ("status", Part::Nothing),
-]);
-
-/// The tree of a part of a document.
-fn kept(json: &RawValue, part: Part) -> serde_json::Result<Value> {
+/// The tree of a document without some of its parts.
+fn kept(json: &RawValue, left_out: &[&'static str]) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
-    let kept = Kept { part, left: &left };
+    let kept = Kept {
+        left_out,
+        left: &left,
+    };
     kept.deserialize(&mut serde_json::Deserializer::from_str(json.get()))
 }
 
 #[derive(Clone, Copy)]
 struct Kept<'c> {
-    part: Part,
+    /// The paths from this value to the parts that are left out.
+    left_out: &'c [&'static str],
     /// The number of values that may still follow.
     left: &'c Cell<usize>,
-}
-
-impl Kept<'_> {
-    fn field(self, name: &str) -> Self {
-        let part = match self.part {
-            Part::Nothing => Part::Nothing,
-            Part::All => Part::All,
-            Part::Fields(fields) => fields
-                .iter()
-                .find(|(field, _)| *field == name)
-                .map_or(Part::All, |(_, part)| *part),
-        };
-        Self { part, ..self }
-    }
 }
 
 impl<'de> DeserializeSeed<'de> for Kept<'_> {
@@ -197,11 +161,16 @@ impl<'de> Visitor<'de> for Kept<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let kept = self.field(&key);
-            if matches!(kept.part, Part::Nothing) {
+            let below = self.left_out.iter().filter_map(|&path| {
+                let (name, below) = path.split_once('/').unwrap_or((path, ""));
+                (name == key).then_some(below)
+            });
+            let left_out: Vec<&'static str> = below.collect();
+            if left_out.contains(&"") {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                let value = map.next_value_seed(kept)?;
+                let left_out = &left_out;
+                let value = map.next_value_seed(Kept { left_out, ..self })?;
                 object.insert(key, value);
             }
         }

@@ -204,12 +204,8 @@ impl<'a> Received<'a> {
             }
             None => answer(endpoint, request, verdict, &overrides),
         };
-        let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
-        if !is_quiet || !overrides.is_empty() {
-            self.log(endpoint, decision, verdict, &overrides);
-        }
         let findings = verdict.findings.iter();
-        Answer {
+        let answer = Answer {
             body,
             kind: request.target.kind.map_or(OTHER_KIND, ObjectKind::name),
             operation: request.operation,
@@ -217,7 +213,12 @@ impl<'a> Received<'a> {
             decision,
             findings: findings.map(|it| (it.rule, it.action)).collect(),
             too_complex: verdict.too_complex,
+        };
+        let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
+        if !is_quiet || !overrides.is_empty() {
+            self.log(endpoint, &answer, &overrides);
         }
+        answer
     }
 
     /// The object that will be stored if it passes. `None` in a dry run, and for an object whose
@@ -276,25 +277,15 @@ impl<'a> Received<'a> {
         })
     }
 
-    fn log(
-        &self,
-        endpoint: Endpoint,
-        decision: Decision,
-        verdict: &Verdict,
-        overrides: &AuditAnnotations,
-    ) {
-        let rules: Vec<&str> = verdict
-            .findings
-            .iter()
-            .map(|finding| finding.rule)
-            .collect();
+    fn log(&self, endpoint: Endpoint, answer: &Answer, overrides: &AuditAnnotations) {
+        let rules: Vec<&str> = answer.findings.iter().map(|(rule, _)| *rule).collect();
         tracing::info!(
             uid = %self.request.uid,
             object = %self.reference,
-            operation = self.request.operation.name(),
+            operation = answer.operation.name(),
             endpoint = endpoint.name(),
-            decision = decision.name(),
-            dry_run = self.request.dry_run,
+            decision = answer.decision.name(),
+            dry_run = answer.dry_run,
             rules = %rules.join(","),
             user = %self.request.user,
             suppressed = overrides.suppressed,
@@ -325,30 +316,31 @@ fn answer(
     verdict: &Verdict,
     overrides: &AuditAnnotations,
 ) -> (Decision, Vec<u8>) {
-    let denied: Vec<&Finding> = verdict
-        .with(Action::Deny)
-        .filter(|finding| decides_here(endpoint, finding))
-        .collect();
-    let mut response = Response::allowed(&request.uid);
-    response.audit(overrides);
-    if !denied.is_empty() {
+    let reported = |action| {
+        let findings = verdict.with(action);
+        findings.filter(move |finding| reports(endpoint, finding))
+    };
+    let denied: Vec<&Finding> = reported(Action::Deny).collect();
+    let mut response = Response::allowed(&request.uid, overrides.clone());
+    if denied.is_empty() {
+        let fixed = reported(Action::Fix).map(Finding::warning);
+        response.warnings.extend(fixed);
+    } else {
         response.deny(&denied);
-        response.warn_of(verdict.with(Action::Warn), endpoint);
-        response.notify(&verdict.notices);
-        return (Decision::Denied, response.to_bytes());
     }
-    response.warn_of(verdict.with(Action::Fix), endpoint);
-    response.warn_of(verdict.with(Action::Warn), endpoint);
+    let warned = reported(Action::Warn).map(Finding::warning);
+    response.warnings.extend(warned);
     // Both endpoints send the notices: policies in the API server may refuse the object before the
     // validating webhook is called, and the API server passes on equal sentences only once.
-    response.notify(&verdict.notices);
+    response.warnings.extend_from_slice(&verdict.notices);
     let decision = match &verdict.patch {
+        _ if !denied.is_empty() => Decision::Denied,
         Some(patch) => {
             response.patch(patch);
             Decision::Patched
         }
-        None if response.has_warnings() => Decision::Warned,
-        None => Decision::Allowed,
+        None if response.warnings.is_empty() => Decision::Allowed,
+        None => Decision::Warned,
     };
     (decision, response.to_bytes())
 }
@@ -356,17 +348,18 @@ fn answer(
 /// Whether the answer at this endpoint reports any finding of the verdict.
 #[must_use]
 pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
-    verdict.findings.iter().any(|finding| match finding.action {
-        Action::Deny => decides_here(endpoint, finding),
+    let mut findings = verdict.findings.iter();
+    findings.any(|finding| reports(endpoint, finding))
+}
+
+/// Whether the answer at this endpoint reports the finding. Other webhooks may still change the
+/// object after the mutating one, so the validating one denies and warns. But an object that the API
+/// server itself would refuse in between never gets there, so the mutating one denies that.
+fn reports(endpoint: Endpoint, finding: &Finding) -> bool {
+    match finding.action {
+        Action::Deny => endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused,
         Action::Fix => true,
         Action::Warn => endpoint == Endpoint::Validate,
         Action::Ignore => false,
-    })
-}
-
-/// Whether this endpoint denies the finding. Other webhooks may still change the object after the
-/// mutating one, so the validating one denies. But an object that the API server itself would
-/// refuse in between never gets there, so the mutating one denies that.
-fn decides_here(endpoint: Endpoint, finding: &Finding) -> bool {
-    endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused
+    }
 }

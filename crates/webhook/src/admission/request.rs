@@ -217,24 +217,25 @@ impl<'a> Request<'a> {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
                 Self::read_fields(&fields, room_for(body.len()))
             }
-            Ok((api_version, kind)) => return Ok(other_version(uid, &api_version, &kind)),
-            Err(error) => Err(("request", error)),
+            Ok((api_version, kind)) => Err(other_version(&api_version, &kind)),
+            Err(error) => Err(not_checked("request", &error)),
         };
         Ok(match request {
             Ok(request) => Self { uid, ..request },
-            Err((part, error)) => Self::not_checked(uid, part, &error),
+            Err(problem) => Self {
+                uid,
+                problem: Some(problem),
+                ..Self::default()
+            },
         })
     }
 
-    /// Reads the request; an error names the part that does not have its shape.
-    fn read_fields(
-        fields: &Found<'a, 11>,
-        room: ListRoom,
-    ) -> Result<Self, (&'static str, serde_json::Error)> {
-        let mut request = Self::without_objects(fields).map_err(|error| ("request", error))?;
-        request
-            .read_objects(room)
-            .map_err(|error| ("object", error))?;
+    /// Reads the request; an error is a sentence.
+    fn read_fields(fields: &Found<'a, 11>, room: ListRoom) -> Result<Self, String> {
+        let request = Self::without_objects(fields);
+        let mut request = request.map_err(|error| not_checked("request", &error))?;
+        let objects = request.read_objects(room);
+        objects.map_err(|error| not_checked("object", &error))?;
         request.complete();
         Ok(request)
     }
@@ -280,17 +281,6 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    fn not_checked(uid: Text, part: &str, error: &serde_json::Error) -> Self {
-        Self {
-            uid,
-            problem: Some(format!(
-                "Not checked, as the {part} does not have the shape of its kind: {}.",
-                cause(error)
-            )),
-            ..Self::default()
-        }
-    }
-
     /// The reference to the object under review.
     #[must_use]
     pub(super) fn reference(&self) -> ObjectRef {
@@ -301,10 +291,8 @@ impl<'a> Request<'a> {
             ..
         } = &self.target;
         let object = self.object.as_deref().or(self.old_object.as_deref());
-        let shown = object.map(Object::metadata).map_or_else(
-            || self.name.clone(),
-            engine::model::metadata::Metadata::shown_name,
-        );
+        let shown = object.map(|object| object.metadata().shown_name());
+        let shown = shown.filter(|name| !name.is_empty());
         ObjectRef {
             api_version: if group.is_empty() {
                 version.clone()
@@ -313,11 +301,7 @@ impl<'a> Request<'a> {
             },
             kind: kind_name.clone(),
             namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone()),
-            name: if shown.is_empty() {
-                self.name.clone()
-            } else {
-                shown
-            },
+            name: shown.unwrap_or_else(|| self.name.clone()),
         }
     }
 
@@ -431,20 +415,23 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
     }
 }
 
-fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
+/// The sentence about a review of which this part could not be read.
+fn not_checked(part: &str, error: &serde_json::Error) -> String {
+    let cause = cause(error);
+    format!("Not checked, as the {part} does not have the shape of its kind: {cause}.")
+}
+
+/// The sentence about a review of another version or kind.
+fn other_version(api_version: &str, kind: &str) -> String {
     let or = |text: &str, nothing: &str| match text {
         "" => nothing.to_owned(),
         text => text.to_owned(),
     };
-    Request {
-        uid,
-        problem: Some(format!(
-            "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
-            or(kind, "what has no kind"),
-            or(api_version, "no apiVersion"),
-        )),
-        ..Request::default()
-    }
+    format!(
+        "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
+        or(kind, "what has no kind"),
+        or(api_version, "no apiVersion"),
+    )
 }
 
 /// The value of a field. As in Go, `null` means the default.

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde::Serialize;
 
-use super::Endpoint;
 use super::request::{API_VERSION, Request};
 use engine::verdict::{Finding, Suppressed, shortened};
 
@@ -18,7 +17,7 @@ struct Review<'a> {
 }
 
 /// The `response` of an AdmissionReview.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Response<'a> {
     uid: &'a str,
@@ -30,9 +29,9 @@ pub(super) struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<AuditAnnotations>,
+    pub(super) warnings: Vec<String>,
+    #[serde(skip_serializing_if = "AuditAnnotations::is_empty")]
+    audit_annotations: AuditAnnotations,
 }
 
 /// Audit annotations, which the API server logs under the webhook's name.
@@ -59,7 +58,7 @@ impl AuditAnnotations {
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.suppressed.is_empty() && self.lowered.is_empty()
+        self.denied.is_empty() && self.suppressed.is_empty() && self.lowered.is_empty()
     }
 }
 
@@ -78,15 +77,12 @@ struct Status {
 
 impl<'a> Response<'a> {
     /// An answer that lets the object pass.
-    pub(super) const fn allowed(uid: &'a str) -> Self {
+    pub(super) fn allowed(uid: &'a str, audit_annotations: AuditAnnotations) -> Self {
         Self {
             uid,
             allowed: true,
-            status: None,
-            patch_type: None,
-            patch: None,
-            warnings: Vec::new(),
-            audit_annotations: None,
+            audit_annotations,
+            ..Self::default()
         }
     }
 
@@ -103,41 +99,13 @@ impl<'a> Response<'a> {
             }
         }
         let messages: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
-        self.audit_annotations.get_or_insert_default().denied = messages.join("\n");
+        self.audit_annotations.denied = messages.join("\n");
         self.allowed = false;
         self.status = Some(Status {
             code: 403,
             reason: "Forbidden",
             message,
         });
-    }
-
-    /// Warns of findings. Both endpoints report those that are fixed; only the validating one
-    /// reports the others.
-    pub(super) fn warn_of<'f>(
-        &mut self,
-        findings: impl Iterator<Item = &'f Finding>,
-        endpoint: Endpoint,
-    ) {
-        for finding in findings {
-            if endpoint == Endpoint::Validate || finding.action == engine::policy::Action::Fix {
-                self.warnings.push(finding.warning());
-            }
-        }
-    }
-
-    /// Adds sentences about the project's own annotations.
-    pub(super) fn notify(&mut self, notices: &[String]) {
-        self.warnings.extend_from_slice(notices);
-    }
-
-    /// Records suppressions and overrides.
-    pub(super) fn audit(&mut self, overrides: &AuditAnnotations) {
-        self.audit_annotations = (!overrides.is_empty()).then(|| overrides.clone());
-    }
-
-    pub(super) const fn has_warnings(&self) -> bool {
-        !self.warnings.is_empty()
     }
 
     /// Adds a patch, which changes the object.
@@ -168,7 +136,7 @@ impl<'a> Response<'a> {
 /// The answer to a review that could not be read: the object passes with a warning. A guard that
 /// denied everything that it does not understand would stop a whole cluster.
 pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
-    let mut response = Response::allowed(&request.uid);
+    let mut response = Response::allowed(&request.uid, AuditAnnotations::default());
     response
         .warnings
         .push(shortened(&format!("multi-attach-guard: {problem}")));

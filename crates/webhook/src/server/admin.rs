@@ -3,7 +3,6 @@
 //! A thread of its own serves it, so that a server that is busy judging never looks dead.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
@@ -14,12 +13,15 @@ use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
+use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::connection::{Plain, http_server};
 use super::connections::{Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
+use super::lifecycle::Port;
 use super::limits::Limits;
+use super::memory::MemoryLimit;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::tls::HandshakeProbe;
@@ -40,31 +42,40 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `handle` stops it. The returned receiver gets
-    /// the result at the end.
-    pub(super) fn spawn(
-        self,
-        listener: TcpListener,
-        handle: Handle<SocketAddr>,
-    ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
+    /// Serves the port on a thread of its own until the handle stops it.
+    pub(super) fn serve(self, listener: TcpListener) -> io::Result<Port> {
+        let listener = listener.into_std()?;
+        let handle = Handle::new();
+        let stop = handle.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let (ended, end) = oneshot::channel();
-        let acceptor = Plain(Connections::new(CONNECTIONS, self.limits, None, None));
+        let limits = Limits {
+            connections: CONNECTIONS,
+            ..self.limits
+        };
+        // The responses of this port take none of the memory, and nobody scrapes these metrics.
+        let (memory, metrics) = (MemoryLimit::new(&Limits::default()), Metrics::new(&[]));
+        let acceptor = Plain(Connections::new(limits, memory, metrics));
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
                 let served = runtime.block_on(async {
-                    let listener = tokio::net::TcpListener::from_std(listener)?;
-                    let server = http_server(listener, acceptor, handle).http1_only();
+                    let listener = TcpListener::from_std(listener)?;
+                    let server = http_server(listener, acceptor, stop).http1_only();
                     server.serve(router.into_make_service()).await
                 });
                 // The receiver may be gone.
                 let _ = ended.send(served);
             })?;
-        Ok(end)
+        let ended = async { end.await.map_err(io::Error::other)? };
+        Ok(Port {
+            name: "admin",
+            handle,
+            task: tokio::spawn(ended),
+        })
     }
 
     fn router(self) -> Router {

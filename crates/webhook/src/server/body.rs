@@ -35,34 +35,9 @@ const QUEUE_SHARE: u32 = 4;
 /// microseconds.
 const STALLED: Duration = Duration::from_millis(250);
 
-/// The time at which the client stops waiting for its answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline {
-    started: Instant,
-    timeout: Duration,
-}
-
-impl Deadline {
-    fn new(uri: &Uri, longest: Duration) -> Self {
-        Self {
-            started: Instant::now(),
-            timeout: client_timeout(uri).min(longest),
-        }
-    }
-
-    pub(super) fn at(self) -> Instant {
-        self.started + self.timeout
-    }
-
-    /// The longest time for which it may wait for others.
-    pub(super) fn max_queue_wait(self) -> Duration {
-        self.timeout / QUEUE_SHARE
-    }
-}
-
-/// The time that the client waits. An API server gives it in the query of the path, such as
-/// `/mutate?timeout=10s`.
-fn client_timeout(uri: &Uri) -> Duration {
+/// The time that the client waits, or `longest` if that is shorter. An API server gives it in the
+/// query of the path, such as `/mutate?timeout=10s`.
+fn client_timeout(uri: &Uri, longest: Duration) -> Duration {
     uri.query()
         .into_iter()
         .flat_map(|query| query.split('&'))
@@ -70,6 +45,7 @@ fn client_timeout(uri: &Uri) -> Duration {
         .and_then(|value| value.parse::<SignedDuration>().ok())
         .and_then(|given| given.try_into().ok())
         .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
+        .min(longest)
 }
 
 /// Whether the content is `application/json`, in any case and with any parameters.
@@ -86,7 +62,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 pub(super) struct ReviewBody {
     pub(super) bytes: Vec<u8>,
     pub(super) charge: Charge,
-    pub(super) deadline: Deadline,
+    /// The time at which the client stops waiting for its answer.
+    pub(super) deadline: Instant,
+    /// The longest time for which the review may wait for others.
+    pub(super) max_queue_wait: Duration,
     /// The address of the client.
     pub(super) client: Option<IpAddr>,
 }
@@ -99,7 +78,9 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         reviews: &Arc<Reviews<R>>,
     ) -> Result<Self, RequestError> {
         let limits = &reviews.limits;
-        let deadline = Deadline::new(request.uri(), limits.timeout);
+        let started = Instant::now();
+        let wait = client_timeout(request.uri(), limits.timeout);
+        let max_queue_wait = wait / QUEUE_SHARE;
         let connection = request.extensions().get::<Arc<Connection>>();
         let client = connection.and_then(|it| it.client);
         let (head, mut body) = request.into_parts();
@@ -107,23 +88,20 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
             if !is_json(&head.headers) {
                 return Err(RequestError::ContentType);
             }
-            let until = deadline.started + deadline.timeout.min(limits.body_read);
-            let whole = read_body(&mut body, &reviews.memory, deadline);
+            let until = started + wait.min(limits.body_read);
+            let whole = read_body(&mut body, &reviews.memory, max_queue_wait);
             let read = timeout_at(until, whole).await;
             read.unwrap_or(Err(RequestError::TooSlow))
         };
-        match read.await {
-            Ok((bytes, charge)) => Ok(Self {
-                bytes,
-                charge,
-                deadline,
-                client,
-            }),
-            Err(error) => {
-                discard(&head.headers, body, limits);
-                Err(error)
-            }
-        }
+        let read = read.await;
+        let (bytes, charge) = read.inspect_err(|_| discard(&head.headers, body, limits))?;
+        Ok(Self {
+            bytes,
+            charge,
+            deadline: started + wait,
+            max_queue_wait,
+            client,
+        })
     }
 }
 
@@ -156,9 +134,8 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
 async fn read_body(
     body: &mut Body,
     memory: &MemoryLimit,
-    deadline: Deadline,
+    max_queue_wait: Duration,
 ) -> Result<(Vec<u8>, Charge), RequestError> {
-    let max_queue_wait = deadline.max_queue_wait();
     let declared = body.size_hint().exact();
     let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if declared.is_some_and(|length| length > MAX_BODY) {
@@ -242,11 +219,12 @@ mod tests {
             ("/mutate?timeout=soon", DEFAULT_TIMEOUT),
         ];
         for (uri, expected) in cases {
-            assert_eq!(client_timeout(&uri.parse().unwrap()), expected, "{uri}");
+            let given = client_timeout(&uri.parse().unwrap(), MAX_TIMEOUT);
+            assert_eq!(given, expected, "{uri}");
         }
         // The operator's limit holds whatever the client says.
         let longest = Duration::from_secs(5);
-        let deadline = Deadline::new(&"/mutate?timeout=30s".parse().unwrap(), longest);
-        assert_eq!(deadline.timeout, longest);
+        let uri = "/mutate?timeout=30s".parse().unwrap();
+        assert_eq!(client_timeout(&uri, longest), longest);
     }
 }

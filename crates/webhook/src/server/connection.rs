@@ -22,7 +22,6 @@ use tokio_rustls::server::TlsStream;
 use tower::Layer as _;
 
 use super::connections::{Connection, ConnectionGuard, Connections};
-use super::metrics::Metrics;
 use super::phase::Phase;
 use super::stream::GuardedStream;
 use super::tls::OwnHandshake;
@@ -110,7 +109,6 @@ pub(super) struct Shared {
     pub(super) connections: Arc<Connections>,
     pub(super) tls: TlsAcceptor,
     pub(super) own_handshake: OwnHandshake,
-    pub(super) metrics: Metrics,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) warned: Mutex<Option<Instant>>,
 }
@@ -175,7 +173,7 @@ impl Shared {
     }
 
     fn handshake_failed(&self, error: &io::Error) {
-        self.metrics.handshake_failures.inc();
+        self.connections.metrics.handshake_failures.inc();
         let cause = error.get_ref().and_then(|e| e.downcast_ref::<TlsError>());
         match cause {
             Some(TlsError::AlertReceived(alert)) if self.may_warn() => tracing::warn!(

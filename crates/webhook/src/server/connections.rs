@@ -34,12 +34,10 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// The connections of one listener.
 #[derive(Debug)]
 pub(super) struct Connections {
-    limit: usize,
     pub(super) limits: Limits,
-    /// The memory that pending responses hold; `None` for the admin port.
-    memory: Option<MemoryLimit>,
-    /// `None` for the admin port, whose connections are not counted.
-    metrics: Option<Metrics>,
+    /// The memory that pending responses hold.
+    memory: MemoryLimit,
+    pub(super) metrics: Metrics,
     open: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -85,18 +83,12 @@ pub(super) enum End {
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
-    _counted: Option<Held>,
+    _counted: Held,
 }
 
 impl Connections {
-    pub(super) fn new(
-        limit: usize,
-        limits: Limits,
-        memory: Option<MemoryLimit>,
-        metrics: Option<Metrics>,
-    ) -> Arc<Self> {
+    pub(super) fn new(limits: Limits, memory: MemoryLimit, metrics: Metrics) -> Arc<Self> {
         Arc::new(Self {
-            limit: limit.max(1),
             limits,
             memory,
             metrics,
@@ -108,9 +100,7 @@ impl Connections {
     pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut open = self.open();
         if !self.make_room(&open) {
-            if let Some(metrics) = &self.metrics {
-                metrics.connections_refused.inc();
-            }
+            self.metrics.connections_refused.inc();
             return None;
         }
         let connection = Arc::new(Connection::new(self.limits.age, client));
@@ -118,17 +108,18 @@ impl Connections {
         Some(ConnectionGuard {
             connections: Arc::clone(self),
             connection,
-            _counted: self.metrics.as_ref().map(|it| Held::new(&it.connections)),
+            _counted: Held::new(&self.metrics.connections),
         })
     }
 
     fn make_room(&self, open: &[Arc<Connection>]) -> bool {
+        let limit = self.limits.connections.max(1);
         // Evicted connections take a moment to close.
-        if open.len() >= 2 * self.limit {
+        if open.len() >= 2 * limit {
             return false;
         }
         let staying = open.iter().filter(|it| !it.is_evicted());
-        if staying.clone().count() < self.limit {
+        if staying.clone().count() < limit {
             return true;
         }
         let idle = staying.filter_map(|connection| Some((connection.idle_since()?, connection)));
@@ -137,15 +128,8 @@ impl Connections {
         };
         evicted.is_evicted.store(true, Ordering::Relaxed);
         evicted.waker.wake();
-        self.displaced();
+        self.metrics.connections_displaced.inc();
         true
-    }
-
-    /// Counts a connection that had to make room.
-    fn displaced(&self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.connections_displaced.inc();
-        }
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
@@ -221,10 +205,9 @@ impl ConnectionGuard {
         let activity = self.connection.activity();
         if activity.in_flight > 0 {
             let is_unread = activity.unread > 0 && now >= activity.unread_since + UNREAD;
-            let memory = self.connections.memory.as_ref();
-            let is_displaced = is_unread && memory.is_some_and(MemoryLimit::is_short);
+            let is_displaced = is_unread && self.connections.memory.is_short();
             if is_displaced {
-                self.connections.displaced();
+                self.connections.metrics.connections_displaced.inc();
             }
             let is_stuck = now >= activity.last + MAX_TIMEOUT;
             return (is_displaced || is_stuck).then_some(End::Cut);
@@ -336,9 +319,11 @@ mod tests {
     async fn full_of(count: usize) -> (Arc<Connections>, Vec<ConnectionGuard>) {
         let limits = Limits {
             age: LONG,
+            connections: count,
             ..Limits::default()
         };
-        let connections = Connections::new(count, limits, None, None);
+        let (memory, metrics) = (MemoryLimit::new(&limits), Metrics::new(&[]));
+        let connections = Connections::new(limits, memory, metrics);
         let mut guards = Vec::new();
         for _ in 0..count {
             guards.push(connections.admit(None).unwrap());

@@ -7,26 +7,37 @@ use axum::response::{IntoResponse, Response};
 use super::limits::MAX_BODY;
 use crate::admission::MalformedReview;
 
-/// A reason why a request is not answered as a review.
-#[derive(Debug)]
+/// A reason why a request is not answered as a review, and the text for its sender.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
+    #[error("There is nothing at this path; reviews go to /mutate and /validate.")]
     NotFound,
+    #[error("A review is sent with POST.")]
     Method,
+    #[error("A review is sent as JSON; set the header \"Content-Type: application/json\".")]
     ContentType,
     /// The body is larger than [`MAX_BODY`], as declared or as found.
+    #[error("The body is larger than {MAX_BODY} bytes, more than an API server can send.")]
     TooLarge,
     /// The body was not complete in time.
+    #[error("The body was not complete in time; send it again.")]
     TooSlow,
     /// The client went away in the middle of the body, or broke the protocol.
+    #[error("The body ended before its announced length.")]
     Interrupted,
-    /// No memory became free in time.
+    /// No memory became free in time. A response without a body takes no memory.
+    #[error("")]
     NoMemory,
+    #[error("{0}")]
     Malformed(MalformedReview),
     /// Too many requests, or too many reviews being judged.
+    #[error("Too many reviews are being answered right now; send it again.")]
     Busy,
     /// The judgement panicked.
+    #[error("The review failed because of a bug in multi-attach-guard; its log has the details.")]
     Panic,
     /// The server is shutting down.
+    #[error("The server is shutting down; send the review again.")]
     Stopping,
 }
 
@@ -50,67 +61,34 @@ impl RequestError {
         "stopping",
     ];
 
-    const fn reason(&self) -> Reason {
-        Reason(match self {
-            Self::NotFound => "not_found",
-            Self::Method => "method",
-            Self::ContentType => "content_type",
-            Self::TooLarge => "body_too_large",
-            Self::TooSlow => "body_timeout",
-            Self::Interrupted => "body_interrupted",
-            Self::NoMemory => "memory",
-            Self::Malformed(_) => "malformed",
-            Self::Busy => "busy",
-            Self::Panic => "panic",
-            Self::Stopping => "stopping",
-        })
-    }
-
-    const fn status(&self) -> StatusCode {
+    /// The label in the metrics, and the status.
+    const fn kind(&self) -> (&'static str, StatusCode) {
         match self {
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Interrupted | Self::Malformed(_) => StatusCode::BAD_REQUEST,
-            Self::Panic => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NoMemory | Self::Busy | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotFound => ("not_found", StatusCode::NOT_FOUND),
+            Self::Method => ("method", StatusCode::METHOD_NOT_ALLOWED),
+            Self::ContentType => ("content_type", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            Self::TooLarge => ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::TooSlow => ("body_timeout", StatusCode::REQUEST_TIMEOUT),
+            Self::Interrupted => ("body_interrupted", StatusCode::BAD_REQUEST),
+            Self::NoMemory => ("memory", StatusCode::SERVICE_UNAVAILABLE),
+            Self::Malformed(_) => ("malformed", StatusCode::BAD_REQUEST),
+            Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE),
+            Self::Panic => ("panic", StatusCode::INTERNAL_SERVER_ERROR),
+            Self::Stopping => ("stopping", StatusCode::SERVICE_UNAVAILABLE),
         }
-    }
-
-    fn sentence(&self) -> String {
-        let sentence = match self {
-            Self::NotFound => "There is nothing at this path; reviews go to /mutate and /validate.",
-            Self::Method => "A review is sent with POST.",
-            Self::ContentType => {
-                "A review is sent as JSON; set the header \"Content-Type: application/json\"."
-            }
-            Self::TooLarge => {
-                return format!(
-                    "The body is larger than {MAX_BODY} bytes, more than an API server can send.\n"
-                );
-            }
-            Self::TooSlow => "The body was not complete in time; send it again.",
-            Self::Interrupted => "The body ended before its announced length.",
-            Self::Malformed(malformed) => return format!("{malformed}\n"),
-            // A response without a body takes no memory.
-            Self::NoMemory => return String::new(),
-            Self::Busy => "Too many reviews are being answered right now; send it again.",
-            Self::Panic => {
-                "The review failed because of a bug in multi-attach-guard; its log has the details."
-            }
-            Self::Stopping => "The server is shutting down; send the review again.",
-        };
-        format!("{sentence}\n")
     }
 }
 
 impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
-        let text = HeaderValue::from_static("text/plain; charset=utf-8");
-        let mut response = (self.status(), [(CONTENT_TYPE, text)], self.sentence()).into_response();
-        response.extensions_mut().insert(self.reason());
+        let (reason, status) = self.kind();
+        let text = match self {
+            Self::NoMemory => String::new(),
+            error => format!("{error}\n"),
+        };
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        let mut response = (status, [(CONTENT_TYPE, plain)], text).into_response();
+        response.extensions_mut().insert(Reason(reason));
         response
     }
 }

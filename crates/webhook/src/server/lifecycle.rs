@@ -143,10 +143,8 @@ pub enum Stopped {
 /// A server whose two ports are bound and answer.
 #[derive(Debug)]
 pub struct Server {
-    listen: SocketAddr,
-    admin: SocketAddr,
-    shutdown_delay: Duration,
-    drain_timeout: Duration,
+    /// The addresses have the ports that were chosen.
+    options: Options,
     phase: Shutdown,
     webhook: Port,
     probes: Port,
@@ -154,10 +152,10 @@ pub struct Server {
 
 /// The task that serves a port, and the handle that stops it.
 #[derive(Debug)]
-struct Port {
-    name: &'static str,
-    handle: Handle<SocketAddr>,
-    task: JoinHandle<io::Result<()>>,
+pub(super) struct Port {
+    pub(super) name: &'static str,
+    pub(super) handle: Handle<SocketAddr>,
+    pub(super) task: JoinHandle<io::Result<()>>,
 }
 
 impl Port {
@@ -172,24 +170,6 @@ impl Port {
             port: self.name,
             reason,
         }
-    }
-}
-
-impl Admin {
-    fn serve(self, listener: TcpListener) -> Result<Port, ServerError> {
-        let handle = Handle::new();
-        let listener = listener.into_std();
-        let spawned = listener.and_then(|listener| self.spawn(listener, handle.clone()));
-        let ended = spawned.map_err(|error| ServerError::Stopped {
-            port: "admin",
-            reason: error.to_string(),
-        })?;
-        let ended = async { ended.await.map_err(io::Error::other)? };
-        Ok(Port {
-            name: "admin",
-            handle,
-            task: tokio::spawn(ended),
-        })
     }
 }
 
@@ -217,15 +197,9 @@ impl Server {
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
         let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(
-                limits.connections,
-                limits,
-                Some(reviews.memory.clone()),
-                Some(metrics.clone()),
-            ),
+            connections: Connections::new(limits, reviews.memory.clone(), metrics.clone()),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
-            metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),
         }));
@@ -244,25 +218,31 @@ impl Server {
             metrics,
             limits,
         };
+        let probes = probes.serve(admin_listener);
+        let probes = probes.map_err(|error| ServerError::Stopped {
+            port: "admin",
+            reason: error.to_string(),
+        })?;
         Ok(Self {
-            listen,
-            admin,
-            shutdown_delay: options.shutdown_delay,
-            drain_timeout: options.drain_timeout,
+            options: Options {
+                listen,
+                admin,
+                ..options.clone()
+            },
             phase: Shutdown(Arc::new(sender)),
             webhook,
-            probes: probes.serve(admin_listener)?,
+            probes,
         })
     }
 
     /// The address of the webhook port, with the port that was chosen.
     pub fn listen(&self) -> SocketAddr {
-        self.listen
+        self.options.listen
     }
 
     /// The address of the admin port, with the port that was chosen.
     pub fn admin(&self) -> SocketAddr {
-        self.admin
+        self.options.admin
     }
 
     /// A handle that stops the server.
@@ -272,7 +252,7 @@ impl Server {
 
     /// Serves until a shutdown is requested, then stops in order.
     pub async fn run(mut self) -> Result<Stopped, ServerError> {
-        tracing::info!(webhook = %self.listen, admin = %self.admin, "listening");
+        tracing::info!(webhook = %self.listen(), admin = %self.admin(), "listening");
         let mut phase = self.phase.0.subscribe();
         tokio::select! {
             () = reached(&mut phase, Phase::Draining) => {}
@@ -280,12 +260,17 @@ impl Server {
             error = self.probes.ended() => return Err(error),
         }
 
+        let Options {
+            shutdown_delay,
+            drain_timeout,
+            ..
+        } = self.options;
         tracing::info!(
-            delay_s = self.shutdown_delay.as_secs_f64(),
+            delay_s = shutdown_delay.as_secs_f64(),
             "Shutting down: no longer ready, still answering while the endpoints change."
         );
         tokio::select! {
-            () = sleep(self.shutdown_delay) => {}
+            () = sleep(shutdown_delay) => {}
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
@@ -296,7 +281,7 @@ impl Server {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(self.drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
+            () = sleep(drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
         };
         self.webhook.handle.shutdown();
         self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));

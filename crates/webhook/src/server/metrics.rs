@@ -153,14 +153,13 @@ impl Metrics {
     }
 
     fn create_reviews(&self, kinds: &[&'static str]) {
-        for endpoint in Endpoint::ALL.map(Endpoint::name) {
-            drop(self.durations.get_or_create(&[("endpoint", endpoint)]));
+        for endpoint in Endpoint::ALL {
+            let labels = [("endpoint", endpoint.name())];
+            drop(self.durations.get_or_create(&labels));
             for &kind in kinds {
-                for operation in Operation::JUDGED.map(Operation::name) {
-                    for decision in Decision::ALL.map(Decision::name) {
-                        let [endpoint, kind, operation, dry_run] =
-                            review_labels(endpoint, kind, operation, false);
-                        let labels = [endpoint, kind, operation, dry_run, ("decision", decision)];
+                for operation in Operation::JUDGED {
+                    for decision in Decision::ALL {
+                        let labels = review_labels(endpoint, kind, operation, false, decision);
                         drop(self.reviews.get_or_create(&labels));
                     }
                 }
@@ -189,15 +188,10 @@ impl Metrics {
     }
 
     pub(super) fn answered(&self, endpoint: Endpoint, answer: &Answer) {
-        let [endpoint, kind, operation, dry_run] = review_labels(
-            endpoint.name(),
-            answer.kind,
-            answer.operation.name(),
-            answer.dry_run,
-        );
-        let decision = ("decision", answer.decision.name());
-        let labels = [endpoint, kind, operation, dry_run, decision];
+        let (operation, decision) = (answer.operation, answer.decision);
+        let labels = review_labels(endpoint, answer.kind, operation, answer.dry_run, decision);
         self.reviews.get_or_create(&labels).inc();
+        let [endpoint, kind, operation, dry_run, _] = labels;
         for (rule, action) in &answer.findings {
             let (rule, action) = (("rule", *rule), ("action", action.name()));
             let labels = [endpoint, kind, operation, dry_run, rule, action];
@@ -233,16 +227,18 @@ fn reloaded(reloads: &Labelled<Counter>, last_success: &Time, succeeded: bool) {
 }
 
 fn review_labels(
-    endpoint: &'static str,
+    endpoint: Endpoint,
     kind: &'static str,
-    operation: &'static str,
+    operation: Operation,
     dry_run: bool,
-) -> [(&'static str, &'static str); 4] {
+    decision: Decision,
+) -> [(&'static str, &'static str); 5] {
     [
-        ("endpoint", endpoint),
+        ("endpoint", endpoint.name()),
         ("kind", kind),
-        ("operation", operation),
+        ("operation", operation.name()),
         ("dry_run", if dry_run { "true" } else { "false" }),
+        ("decision", decision.name()),
     ]
 }
 

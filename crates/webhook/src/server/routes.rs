@@ -78,11 +78,10 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .load_shed()
         .layer(GlobalConcurrencyLimitLayer::new(reviews.limits.requests))
         .timeout(MAX_TIMEOUT);
-    let mutate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
-        reviews.answer(Endpoint::Mutate, body)
-    };
-    let validate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
-        reviews.answer(Endpoint::Validate, body)
+    let review = |endpoint: Endpoint| {
+        move |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
+            reviews.answer(endpoint, body)
+        }
     };
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
@@ -93,8 +92,11 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
     };
     let method = refuse(|| RequestError::Method);
     Router::new()
-        .route("/mutate", post(mutate).fallback(method))
-        .route("/validate", post(validate).fallback(method))
+        .route("/mutate", post(review(Endpoint::Mutate)).fallback(method))
+        .route(
+            "/validate",
+            post(review(Endpoint::Validate)).fallback(method),
+        )
         .fallback(refuse(|| RequestError::NotFound))
         .layer(layers)
         .with_state(reviews)
@@ -150,7 +152,7 @@ impl<R: Reviewer> Reviews<R> {
         };
         // The slot is taken once the body has arrived, so that a client that only begins to send
         // one takes none.
-        let slot = acquire(slots, 1, body.deadline.max_queue_wait()).await;
+        let slot = acquire(slots, 1, body.max_queue_wait).await;
         let slot = slot.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
@@ -184,28 +186,21 @@ impl<R: Reviewer> Reviews<R> {
         endpoint: Endpoint,
         body: ReviewBody,
     ) -> Result<(Answer, Charge), RequestError> {
-        let ReviewBody {
-            bytes,
-            charge,
-            deadline,
-            client,
-        } = body;
         // The reviewer is called inside the future, so that a panic before its first await counts.
         let review = async {
-            let deadline = deadline.at();
             (self.reviewer)
-                .review(endpoint, &bytes, client, deadline)
+                .review(endpoint, &body.bytes, body.client, body.deadline)
                 .await
         };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
             self.metrics.panics.inc();
             tracing::error!(
                 endpoint = endpoint.name(),
-                bytes = bytes.len(),
+                bytes = body.bytes.len(),
                 "A review ended in a panic, which is a bug; the request was answered with 500."
             );
             return Err(RequestError::Panic);
         };
-        Ok((reviewed.map_err(RequestError::Malformed)?, charge))
+        Ok((reviewed.map_err(RequestError::Malformed)?, body.charge))
     }
 }
