@@ -119,7 +119,7 @@ pub fn cases(
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = HashMap::new();
     for waiting in WaitingPod::all(&index) {
-        let (cause, explanation) = Cause::of(&waiting);
+        let cause = Cause::of(&waiting);
         let key = (
             waiting.pod.meta.namespace.clone(),
             waiting.claim.clone(),
@@ -131,7 +131,6 @@ pub fn cases(
             Some(group) => group.others.push(waiting),
             None => groups.push(Group {
                 cause,
-                explanation,
                 first: waiting,
                 others: Vec::new(),
             }),
@@ -150,7 +149,10 @@ pub fn cases(
         .collect();
     let mut entries: Vec<CaseEntry> = groups
         .into_iter()
-        .map(|group| group.entry(&documents))
+        .map(|mut group| {
+            group.first.documents = Some(&documents);
+            group.entry()
+        })
         .collect();
     entries.sort_by_cached_key(|entry| {
         (
@@ -165,7 +167,6 @@ pub fn cases(
 
 struct Group<'a> {
     cause: &'static Cause,
-    explanation: String,
     first: WaitingPod<'a>,
     others: Vec<WaitingPod<'a>>,
 }
@@ -175,8 +176,9 @@ impl Group<'_> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn entry(self, documents: &Documents) -> CaseEntry {
+    fn entry(&self) -> CaseEntry {
         let first = &self.first;
+        let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.all().map(waits).collect();
         let holders = first
@@ -188,7 +190,7 @@ impl Group<'_> {
             cause: self.cause.code,
             title: self.cause.title,
             passes: self.cause.passes,
-            explanation: self.explanation.clone(),
+            explanation,
             volume: VolumeEntry {
                 namespace: first.pod.meta.namespace.clone(),
                 claim: first.claim.clone(),
@@ -200,7 +202,7 @@ impl Group<'_> {
             holders: holders.map(|pod| holder(pod)).collect(),
             attachments: first.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
-            steps: self.cause.steps(first, documents),
+            steps,
             waiting: self.all().map(waiting_entry).collect(),
         }
     }

@@ -4,6 +4,7 @@ mod waits;
 
 use serde_json::Value;
 
+use super::cause::Documents;
 use super::health::Examined;
 use super::index::Index;
 use super::messages::{
@@ -17,6 +18,7 @@ use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
+use engine::model::object::ObjectRef;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -55,6 +57,8 @@ pub(super) struct WaitingPod<'a> {
     pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
+    /// The documents of the objects that the steps change, once they have been read.
+    pub(super) documents: Option<&'a Documents>,
 }
 
 impl<'a> WaitingPod<'a> {
@@ -107,6 +111,7 @@ impl<'a> WaitingPod<'a> {
             holders: Vec::new(),
             cannot_end: pod.is_ending(),
             is_certain: false,
+            documents: None,
         };
         waiting.said = waiting.says();
         waiting.is_exclusive = waiting.is_for_one_node();
@@ -248,6 +253,11 @@ impl<'a> WaitingPod<'a> {
     /// Whether the driver refuses to mount the volume twice on one node.
     pub(super) fn refuses_second_mount(&self) -> bool {
         self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
+    }
+
+    /// The object as the API server returned it, if it was read.
+    pub(super) fn document(&self, object: &ObjectRef) -> Option<&'a Value> {
+        self.documents?.get(object)
     }
 
     /// The objects of the cluster.
@@ -412,6 +422,12 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn siblings(&self) -> impl Iterator<Item = &'a Pod> {
         let own = self.pod.workload();
         self.staying().filter(move |other| other.workload() == own)
+    }
+
+    /// A staying pod of another workload.
+    pub(super) fn other_workload(&self) -> Option<&'a Pod> {
+        let own = self.pod.workload();
+        self.staying().find(|other| other.workload() != own)
     }
 
     /// The names of the nodes that have the volume, each once. VolumeAttachments decide; if none is

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Documents, Purpose, SuggestedAction, reference};
+use super::{Purpose, SuggestedAction, reference};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, command, scaled_object};
 use engine::model::autoscaler::Autoscaler;
@@ -32,7 +32,7 @@ pub(super) struct Changed<'a> {
 
 impl<'a> Changed<'a> {
     /// The object that a user would change to change the pod.
-    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>, documents: &Documents) -> Self {
+    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>) -> Self {
         let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
         let workload = waiting.workload_of(pod);
@@ -43,7 +43,7 @@ impl<'a> Changed<'a> {
                 ..Self::default()
             };
         }
-        let document = reference(pod).and_then(|(_, it)| documents.get(&it));
+        let document = reference(pod).and_then(|(_, it)| waiting.document(&it));
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
@@ -54,7 +54,7 @@ impl<'a> Changed<'a> {
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
-                delivery: documents.get(&reference).and_then(Delivery::of),
+                delivery: waiting.document(&reference).and_then(Delivery::of),
                 ..Self::default()
             };
         }
@@ -72,10 +72,10 @@ impl<'a> Changed<'a> {
     /// The object that a user would change to change the autoscaler. KEDA copies the labels and
     /// annotations of its ScaledObject to the autoscaler, including those of the delivery
     /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
-    pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
+    pub(super) fn scaling(autoscaler: &'a Autoscaler, waiting: &WaitingPod<'_>) -> Self {
         let metadata = &autoscaler.metadata;
         let kind = autoscaler.kind.object_kind();
-        let document = documents.get(&kind.reference(&metadata.namespace, &metadata.name));
+        let document = waiting.document(&kind.reference(&metadata.namespace, &metadata.name));
         let keda = autoscaler.scaled_object();
         Self {
             name: match keda {
