@@ -159,26 +159,17 @@ fn cron_job(document: &Value) -> Option<Controller> {
 /// undoing the change.
 pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
     let kubectl = waiting.index.facts.kubectl;
-    let mut objects: Vec<&Changed<'_>> = Vec::new();
-    for changed in ways.iter().filter_map(|way| way.changed) {
-        if objects.iter().all(|it| it.name != changed.name) {
-            objects.push(changed);
-        }
-    }
+    // There are at most two objects, and the ways of each follow each other.
+    let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
+    objects.dedup_by(|a, b| a.name == b.name);
     let mut before = Vec::new();
     let mut after = Vec::new();
-    let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
-    let mut seen = Vec::new();
-    for delivery in deliveries {
-        if seen.contains(&delivery) {
+    for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
+        let Some(delivery) = &delivered[0].delivery else {
             continue;
-        }
-        seen.push(delivery);
+        };
         let by = &delivery.shown;
-        let of_it = objects
-            .iter()
-            .filter(|it| it.delivery.as_ref() == Some(delivery));
-        let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
+        let shown: Vec<&str> = delivered.iter().map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
         let Some([pause, resume]) = &delivery.pause else {
             after.push(SuggestedAction::note(&format!(
