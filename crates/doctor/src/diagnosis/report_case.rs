@@ -208,7 +208,7 @@ impl Group<'_> {
     }
 
     fn nodes(&self) -> Vec<Examined> {
-        let mut names = self.first.shown_nodes();
+        let mut names = Vec::from_iter(self.first.shown_nodes());
         for waiting in self.all() {
             if let Some(own) = waiting.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());

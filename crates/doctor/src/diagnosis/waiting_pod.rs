@@ -2,6 +2,8 @@
 
 mod waits;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::cause::Documents;
@@ -433,32 +435,27 @@ impl<'a> WaitingPod<'a> {
     /// The names of the nodes that have the volume, each once. VolumeAttachments decide; if none is
     /// attached, the nodes of the holders count. A node does not have the volume while the driver
     /// has yet to attach it there.
-    pub(super) fn holding_nodes(&self) -> Vec<Text> {
-        let mut nodes = if self.attachments.iter().any(|it| it.attached) {
+    pub(super) fn holding_nodes(&self) -> BTreeSet<Text> {
+        let mut nodes: BTreeSet<Text> = if self.attachments.iter().any(|it| it.attached) {
             let attached = self.foreign_attachments().filter(|it| it.attached);
             attached.map(|it| it.node.clone()).collect()
         } else {
-            self.nodes_of_holders()
+            self.nodes_of_holders().collect()
         };
         nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
-        nodes.sort_unstable();
-        nodes.dedup();
         nodes
     }
 
-    fn nodes_of_holders(&self) -> Vec<Text> {
+    fn nodes_of_holders(&self) -> impl Iterator<Item = Text> {
         let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
-        apart.filter_map(|it| it.node.clone()).collect()
+        apart.filter_map(|it| it.node.clone())
     }
 
     /// The names of the nodes to show, each once.
-    pub(super) fn shown_nodes(&self) -> Vec<Text> {
+    pub(super) fn shown_nodes(&self) -> BTreeSet<Text> {
         let attached = self.shown_attachments().map(|it| it.node.clone());
-        let mut nodes: Vec<Text> = attached.chain(self.nodes_of_holders()).collect();
-        nodes.extend(self.pod.node.clone());
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
+        let nodes = attached.chain(self.nodes_of_holders());
+        nodes.chain(self.pod.node.clone()).collect()
     }
 
     /// The first of the holding nodes that does not answer.

@@ -1,5 +1,7 @@
 //! No node that can reach the volume takes the pod.
 
+use std::collections::BTreeSet;
+
 use super::changed::{self, Changed};
 use super::{Cause, SuggestedAction};
 use crate::diagnosis::messages::{
@@ -127,12 +129,10 @@ fn shut_out(waiting: &WaitingPod<'_>) -> bool {
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let keys = waiting.used.reach.iter().flat_map(|reach| {
         let terms = reach.node_selector_terms.iter();
-        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.to_string()))
+        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.as_str()))
     });
-    let mut keys: Vec<String> = keys.collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let columns = keys.join(",");
+    let keys: BTreeSet<&str> = keys.collect();
+    let columns = Vec::from_iter(keys).join(",");
     let look = match columns.as_str() {
         "" => vec!["get", "nodes"],
         columns => vec!["get", "nodes", "-L", columns],
