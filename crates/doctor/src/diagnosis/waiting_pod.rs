@@ -18,7 +18,6 @@ use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
-use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
 use engine::model::object::ObjectRef;
 use engine::model::storage_class::StorageClass;
@@ -493,13 +492,6 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn target_of(pod: &Pod) -> String {
         let (kind, name) = pod.workload();
         format!("{}/{name}", kind.to_lowercase())
-    }
-
-    /// The labels that a pod's workload gives to all its pods.
-    pub(super) fn common_labels(&self, pod: &Pod) -> Labels {
-        self.workload_of(pod)
-            .map(|workload| workload.template.labels.clone())
-            .unwrap_or_default()
     }
 
     /// A kubectl command in the pod's namespace.

@@ -208,9 +208,8 @@ fn selector(waiting: &WaitingPod<'_>, other: &Pod, theirs: &Changed<'_>) -> Opti
             document.pointer("/spec/selector").cloned()
         }
         WorkloadKind::Pod => {
-            let labels: Map<String, Value> = waiting
-                .common_labels(other)
-                .iter()
+            let labels = waiting.workload_of(other)?.template.labels.iter();
+            let labels: Map<String, Value> = labels
                 .map(|(key, value)| (key.to_owned(), value.into()))
                 .collect();
             (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
