@@ -89,25 +89,18 @@ struct Fault<'a> {
 }
 
 fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let attach = |it: &'a VolumeAttachment| {
+    let at = |attachment: &'a VolumeAttachment, verb, message: &'a Option<String>| {
         Some(Fault {
-            verb: ATTACH,
-            node: &it.node,
-            message: it.attach_error.as_deref()?,
-            attachment: Some(it),
+            verb,
+            node: &attachment.node,
+            message: message.as_deref()?,
+            attachment: Some(attachment),
         })
     };
+    let attach = |it: &'a VolumeAttachment| at(it, ATTACH, &it.attach_error);
+    // Kubernetes does not detach a volume while a pod on the node uses it.
     let detach = |it: &'a VolumeAttachment| {
-        // Kubernetes does not detach a volume while a pod on the node uses it.
-        if waiting.stays_on(&it.node) {
-            return None;
-        }
-        Some(Fault {
-            verb: DETACH,
-            node: &it.node,
-            message: it.detach_error.as_deref()?,
-            attachment: Some(it),
-        })
+        at(it, DETACH, &it.detach_error).filter(|_| !waiting.stays_on(&it.node))
     };
     // If the volume cannot be detached, it cannot be attached either: after a failed detach the
     // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
