@@ -123,7 +123,7 @@ impl<'a> Changed<'a> {
 
 /// A way out, and the object that it changes.
 pub(super) struct Way<'a> {
-    pub(super) step: SuggestedAction,
+    step: SuggestedAction,
     /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
     /// restore its Jobs.
     changed: Option<&'a Changed<'a>>,

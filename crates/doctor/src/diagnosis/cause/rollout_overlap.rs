@@ -212,7 +212,7 @@ fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
-    let way = Way::of(
+    let way = SuggestedAction::way_out(
         waiting.in_namespace(&[
             "patch",
             &changed.name,
@@ -224,7 +224,7 @@ fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec
         "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
     );
     vec![
-        way.step,
+        way,
         SuggestedAction::note(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
