@@ -71,14 +71,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn unreadable(unread: &Unread) -> TestCase {
-    let name = match unread.at {
-        Some((line, column)) => format!("{}:{line}:{column}", unread.file),
-        None => unread.file.clone(),
-    };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
     status.set_type("unreadable");
     status.set_description(unread.message.as_str());
-    case(name, &unread.file, status)
+    case(unread.place(), &unread.file, status)
 }
 
 fn file(place: Option<&Place>) -> &str {

@@ -299,6 +299,16 @@ pub struct Unread {
     pub message: String,
 }
 
+impl Unread {
+    /// The file and the place in it, as `file:line:column`.
+    fn place(&self) -> String {
+        match self.at {
+            Some((line, column)) => format!("{}:{line}:{column}", self.file),
+            None => self.file.clone(),
+        }
+    }
+}
+
 /// An object that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedObject {
