@@ -32,8 +32,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     let rules = words::by_rule(report);
     if rules.len() > 1 || (style.summary && !rules.is_empty()) {
         writeln!(out, "By rule:")?;
-        for (rule, errors, warnings) in rules {
-            writeln!(out, "  {rule}: {}", words::severities(errors, warnings))?;
+        for rule in rules {
+            writeln!(out, "  {rule}")?;
         }
         writeln!(out)?;
     }

@@ -189,21 +189,11 @@ fn by_kind(all: &[&Unopened]) -> String {
     format!("{} ({}{rest})", listed(&kinds), named.join(", "))
 }
 
-/// The number of errors and warnings for each rule, the most frequent rule first.
-pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
-    let mut rules: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
-    for (severity, located) in report.reported() {
-        let (errors, warnings) = rules.entry(located.finding.rule).or_default();
-        match severity {
-            Severity::Error => *errors += 1,
-            Severity::Warning => *warnings += 1,
-        }
-    }
-    let mut rules: Vec<_> = rules
-        .into_iter()
-        .map(|(rule, (errors, warnings))| (rule, errors, warnings))
-        .collect();
-    rules.sort_by_key(|(_, errors, warnings)| std::cmp::Reverse(errors + warnings));
+/// The counts of each rule, the most frequent rule first.
+pub(super) fn by_rule(report: &Report) -> Vec<Counts<'static>> {
+    let found = report.reported();
+    let mut rules = counted(found.map(|(severity, it)| (it.finding.rule, Some(severity))));
+    rules.sort_by_key(|it| std::cmp::Reverse(it.errors + it.warnings));
     rules
 }
 
@@ -220,10 +210,10 @@ pub(super) fn origin_of_cluster(origin: &Origin) -> String {
     }
 }
 
-/// The counts of the problems in a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NamespaceCounts<'r> {
-    /// Its name; empty for objects that have none.
+/// The counts of the problems in a namespace, or of a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts<'r> {
+    /// The name of the namespace or rule; empty for objects that have no namespace.
     pub name: &'r str,
     /// The number of volumes for which pods wait now.
     pub stuck: usize,
@@ -233,7 +223,7 @@ pub struct NamespaceCounts<'r> {
     pub warnings: usize,
 }
 
-impl fmt::Display for NamespaceCounts<'_> {
+impl fmt::Display for Counts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() {
             "cluster"
@@ -252,28 +242,29 @@ impl fmt::Display for NamespaceCounts<'_> {
     }
 }
 
-/// The namespaces with reported problems, the worst first.
-pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
-    let mut namespaces: BTreeMap<&str, NamespaceCounts<'_>> = BTreeMap::new();
-    let empty = |name| NamespaceCounts {
-        name,
-        stuck: 0,
-        errors: 0,
-        warnings: 0,
-    };
-    for (severity, located) in report.reported() {
-        let name = namespace(located);
-        let counts = namespaces.entry(name).or_insert_with(|| empty(name));
+/// The counts of problems by name, in the order of the names; a problem without a severity is a
+/// stuck volume.
+fn counted<'r>(problems: impl Iterator<Item = (&'r str, Option<Severity>)>) -> Vec<Counts<'r>> {
+    let mut all: BTreeMap<&str, Counts<'_>> = BTreeMap::new();
+    for (name, severity) in problems {
+        let counts = all.entry(name).or_default();
+        counts.name = name;
         match severity {
-            Severity::Error => counts.errors += 1,
-            Severity::Warning => counts.warnings += 1,
+            None => counts.stuck += 1,
+            Some(Severity::Error) => counts.errors += 1,
+            Some(Severity::Warning) => counts.warnings += 1,
         }
     }
-    for stuck in report.stuck_now() {
-        let name = stuck.case.volume.namespace.as_str();
-        namespaces.entry(name).or_insert_with(|| empty(name)).stuck += 1;
-    }
-    let mut namespaces: Vec<_> = namespaces.into_values().collect();
+    all.into_values().collect()
+}
+
+/// The namespaces with reported problems, the worst first.
+pub fn by_namespace(report: &Report) -> Vec<Counts<'_>> {
+    let found = report.reported();
+    let found = found.map(|(severity, it)| (namespace(it), Some(severity)));
+    let stuck = report.stuck_now();
+    let stuck = stuck.map(|it| (it.case.volume.namespace.as_str(), None));
+    let mut namespaces = counted(found.chain(stuck));
     namespaces.sort_by_key(|it| std::cmp::Reverse((it.stuck, it.errors, it.warnings)));
     namespaces
 }
@@ -281,7 +272,7 @@ pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
 /// The reported problems of one namespace, or of all files.
 pub(super) struct Section<'r> {
     /// The counts of the namespace; `None` if the report is not about a cluster.
-    pub(super) counts: Option<NamespaceCounts<'r>>,
+    pub(super) counts: Option<Counts<'r>>,
     /// The stuck volumes.
     pub(super) stuck: Vec<&'r Stuck>,
     /// The findings, in a list for each object.
