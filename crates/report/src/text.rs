@@ -416,21 +416,26 @@ fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
 fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
     for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
-        if sentences.is_empty() {
-            continue;
-        }
-        if style.summary {
+        if style.summary && !sentences.is_empty() {
             writeln!(out, "{title}: {}", sentences.len())?;
-            continue;
+        } else {
+            list(title, sentences, style, out)?;
         }
-        writeln!(out, "{title}:")?;
-        for sentence in sentences {
-            let text = wrapped(sentence, style.width).replace('\n', "\n    ");
-            writeln!(out, "  {text}")?;
-        }
-        writeln!(out)?;
     }
     Ok(())
+}
+
+/// Prints the sentences below a title, if there are any.
+fn list(title: &str, sentences: &[String], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}:")?;
+    for sentence in sentences {
+        let text = wrapped(sentence, style.width).replace('\n', "\n    ");
+        writeln!(out, "  {text}")?;
+    }
+    writeln!(out)
 }
 
 /// The findings on one object, at least one, with all details.
@@ -531,18 +536,8 @@ fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static 
 fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let named = remedy_names(report.reported().map(|(_, located)| located));
     let used = REMEDIES.iter().filter(|it| named.contains(&it.name));
-    for (number, remedy) in used.enumerate() {
-        if number == 0 {
-            writeln!(out, "Remedies:")?;
-        }
-        let text = format!("{}: {}", remedy.name, remedy.cost);
-        let text = wrapped(&text, style.width).replace('\n', "\n    ");
-        writeln!(out, "  {text}")?;
-    }
-    if !named.is_empty() {
-        writeln!(out)?;
-    }
-    Ok(())
+    let used: Vec<String> = used.map(|it| format!("{}: {}", it.name, it.cost)).collect();
+    list("Remedies", &used, style, out)
 }
 
 const fn level(severity: Severity) -> Level<'static> {
