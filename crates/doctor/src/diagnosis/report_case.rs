@@ -14,7 +14,7 @@ use super::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::access_mode::AccessMode;
 use engine::model::live_pod::Pod;
-use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::object::ObjectRef;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
@@ -113,7 +113,7 @@ pub struct AttachmentEntry {
 /// API server has them, in the order of the request; without them some commands cannot be written.
 pub fn cases(
     facts: DiagnosisInput<'_>,
-    documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
+    documents: impl FnOnce(&[ObjectRef]) -> Vec<Option<Value>>,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -142,8 +142,8 @@ pub fn cases(
     let mut seen = HashSet::new();
     let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
     let found = documents(&wanted);
-    let references = wanted.into_iter().map(|(_, reference)| reference);
-    let documents: Documents = references
+    let documents: Documents = wanted
+        .into_iter()
         .zip(found)
         .filter_map(|(reference, document)| Some((reference, document?)))
         .collect();

@@ -170,7 +170,7 @@ impl Cluster {
             now: NOW.parse().unwrap(),
             kubectl: "kubectl",
         };
-        let document = |(_, reference): &(ObjectKind, ObjectRef)| {
+        let document = |reference: &ObjectRef| {
             let mut objects = objects.values();
             let found = objects.find(|it| {
                 it["kind"] == reference.kind.as_str()

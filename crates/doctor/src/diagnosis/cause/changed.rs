@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Purpose, SuggestedAction, reference};
+use super::{Purpose, SuggestedAction, reference, wanted};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, command, scaled_object};
 use engine::model::autoscaler::Autoscaler;
@@ -43,7 +43,7 @@ impl<'a> Changed<'a> {
                 ..Self::default()
             };
         }
-        let document = reference(pod).and_then(|(_, it)| waiting.document(&it));
+        let document = reference(pod).and_then(|it| waiting.document(&it));
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
@@ -75,7 +75,7 @@ impl<'a> Changed<'a> {
     pub(super) fn scaling(autoscaler: &'a Autoscaler, waiting: &WaitingPod<'_>) -> Self {
         let metadata = &autoscaler.metadata;
         let kind = autoscaler.kind.object_kind();
-        let document = waiting.document(&kind.reference(&metadata.namespace, &metadata.name));
+        let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
         Self {
             name: match keda {

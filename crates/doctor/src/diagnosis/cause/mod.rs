@@ -117,7 +117,7 @@ impl Cause {
     }
 
     /// The objects whose documents some commands need.
-    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
+    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
         if !self.needs_documents {
             return Vec::new();
         }
@@ -141,8 +141,8 @@ impl Cause {
 }
 
 /// An object whose document is wanted.
-fn wanted(kind: ObjectKind, metadata: &Metadata) -> (ObjectKind, ObjectRef) {
-    (kind, kind.reference(&metadata.namespace, &metadata.name))
+fn wanted(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
+    kind.reference(&metadata.namespace, &metadata.name)
 }
 
 /// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
@@ -156,10 +156,10 @@ fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
-fn reference(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+fn reference(pod: &Pod) -> Option<ObjectRef> {
     let (kind, name) = pod.workload();
     let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
-    Some((kind, kind.reference(&pod.meta.namespace, &name)))
+    Some(kind.reference(&pod.meta.namespace, &name))
 }
 
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.

@@ -133,7 +133,7 @@ const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubern
 /// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
 /// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
 fn undo<'a>(waiting: &WaitingPod<'_>, changed: &'a Changed<'_>) -> Option<Way<'a>> {
-    let (_, replica_set) = replica_set(old_pod(waiting)?)?;
+    let replica_set = replica_set(old_pod(waiting)?)?;
     let number = waiting
         .document(&replica_set)
         .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
@@ -164,16 +164,12 @@ fn undo<'a>(waiting: &WaitingPod<'_>, changed: &'a Changed<'_>) -> Option<Way<'a
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
 /// hash.
-pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+pub(super) fn replica_set(pod: &Pod) -> Option<ObjectRef> {
     let (kind, name) = pod.workload();
     let hash = pod.revision()?;
     let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
-    (kind == WorkloadKind::Deployment.name()).then(|| {
-        (
-            set,
-            set.reference(&pod.meta.namespace, &format!("{name}-{hash}")),
-        )
-    })
+    let is_deployment = kind == WorkloadKind::Deployment.name();
+    is_deployment.then(|| set.reference(&pod.meta.namespace, &format!("{name}-{hash}")))
 }
 
 /// The strategies that stop the old pod first.
@@ -182,7 +178,7 @@ fn other_strategies<'a>(
     changed: &'a Changed<'_>,
 ) -> Option<Vec<Way<'a>>> {
     let workload = waiting.workload()?;
-    let document = waiting.document(&reference(waiting.pod)?.1)?;
+    let document = waiting.document(&reference(waiting.pod)?)?;
     let suited = ["recreate", "zero-surge"]
         .into_iter()
         .filter_map(remedy::named)

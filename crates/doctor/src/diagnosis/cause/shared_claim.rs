@@ -204,7 +204,7 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
 fn selector(waiting: &WaitingPod<'_>, other: &Pod, theirs: &Changed<'_>) -> Option<Value> {
     match theirs.kind? {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            let document = waiting.document(&reference(other)?.1)?;
+            let document = waiting.document(&reference(other)?)?;
             document.pointer("/spec/selector").cloned()
         }
         WorkloadKind::Pod => {
