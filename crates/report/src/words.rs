@@ -133,16 +133,13 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
         }
     }
     reasons.sort_by_key(|all| all[0].missing);
-    let mut seen = 0;
-    let mut unnamed = Vec::new();
-    reasons.retain(|all| {
-        seen += usize::from(all.len() == 1);
-        let is_named = all.len() > 1 || seen <= REASONS;
-        if !is_named {
-            unnamed.push(all[0]);
-        }
-        is_named
-    });
+    let mut alone = 0;
+    let is_one_too_many = |all: &mut Vec<&Unopened>| {
+        alone += usize::from(all.len() == 1);
+        all.len() == 1 && alone > REASONS
+    };
+    let unnamed = reasons.extract_if(.., is_one_too_many);
+    let unnamed: Vec<&Unopened> = unnamed.map(|all| all[0]).collect();
     let unnamed = (!unnamed.is_empty()).then(|| {
         let listed = by_kind(&unnamed);
         format!("{listed} were not rendered either, each for its own reason; `--format json` lists them all.")
