@@ -1,6 +1,6 @@
 //! Pods that wait for the same volume for the same reason, as one entry of the report.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -116,8 +116,7 @@ pub fn cases(
     documents: impl FnOnce(&[ObjectRef]) -> Vec<Option<Value>>,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut places = HashMap::new();
+    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for waiting in WaitingPod::all(&index) {
         let cause = Cause::of(&waiting);
         let key = (
@@ -126,19 +125,13 @@ pub fn cases(
             waiting.pod.workload(),
             cause.code,
         );
-        let place = *places.entry(key).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.others.push(waiting),
-            None => groups.push(Group {
-                cause,
-                first: waiting,
-                others: Vec::new(),
-            }),
-        }
+        let pods = Vec::new();
+        let group = groups.entry(key).or_insert(Group { cause, pods });
+        group.pods.push(waiting);
     }
     let wanted = groups
-        .iter()
-        .flat_map(|group| group.cause.wants(&group.first));
+        .values()
+        .flat_map(|group| group.cause.wants(&group.pods[0]));
     let mut seen = HashSet::new();
     let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
     let found = documents(&wanted);
@@ -148,9 +141,9 @@ pub fn cases(
         .filter_map(|(reference, document)| Some((reference, document?)))
         .collect();
     let mut entries: Vec<CaseEntry> = groups
-        .into_iter()
+        .into_values()
         .map(|mut group| {
-            group.first.documents = Some(&documents);
+            group.pods[0].documents = Some(&documents);
             group.entry()
         })
         .collect();
@@ -167,20 +160,16 @@ pub fn cases(
 
 struct Group<'a> {
     cause: &'static Cause,
-    first: WaitingPod<'a>,
-    others: Vec<WaitingPod<'a>>,
+    /// At least one pod; the steps are those for the first.
+    pods: Vec<WaitingPod<'a>>,
 }
 
 impl Group<'_> {
-    fn all(&self) -> impl Iterator<Item = &WaitingPod<'_>> {
-        std::iter::once(&self.first).chain(&self.others)
-    }
-
     fn entry(&self) -> CaseEntry {
-        let first = &self.first;
+        let first = &self.pods[0];
         let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
-        let waiting: Vec<Text> = self.all().map(waits).collect();
+        let waiting: Vec<Text> = self.pods.iter().map(waits).collect();
         let holders = first
             .holders
             .iter()
@@ -203,20 +192,20 @@ impl Group<'_> {
             attachments: first.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
             steps,
-            waiting: self.all().map(waiting_entry).collect(),
+            waiting: self.pods.iter().map(waiting_entry).collect(),
         }
     }
 
     fn nodes(&self) -> Vec<Examined> {
-        let mut names = Vec::from_iter(self.first.shown_nodes());
-        for waiting in self.all() {
+        let mut names = Vec::from_iter(self.pods[0].shown_nodes());
+        for waiting in &self.pods {
             if let Some(own) = waiting.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());
             }
         }
         names
             .iter()
-            .map(|name| Examined::of(self.first.index, name))
+            .map(|name| Examined::of(self.pods[0].index, name))
             .collect()
     }
 }
