@@ -415,8 +415,8 @@ impl<'a> WaitingPod<'a> {
     }
 
     /// Whether one of the staying pods is on the node.
-    pub(super) fn stays_on(&self, node: &Text) -> bool {
-        self.staying().any(|pod| pod.node.as_ref() == Some(node))
+    pub(super) fn stays_on(&self, node: &str) -> bool {
+        self.staying().any(|pod| pod.node.as_deref() == Some(node))
     }
 
     /// The staying pods of the same workload.

@@ -27,9 +27,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     let name = &node.name;
     // Kubernetes has already released the volume; the driver's own message is more exact.
     let mut attachments = waiting.shown_attachments();
-    let mut staying = waiting.staying();
-    let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
-    if is_let_go
+    if !waiting.stays_on(name)
         && attachments.any(|it| {
             it.node == *name && it.metadata.is_being_deleted() && it.detach_error.is_some()
         })
