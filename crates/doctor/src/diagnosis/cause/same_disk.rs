@@ -21,8 +21,6 @@ pub(super) const CAUSE: Cause = Cause {
 /// The other PersistentVolume of the disk, and its users.
 struct Twin<'a> {
     volume: &'a Volume,
-    /// Its claim, as `namespace/name`.
-    claim: Option<String>,
     pod: Option<&'a Pod>,
     attachment: Option<&'a VolumeAttachment>,
 }
@@ -51,7 +49,6 @@ fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<
         || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
     is_elsewhere.then(|| Twin {
         volume,
-        claim: claim.map(|it| format!("{}/{}", it.namespace, it.name)),
         pod,
         attachment,
     })
@@ -73,7 +70,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some((explanation, vec![look, SuggestedAction::note(ONE_VOLUME)]));
     };
     let own = waiting.volume.as_deref().unwrap_or_default();
-    let claim = twin.claim.as_ref().map(|it| format!(" of claim {it}"));
+    let claim = twin.volume.spec.claim_ref.as_ref();
+    let claim = claim.map(|it| format!(" of claim {}/{}", it.namespace, it.name));
     let pod = match twin.pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
