@@ -468,23 +468,15 @@ const MOST_PLACES: usize = 3;
 
 /// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
-    let templates = located
-        .also
-        .iter()
-        .filter_map(|(_, place)| place.template.as_deref());
-    let templates: Vec<&str> = templates.collect();
-    let (named, more) = templates.split_at(templates.len().min(MOST_PLACES));
-    if named.is_empty() {
-        return None;
+    let also = located.also.iter();
+    let mut templates = also.filter_map(|(_, place)| place.template.clone());
+    let mut named: Vec<String> = templates.by_ref().take(MOST_PLACES).collect();
+    match templates.count() {
+        0 => {}
+        more => named.push(format!("{more} more")),
     }
-    let mut named: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
-    if !more.is_empty() {
-        named.push(format!("{} more", more.len()));
-    }
-    Some(format!(
-        "the same in what is rendered from {}",
-        words::listed(&named)
-    ))
+    let named = (!named.is_empty()).then(|| words::listed(&named));
+    named.map(|it| format!("the same in what is rendered from {it}"))
 }
 
 /// The message without the sentence about settling an assumption, if that was printed before.
