@@ -43,7 +43,7 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::{by_namespace, listed};
+pub use words::by_namespace;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -11,6 +11,7 @@ use annotate_snippets::{
 use super::live::{Owner, Stuck};
 use super::words::folded;
 use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use engine::model::words::listed;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -475,7 +476,7 @@ fn elsewhere(located: &Located) -> Option<String> {
         0 => {}
         more => named.push(format!("{more} more")),
     }
-    let named = (!named.is_empty()).then(|| words::listed(&named));
+    let named = (!named.is_empty()).then(|| listed(&named, "and"));
     named.map(|it| format!("the same in what is rendered from {it}"))
 }
 

@@ -7,6 +7,7 @@ use doctor::diagnosis::{CaseEntry, span};
 
 use super::live::{Origin, Stuck};
 use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
+use engine::model::words::listed;
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -45,7 +46,7 @@ pub(super) fn summary(summary: &Summary) -> String {
     }
     text.push('.');
     if !unopened.is_empty() {
-        text += &format!(" Not looked into: {}.", listed(&unopened));
+        text += &format!(" Not looked into: {}.", listed(&unopened, "and"));
     }
     if let Some(compared) = &summary.compared {
         text += &format!(" {}", since(compared));
@@ -98,7 +99,7 @@ fn origin(summary: &Summary) -> String {
         1 => origin.push("1 rendered chart or kustomization".to_owned()),
         roots => origin.push(format!("{roots} rendered charts and kustomizations")),
     }
-    listed(&origin)
+    listed(&origin, "and")
 }
 
 /// The skipped objects, with the names of the most frequent kinds.
@@ -183,7 +184,7 @@ fn by_kind(all: &[&Unopened]) -> String {
         .collect();
     let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
     let rest = if all.len() > NAMED { ", …" } else { "" };
-    format!("{} ({}{rest})", listed(&kinds), named.join(", "))
+    format!("{} ({}{rest})", listed(&kinds, "and"), named.join(", "))
 }
 
 /// The counts of each rule, the most frequent rule first.
@@ -386,15 +387,6 @@ pub(super) fn folded(text: &str, width: usize) -> String {
         length += letters;
     }
     lines
-}
-
-/// Joins words as `a, b and c`.
-pub fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [word] => word.clone(),
-        [words @ .., last] => format!("{} and {last}", words.join(", ")),
-    }
 }
 
 #[cfg(test)]
