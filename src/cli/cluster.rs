@@ -221,7 +221,7 @@ impl Connection {
     /// These objects in full, in the same order; `None` for those that are gone.
     pub(super) fn documents(
         &self,
-        wanted: &[(ObjectKind, ObjectRef)],
+        wanted: &[ObjectRef],
     ) -> Result<Vec<Option<Value>>, CommandError> {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)

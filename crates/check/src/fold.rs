@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use engine::model::Text;
 use engine::model::object::ObjectRef;
+use engine::model::words::listed;
 use report::{Excerpt, Located, Notice};
 
 /// Merges elements with the same key. Each one is passed to `merge` with the first one of its key;
@@ -65,7 +66,7 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     };
     let with_volumes = |(mut located, _, more): More| {
         if !more.is_empty() {
-            let more = report::listed(&more);
+            let more = listed(&more, "and");
             located.finding.message += &format!(" The same holds for {more}.");
         }
         located

@@ -9,80 +9,74 @@ const TITLE: &str = "multi-attach-guard";
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for unread in &report.unread {
-        let properties = Properties::of_unread(unread);
-        properties.write("error", TITLE, &unread.message, out)?;
+        command(out, "error", of_unread(unread), TITLE, &unread.message)?;
     }
     for (severity, located) in report.reported() {
-        let (properties, finding) = (Properties::of(located.place.as_ref()), &located.finding);
-        properties.write(severity.name(), finding.rule, &finding.message, out)?;
+        let (name, finding) = (severity.name(), &located.finding);
+        let properties = of(located.place.as_ref());
+        command(out, name, properties, finding.rule, &finding.message)?;
     }
     for (reason, located) in report.suppressed() {
-        let (properties, finding) = (Properties::of(located.place.as_ref()), &located.finding);
+        let (properties, finding) = (of(located.place.as_ref()), &located.finding);
         let message = format!("{}: suppressed: {reason}", finding.object);
-        properties.write("notice", finding.rule, &message, out)?;
+        command(out, "notice", properties, finding.rule, &message)?;
     }
     for notice in &report.notices {
-        let properties = Properties::of(notice.place.as_ref());
-        properties.write("notice", TITLE, &notice.sentence(), out)?;
+        let properties = of(notice.place.as_ref());
+        command(out, "notice", properties, TITLE, &notice.sentence())?;
     }
     for sentence in words::unopened(report) {
-        Properties::default().write("notice", TITLE, &sentence, out)?;
+        command(out, "notice", Vec::new(), TITLE, &sentence)?;
     }
     Ok(())
 }
 
-#[derive(Default)]
-struct Properties(Vec<String>);
+/// The names and values before the message of a command.
+type Properties = Vec<(&'static str, String)>;
 
-impl Properties {
-    /// A place without a path gives no line: lines of a rendered template are not those of the
-    /// template file.
-    fn of(place: Option<&Place>) -> Self {
-        let mut properties = Self::default();
-        let Some(place) = place else {
-            return properties;
-        };
-        if let Some(path) = &place.path {
-            properties.add("file", path);
-            properties.add("line", &place.line);
-            properties.add("col", &place.column);
-            properties.add("endColumn", &place.end_column);
-        } else if let Some(template) = &place.template {
-            properties.add("file", template);
-        }
-        properties
+/// A place without a path gives no line: lines of a rendered template are not those of the template
+/// file.
+fn of(place: Option<&Place>) -> Properties {
+    let Some(place) = place else {
+        return Vec::new();
+    };
+    match (&place.path, &place.template) {
+        (Some(path), _) => vec![
+            ("file", path.clone()),
+            ("line", place.line.to_string()),
+            ("col", place.column.to_string()),
+            ("endColumn", place.end_column.to_string()),
+        ],
+        (None, Some(template)) => vec![("file", template.clone())],
+        (None, None) => Vec::new(),
     }
+}
 
-    fn of_unread(unread: &Unread) -> Self {
-        let mut properties = Self::default();
-        if let Some(path) = &unread.path {
-            properties.add("file", path);
-            if let Some((line, column)) = unread.at {
-                properties.add("line", &line);
-                properties.add("col", &column);
-            }
-        }
-        properties
+fn of_unread(unread: &Unread) -> Properties {
+    let Some(path) = &unread.path else {
+        return Vec::new();
+    };
+    let mut properties = vec![("file", path.clone())];
+    if let Some((line, column)) = unread.at {
+        properties.extend([("line", line.to_string()), ("col", column.to_string())]);
     }
+    properties
+}
 
-    fn add(&mut self, name: &str, value: &dyn ToString) {
-        let value = escaped(&value.to_string())
-            .replace(':', "%3A")
-            .replace(',', "%2C");
-        self.0.push(format!("{name}={value}"));
-    }
-
-    fn write(
-        mut self,
-        command: &str,
-        title: &str,
-        message: &str,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.add("title", &title);
-        let (properties, message) = (self.0.join(","), escaped(message));
-        writeln!(out, "::{command} {properties}::{message}")
-    }
+fn command(
+    out: &mut dyn Write,
+    name: &str,
+    properties: Properties,
+    title: &str,
+    message: &str,
+) -> io::Result<()> {
+    let properties = properties.into_iter().chain([("title", title.to_owned())]);
+    let properties = properties.map(|(name, value)| {
+        let value = escaped(&value).replace(':', "%3A").replace(',', "%2C");
+        format!("{name}={value}")
+    });
+    let properties = properties.collect::<Vec<_>>().join(",");
+    writeln!(out, "::{name} {properties}::{}", escaped(message))
 }
 
 fn escaped(text: &str) -> String {

@@ -10,7 +10,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let cluster = report.origin.as_ref().map(|origin| {
         let time = format!("{:.0}", origin.at);
         let cluster = json!({"name": origin.cluster, "namespace": origin.namespace, "time": time});
-        without_empty(cluster, &["namespace"])
+        without_empty(cluster, &[])
     });
     let found = report.found().map(|(_, located)| finding(located));
     let suppressed = report.suppressed().map(|(_, located)| finding(located));
@@ -26,25 +26,15 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "unopened": report.unopened,
         "summary": report.summary,
     });
-    let optional = [
-        "cluster",
-        "stuck",
-        "overrides",
-        "open",
-        "suppressed",
-        "notices",
-        "errors",
-        "unopened",
-    ];
-    out.write_all(safe::json(&without_empty(json, &optional))?.as_bytes())
+    out.write_all(safe::json(&without_empty(json, &["findings"]))?.as_bytes())
 }
 
-/// The object without those `optional` fields that are null or empty lists.
-fn without_empty(mut object: Value, optional: &[&str]) -> Value {
+/// The object without the fields that are null or empty lists; those in `kept` stay.
+fn without_empty(mut object: Value, kept: &[&str]) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|name, value| {
             let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-            !(is_empty && optional.contains(&name.as_str()))
+            !is_empty || kept.contains(&name.as_str())
         });
     }
     object
@@ -92,8 +82,7 @@ fn finding(located: &Located) -> Value {
         "command": located.command,
         "remedies": finding.remedies,
     });
-    let optional = ["template", "places", "reason", "isNew", "owner", "command"];
-    without_empty(json, &optional)
+    without_empty(json, &["file", "line", "column", "volumes", "remedies"])
 }
 
 /// All places of the finding, if there are several.
@@ -106,7 +95,7 @@ fn places(located: &Located) -> Vec<Value> {
         .chain(also)
         .map(|(object, place)| {
             let json = json!({"namespace": object.namespace, "template": place.template});
-            without_empty(json, &["namespace"])
+            without_empty(json, &["template"])
         })
         .collect()
 }

@@ -71,14 +71,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn unreadable(unread: &Unread) -> TestCase {
-    let name = match unread.at {
-        Some((line, column)) => format!("{}:{line}:{column}", unread.file),
-        None => unread.file.clone(),
-    };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
     status.set_type("unreadable");
     status.set_description(unread.message.as_str());
-    case(name, &unread.file, status)
+    case(unread.place(), &unread.file, status)
 }
 
 fn file(place: Option<&Place>) -> &str {
@@ -96,12 +92,15 @@ fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
 /// is in the output.
 fn status(located: &Located) -> Option<TestCaseStatus> {
     let finding = &located.finding;
-    if located.is_new == Some(false) && finding.suppressed.is_none() {
+    let skipped = |reason: String| {
         let mut status = TestCaseStatus::skipped();
-        status.set_message("The earlier report has it too.");
-        return Some(status);
-    }
+        status.set_message(reason);
+        Some(status)
+    };
     match (Severity::of(finding.action), &finding.suppressed) {
+        (_, None) if located.is_new == Some(false) => {
+            skipped("The earlier report has it too.".to_owned())
+        }
         (Some(Severity::Error), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(finding.rule);
@@ -111,11 +110,7 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
             Some(status)
         }
         (Some(Severity::Warning), _) => Some(TestCaseStatus::success()),
-        (None, Some(reason)) => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(reason.to_string());
-            Some(status)
-        }
+        (None, Some(reason)) => skipped(reason.to_string()),
         (None, None) => None,
     }
 }

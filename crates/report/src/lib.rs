@@ -43,7 +43,7 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::{by_namespace, listed};
+pub use words::by_namespace;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -297,6 +297,16 @@ pub struct Unread {
     pub at: Option<(usize, usize)>,
     /// The problem: a sentence.
     pub message: String,
+}
+
+impl Unread {
+    /// The file and the place in it, as `file:line:column`.
+    fn place(&self) -> String {
+        match self.at {
+            Some((line, column)) => format!("{}:{line}:{column}", self.file),
+            None => self.file.clone(),
+        }
+    }
 }
 
 /// An object that was judged.

@@ -30,11 +30,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         .reported()
         .map(|(severity, it)| finding(severity, it));
     let unread = report.unread.iter().map(|unread| {
-        let place = match unread.at {
-            Some((line, column)) => format!("{}:{line}:{column}", unread.file),
-            None => unread.file.clone(),
-        };
-        format!("\n**error** {}: {}\n", code(&place), prose(&unread.message))
+        let (place, message) = (code(&unread.place()), prose(&unread.message));
+        format!("\n**error** {place}: {message}\n")
     });
     let notices = report.notices.iter().map(|it| line("note", &it.sentence()));
     let unopened = words::unopened(report).into_iter();

@@ -24,11 +24,11 @@ const MOST: usize = 500;
 const LONGEST: usize = 1000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut namespaces: BTreeMap<Option<&str>, Vec<&Finding>> = BTreeMap::new();
-    for (_, located) in report.reported() {
+    let mut namespaces: BTreeMap<Option<&str>, Vec<(Severity, &Finding)>> = BTreeMap::new();
+    for (severity, located) in report.reported() {
         let namespace = located.finding.object.namespace.as_deref();
         let findings = namespaces.entry(namespace).or_default();
-        findings.push(&located.finding);
+        findings.push((severity, &located.finding));
     }
     let at = report.origin.as_ref().map(|origin| origin.at);
     let items: Vec<Value> = namespaces
@@ -40,26 +40,26 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The object for the findings of a namespace.
-fn object(namespace: Option<&str>, findings: &[&Finding], at: Option<Timestamp>) -> Value {
+fn object(
+    namespace: Option<&str>,
+    findings: &[(Severity, &Finding)],
+    at: Option<Timestamp>,
+) -> Value {
     let mut metadata = json!({"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}});
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
     }
-    let found = findings
-        .iter()
-        .filter_map(|it| Some((Severity::of(it.action)?, *it)));
-    let errors = found
-        .clone()
-        .filter(|(severity, _)| *severity == Severity::Error);
-    let (fail, all) = (errors.count(), found.clone().count());
-    let results: Vec<Value> = found.take(MOST).map(|it| result(it, at)).collect();
+    let found = findings.iter();
+    let errors = found.clone().filter(|it| it.0 == Severity::Error);
+    let fail = errors.count();
+    let results: Vec<Value> = found.take(MOST).map(|it| result(*it, at)).collect();
     json!({
         "apiVersion": "openreports.io/v1alpha1",
         "kind": "Report",
         "metadata": metadata,
         "source": NAME,
         "configuration": {"limits": {"maxResults": MOST, "statusFilter": ["fail", "warn"]}},
-        "summary": {"pass": 0, "fail": fail, "warn": all - fail, "error": 0, "skip": 0},
+        "summary": {"pass": 0, "fail": fail, "warn": findings.len() - fail, "error": 0, "skip": 0},
         "results": results,
     })
 }

@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Deref;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +18,6 @@ use serde_json::Value;
 use super::live::{Override, Owner};
 use super::{Located, Place, Report};
 use doctor::diagnosis::CaseEntry;
-use engine::model::Text;
 use engine::model::object::ObjectRef;
 
 /// Invisible characters that change the text around them, and characters that no text contains, in
@@ -197,23 +197,17 @@ pub fn yaml(yaml: String, value: &Value) -> String {
     }
 }
 
-fn clean(text: &mut String) {
-    if let Cow::Owned(safe) = line(text) {
-        *text = safe;
-    }
-}
-
-fn clean_text(text: &mut Text) {
+fn clean<T: Deref<Target = str> + From<String>>(text: &mut T) {
     if let Cow::Owned(safe) = line(text) {
         *text = safe.into();
     }
 }
 
 fn clean_object(object: &mut ObjectRef) {
-    clean_text(&mut object.api_version);
-    clean_text(&mut object.kind);
-    clean_text(&mut object.name);
-    object.namespace.iter_mut().for_each(clean_text);
+    clean(&mut object.api_version);
+    clean(&mut object.kind);
+    clean(&mut object.name);
+    object.namespace.iter_mut().for_each(clean);
 }
 
 fn clean_place(place: &mut Place) {
@@ -230,7 +224,7 @@ fn clean_finding(located: &mut Located) {
     clean(&mut finding.message);
     clean(&mut finding.brief);
     clean(&mut finding.step);
-    finding.volumes.iter_mut().for_each(clean_text);
+    finding.volumes.iter_mut().for_each(clean);
     for reason in [&mut finding.suppressed, &mut finding.lowered] {
         reason.iter_mut().for_each(|it| clean(&mut it.reason));
     }
@@ -262,12 +256,12 @@ fn clean_owner(owner: &mut Owner) {
 fn clean_case(case: &mut CaseEntry) {
     clean(&mut case.explanation);
     let volume = &mut case.volume;
-    clean_text(&mut volume.namespace);
-    clean_text(&mut volume.claim);
+    clean(&mut volume.namespace);
+    clean(&mut volume.claim);
     for waiting in &mut case.waiting {
-        clean_text(&mut waiting.pod);
+        clean(&mut waiting.pod);
         clean(&mut waiting.workload);
-        waiting.node.iter_mut().for_each(clean_text);
+        waiting.node.iter_mut().for_each(clean);
     }
     for step in &mut case.steps {
         step.command.iter_mut().for_each(clean);

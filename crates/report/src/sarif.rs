@@ -64,11 +64,7 @@ fn rules() -> Vec<Value> {
 
 fn result(located: &Located) -> Value {
     let finding = &located.finding;
-    let level = match Severity::of(finding.action) {
-        Some(Severity::Error) => "error",
-        Some(Severity::Warning) => "warning",
-        None => "note",
-    };
+    let level = Severity::of(finding.action).map_or("note", Severity::name);
     let mut location = json!({
         "logicalLocations": [{
             "name": finding.object.name,

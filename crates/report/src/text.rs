@@ -11,6 +11,7 @@ use annotate_snippets::{
 use super::live::{Owner, Stuck};
 use super::words::folded;
 use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use engine::model::words::listed;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -32,8 +33,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     let rules = words::by_rule(report);
     if rules.len() > 1 || (style.summary && !rules.is_empty()) {
         writeln!(out, "By rule:")?;
-        for (rule, errors, warnings) in rules {
-            writeln!(out, "  {rule}: {}", words::severities(errors, warnings))?;
+        for rule in rules {
+            writeln!(out, "  {rule}")?;
         }
         writeln!(out)?;
     }
@@ -416,21 +417,26 @@ fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
 fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
     for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
-        if sentences.is_empty() {
-            continue;
-        }
-        if style.summary {
+        if style.summary && !sentences.is_empty() {
             writeln!(out, "{title}: {}", sentences.len())?;
-            continue;
+        } else {
+            list(title, sentences, style, out)?;
         }
-        writeln!(out, "{title}:")?;
-        for sentence in sentences {
-            let text = wrapped(sentence, style.width).replace('\n', "\n    ");
-            writeln!(out, "  {text}")?;
-        }
-        writeln!(out)?;
     }
     Ok(())
+}
+
+/// Prints the sentences below a title, if there are any.
+fn list(title: &str, sentences: &[String], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}:")?;
+    for sentence in sentences {
+        let text = wrapped(sentence, style.width).replace('\n', "\n    ");
+        writeln!(out, "  {text}")?;
+    }
+    writeln!(out)
 }
 
 /// The findings on one object, at least one, with all details.
@@ -463,23 +469,15 @@ const MOST_PLACES: usize = 3;
 
 /// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
-    let templates = located
-        .also
-        .iter()
-        .filter_map(|(_, place)| place.template.as_deref());
-    let templates: Vec<&str> = templates.collect();
-    let (named, more) = templates.split_at(templates.len().min(MOST_PLACES));
-    if named.is_empty() {
-        return None;
+    let also = located.also.iter();
+    let mut templates = also.filter_map(|(_, place)| place.template.clone());
+    let mut named: Vec<String> = templates.by_ref().take(MOST_PLACES).collect();
+    match templates.count() {
+        0 => {}
+        more => named.push(format!("{more} more")),
     }
-    let mut named: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
-    if !more.is_empty() {
-        named.push(format!("{} more", more.len()));
-    }
-    Some(format!(
-        "the same in what is rendered from {}",
-        words::listed(&named)
-    ))
+    let named = (!named.is_empty()).then(|| listed(&named, "and"));
+    named.map(|it| format!("the same in what is rendered from {it}"))
 }
 
 /// The message without the sentence about settling an assumption, if that was printed before.
@@ -531,18 +529,8 @@ fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static 
 fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let named = remedy_names(report.reported().map(|(_, located)| located));
     let used = REMEDIES.iter().filter(|it| named.contains(&it.name));
-    for (number, remedy) in used.enumerate() {
-        if number == 0 {
-            writeln!(out, "Remedies:")?;
-        }
-        let text = format!("{}: {}", remedy.name, remedy.cost);
-        let text = wrapped(&text, style.width).replace('\n', "\n    ");
-        writeln!(out, "  {text}")?;
-    }
-    if !named.is_empty() {
-        writeln!(out)?;
-    }
-    Ok(())
+    let used: Vec<String> = used.map(|it| format!("{}: {}", it.name, it.cost)).collect();
+    list("Remedies", &used, style, out)
 }
 
 const fn level(severity: Severity) -> Level<'static> {

@@ -7,6 +7,7 @@ use doctor::diagnosis::{CaseEntry, span};
 
 use super::live::{Origin, Stuck};
 use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
+use engine::model::words::listed;
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -45,7 +46,7 @@ pub(super) fn summary(summary: &Summary) -> String {
     }
     text.push('.');
     if !unopened.is_empty() {
-        text += &format!(" Not looked into: {}.", listed(&unopened));
+        text += &format!(" Not looked into: {}.", listed(&unopened, "and"));
     }
     if let Some(compared) = &summary.compared {
         text += &format!(" {}", since(compared));
@@ -98,7 +99,7 @@ fn origin(summary: &Summary) -> String {
         1 => origin.push("1 rendered chart or kustomization".to_owned()),
         roots => origin.push(format!("{roots} rendered charts and kustomizations")),
     }
-    listed(&origin)
+    listed(&origin, "and")
 }
 
 /// The skipped objects, with the names of the most frequent kinds.
@@ -133,16 +134,13 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
         }
     }
     reasons.sort_by_key(|all| all[0].missing);
-    let mut seen = 0;
-    let mut unnamed = Vec::new();
-    reasons.retain(|all| {
-        seen += usize::from(all.len() == 1);
-        let is_named = all.len() > 1 || seen <= REASONS;
-        if !is_named {
-            unnamed.push(all[0]);
-        }
-        is_named
-    });
+    let mut alone = 0;
+    let is_one_too_many = |all: &mut Vec<&Unopened>| {
+        alone += usize::from(all.len() == 1);
+        all.len() == 1 && alone > REASONS
+    };
+    let unnamed = reasons.extract_if(.., is_one_too_many);
+    let unnamed: Vec<&Unopened> = unnamed.map(|all| all[0]).collect();
     let unnamed = (!unnamed.is_empty()).then(|| {
         let listed = by_kind(&unnamed);
         format!("{listed} were not rendered either, each for its own reason; `--format json` lists them all.")
@@ -186,24 +184,14 @@ fn by_kind(all: &[&Unopened]) -> String {
         .collect();
     let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
     let rest = if all.len() > NAMED { ", …" } else { "" };
-    format!("{} ({}{rest})", listed(&kinds), named.join(", "))
+    format!("{} ({}{rest})", listed(&kinds, "and"), named.join(", "))
 }
 
-/// The number of errors and warnings for each rule, the most frequent rule first.
-pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
-    let mut rules: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
-    for (severity, located) in report.reported() {
-        let (errors, warnings) = rules.entry(located.finding.rule).or_default();
-        match severity {
-            Severity::Error => *errors += 1,
-            Severity::Warning => *warnings += 1,
-        }
-    }
-    let mut rules: Vec<_> = rules
-        .into_iter()
-        .map(|(rule, (errors, warnings))| (rule, errors, warnings))
-        .collect();
-    rules.sort_by_key(|(_, errors, warnings)| std::cmp::Reverse(errors + warnings));
+/// The counts of each rule, the most frequent rule first.
+pub(super) fn by_rule(report: &Report) -> Vec<Counts<'static>> {
+    let found = report.reported();
+    let mut rules = counted(found.map(|(severity, it)| (it.finding.rule, Some(severity))));
+    rules.sort_by_key(|it| std::cmp::Reverse(it.errors + it.warnings));
     rules
 }
 
@@ -220,10 +208,10 @@ pub(super) fn origin_of_cluster(origin: &Origin) -> String {
     }
 }
 
-/// The counts of the problems in a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NamespaceCounts<'r> {
-    /// Its name; empty for objects that have none.
+/// The counts of the problems in a namespace, or of a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts<'r> {
+    /// The name of the namespace or rule; empty for objects that have no namespace.
     pub name: &'r str,
     /// The number of volumes for which pods wait now.
     pub stuck: usize,
@@ -233,7 +221,7 @@ pub struct NamespaceCounts<'r> {
     pub warnings: usize,
 }
 
-impl fmt::Display for NamespaceCounts<'_> {
+impl fmt::Display for Counts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() {
             "cluster"
@@ -252,28 +240,29 @@ impl fmt::Display for NamespaceCounts<'_> {
     }
 }
 
-/// The namespaces with reported problems, the worst first.
-pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
-    let mut namespaces: BTreeMap<&str, NamespaceCounts<'_>> = BTreeMap::new();
-    let empty = |name| NamespaceCounts {
-        name,
-        stuck: 0,
-        errors: 0,
-        warnings: 0,
-    };
-    for (severity, located) in report.reported() {
-        let name = namespace(located);
-        let counts = namespaces.entry(name).or_insert_with(|| empty(name));
+/// The counts of problems by name, in the order of the names; a problem without a severity is a
+/// stuck volume.
+fn counted<'r>(problems: impl Iterator<Item = (&'r str, Option<Severity>)>) -> Vec<Counts<'r>> {
+    let mut all: BTreeMap<&str, Counts<'_>> = BTreeMap::new();
+    for (name, severity) in problems {
+        let counts = all.entry(name).or_default();
+        counts.name = name;
         match severity {
-            Severity::Error => counts.errors += 1,
-            Severity::Warning => counts.warnings += 1,
+            None => counts.stuck += 1,
+            Some(Severity::Error) => counts.errors += 1,
+            Some(Severity::Warning) => counts.warnings += 1,
         }
     }
-    for stuck in report.stuck_now() {
-        let name = stuck.case.volume.namespace.as_str();
-        namespaces.entry(name).or_insert_with(|| empty(name)).stuck += 1;
-    }
-    let mut namespaces: Vec<_> = namespaces.into_values().collect();
+    all.into_values().collect()
+}
+
+/// The namespaces with reported problems, the worst first.
+pub fn by_namespace(report: &Report) -> Vec<Counts<'_>> {
+    let found = report.reported();
+    let found = found.map(|(severity, it)| (namespace(it), Some(severity)));
+    let stuck = report.stuck_now();
+    let stuck = stuck.map(|it| (it.case.volume.namespace.as_str(), None));
+    let mut namespaces = counted(found.chain(stuck));
     namespaces.sort_by_key(|it| std::cmp::Reverse((it.stuck, it.errors, it.warnings)));
     namespaces
 }
@@ -281,7 +270,7 @@ pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
 /// The reported problems of one namespace, or of all files.
 pub(super) struct Section<'r> {
     /// The counts of the namespace; `None` if the report is not about a cluster.
-    pub(super) counts: Option<NamespaceCounts<'r>>,
+    pub(super) counts: Option<Counts<'r>>,
     /// The stuck volumes.
     pub(super) stuck: Vec<&'r Stuck>,
     /// The findings, in a list for each object.
@@ -398,15 +387,6 @@ pub(super) fn folded(text: &str, width: usize) -> String {
         length += letters;
     }
     lines
-}
-
-/// Joins words as `a, b and c`.
-pub fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [word] => word.clone(),
-        [words @ .., last] => format!("{} and {last}", words.join(", ")),
-    }
 }
 
 #[cfg(test)]

@@ -23,16 +23,15 @@ const MAX_CONCURRENT: usize = 8;
 /// Fails if the configuration has no usable certificates, keys or proxies.
 pub async fn documents(
     config: Config,
-    wanted: &[(ObjectKind, ObjectRef)],
+    wanted: &[ObjectRef],
 ) -> Result<Vec<Option<Value>>, ConnectError> {
     let client = client(config)?;
-    let documents = wanted
-        .iter()
-        .map(|(kind, reference)| document(&client, *kind, reference));
+    let documents = wanted.iter().map(|it| document(&client, it));
     Ok(iter(documents).buffered(MAX_CONCURRENT).collect().await)
 }
 
-async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> Option<Value> {
+async fn document(client: &Client, reference: &ObjectRef) -> Option<Value> {
+    let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind)?;
     let watched = WATCHED.iter().find(|watched| watched.kind == kind)?;
     let namespace = reference.namespace.as_deref().unwrap_or_default();
     let api: Api<DynamicObject> = access(client, namespace, &watched.api_resource());

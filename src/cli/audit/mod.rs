@@ -159,7 +159,7 @@ impl Look<'_> {
         let documents = self.documents(&waiting)?;
         let helm = self.options.cluster.helm();
         let stuck = found.into_iter().map(|case| {
-            let document = waits(&case).and_then(|(_, it)| Some((documents.get(&it)?, it)));
+            let document = waits(&case).and_then(|it| Some((documents.get(&it)?, it)));
             let owner = document.and_then(|(document, it)| owner::writer(document, &it, &helm));
             Stuck {
                 case,
@@ -175,14 +175,11 @@ impl Look<'_> {
         let policy = self.effective.policy();
         let mut all = overrides::all(&one_shot.cluster, policy, self.now);
         if let Some(target) = &self.subject.target {
-            all.retain(|(_, it)| target.is_object(&it.object));
+            all.retain(|it| target.is_object(&it.object));
         }
-        let wanted: Vec<_> = all
-            .iter()
-            .map(|(kind, it)| (*kind, it.object.clone()))
-            .collect();
+        let wanted: Vec<_> = all.iter().map(|it| it.object.clone()).collect();
         let documents = self.documents(&wanted)?;
-        let complete = all.into_iter().map(|(_, mut it)| {
+        let complete = all.into_iter().map(|mut it| {
             let written = documents.get(&it.object).and_then(overrides::written);
             if let Some((by, since)) = written {
                 (it.by, it.since) = (Some(by), since);
@@ -194,10 +191,10 @@ impl Look<'_> {
 
     fn documents(
         &self,
-        wanted: &[(ObjectKind, ObjectRef)],
+        wanted: &[ObjectRef],
     ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
         let documents = self.connection.documents(wanted)?;
-        let named = wanted.iter().map(|(_, it)| it.clone());
+        let named = wanted.iter().cloned();
         Ok(named
             .zip(documents)
             .filter_map(|(it, document)| Some((it, document?)))
@@ -206,10 +203,10 @@ impl Look<'_> {
 }
 
 /// The workload of the first pod that waits.
-fn waits(case: &CaseEntry) -> Option<(ObjectKind, ObjectRef)> {
+fn waits(case: &CaseEntry) -> Option<ObjectRef> {
     let (kind, name) = case.waiting.first()?.workload.split_once(' ')?;
     let kind = ObjectKind::Workload(WorkloadKind::from_name(kind)?);
-    Some((kind, kind.reference(&case.volume.namespace, name)))
+    Some(kind.reference(&case.volume.namespace, name))
 }
 
 /// Hints at what a reader may want to know next.

@@ -127,10 +127,9 @@ impl<'c> Audited<'c> {
             .iter_mut()
             .filter(|entry| entry.verdict.action() != Action::Ignore)
             .collect();
-        let wanted: Vec<(ObjectKind, ObjectRef)> = at_fault
+        let wanted: Vec<ObjectRef> = at_fault
             .iter()
-            .map(|entry| &self.members[entry.number])
-            .map(|member| (member.kind, member.reference.clone()))
+            .map(|entry| self.members[entry.number].reference.clone())
             .collect();
         let documents = connection.documents(&wanted)?;
         for (entry, document) in at_fault.iter_mut().zip(documents) {

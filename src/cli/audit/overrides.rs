@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use engine::model::labels::Labels;
-use engine::model::object::ObjectKind;
 use engine::policy::{OverrideSource, Policy, Target, keys};
 use engine::snapshot::{Snapshot, StoredObject};
 use report::live::Override;
@@ -19,16 +18,11 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 /// The overrides of the cluster, in the order of their objects' names.
-pub(super) fn all(
-    cluster: &Snapshot,
-    policy: &Policy,
-    now: Timestamp,
-) -> Vec<(ObjectKind, Override)> {
-    let mut all: Vec<(ObjectKind, Override)> = cluster
-        .objects()
-        .filter_map(|stored| Some((stored.kind(), set_on(stored, policy, now)?)))
-        .collect();
-    all.sort_by_cached_key(|(_, it)| (it.object.namespace.clone(), it.object.to_string()));
+pub(super) fn all(cluster: &Snapshot, policy: &Policy, now: Timestamp) -> Vec<Override> {
+    let objects = cluster.objects();
+    let all = objects.filter_map(|stored| set_on(stored, policy, now));
+    let mut all: Vec<Override> = all.collect();
+    all.sort_by_cached_key(|it| (it.object.namespace.clone(), it.object.to_string()));
     all
 }
 

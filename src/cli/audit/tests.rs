@@ -186,7 +186,7 @@ fn overrides_end_by_the_clock_of_the_cluster() {
     );
 
     let all = overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap());
-    let all: Vec<String> = all.iter().map(|(_, it)| it.to_string()).collect();
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
     let unknown = "it is not known since when and by whom";
     assert_eq!(
         all,

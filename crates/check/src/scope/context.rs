@@ -9,11 +9,11 @@ use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
+use engine::model::words::listed;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
 use manifest::objects::Item;
-use report::listed;
 
 /// The most users of one claim that are judged together.
 const MAX_USERS: usize = 64;
@@ -542,6 +542,6 @@ impl<'p> Walk<'_, 'p> {
         if more > 0 {
             files.push(format!("{more} more"));
         }
-        listed(&files)
+        listed(&files, "and")
     }
 }

@@ -1,6 +1,6 @@
 //! Pods that wait for the same volume for the same reason, as one entry of the report.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::access_mode::AccessMode;
 use engine::model::live_pod::Pod;
-use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::object::ObjectRef;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
@@ -113,44 +113,39 @@ pub struct AttachmentEntry {
 /// API server has them, in the order of the request; without them some commands cannot be written.
 pub fn cases(
     facts: DiagnosisInput<'_>,
-    documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
+    documents: impl FnOnce(&[ObjectRef]) -> Vec<Option<Value>>,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut places = HashMap::new();
+    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for waiting in WaitingPod::all(&index) {
-        let (cause, explanation) = Cause::of(&waiting);
+        let cause = Cause::of(&waiting);
         let key = (
             waiting.pod.meta.namespace.clone(),
             waiting.claim.clone(),
             waiting.pod.workload(),
             cause.code,
         );
-        let place = *places.entry(key).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.others.push(waiting),
-            None => groups.push(Group {
-                cause,
-                explanation,
-                first: waiting,
-                others: Vec::new(),
-            }),
-        }
+        let pods = Vec::new();
+        let group = groups.entry(key).or_insert(Group { cause, pods });
+        group.pods.push(waiting);
     }
     let wanted = groups
-        .iter()
-        .flat_map(|group| group.cause.wants(&group.first));
+        .values()
+        .flat_map(|group| group.cause.wants(&group.pods[0]));
     let mut seen = HashSet::new();
     let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
     let found = documents(&wanted);
-    let references = wanted.into_iter().map(|(_, reference)| reference);
-    let documents: Documents = references
+    let documents: Documents = wanted
+        .into_iter()
         .zip(found)
         .filter_map(|(reference, document)| Some((reference, document?)))
         .collect();
     let mut entries: Vec<CaseEntry> = groups
-        .into_iter()
-        .map(|group| group.entry(&documents))
+        .into_values()
+        .map(|mut group| {
+            group.pods[0].documents = Some(&documents);
+            group.entry()
+        })
         .collect();
     entries.sort_by_cached_key(|entry| {
         (
@@ -165,20 +160,16 @@ pub fn cases(
 
 struct Group<'a> {
     cause: &'static Cause,
-    explanation: String,
-    first: WaitingPod<'a>,
-    others: Vec<WaitingPod<'a>>,
+    /// At least one pod; the steps are those for the first.
+    pods: Vec<WaitingPod<'a>>,
 }
 
 impl Group<'_> {
-    fn all(&self) -> impl Iterator<Item = &WaitingPod<'_>> {
-        std::iter::once(&self.first).chain(&self.others)
-    }
-
-    fn entry(self, documents: &Documents) -> CaseEntry {
-        let first = &self.first;
+    fn entry(&self) -> CaseEntry {
+        let first = &self.pods[0];
+        let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
-        let waiting: Vec<Text> = self.all().map(waits).collect();
+        let waiting: Vec<Text> = self.pods.iter().map(waits).collect();
         let holders = first
             .holders
             .iter()
@@ -188,7 +179,7 @@ impl Group<'_> {
             cause: self.cause.code,
             title: self.cause.title,
             passes: self.cause.passes,
-            explanation: self.explanation.clone(),
+            explanation,
             volume: VolumeEntry {
                 namespace: first.pod.meta.namespace.clone(),
                 claim: first.claim.clone(),
@@ -200,21 +191,21 @@ impl Group<'_> {
             holders: holders.map(|pod| holder(pod)).collect(),
             attachments: first.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
-            steps: self.cause.steps(first, documents),
-            waiting: self.all().map(waiting_entry).collect(),
+            steps,
+            waiting: self.pods.iter().map(waiting_entry).collect(),
         }
     }
 
     fn nodes(&self) -> Vec<Examined> {
-        let mut names = self.first.shown_nodes();
-        for waiting in self.all() {
+        let mut names = Vec::from_iter(self.pods[0].shown_nodes());
+        for waiting in &self.pods {
             if let Some(own) = waiting.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());
             }
         }
         names
             .iter()
-            .map(|name| Examined::of(self.first.index, name))
+            .map(|name| Examined::of(self.pods[0].index, name))
             .collect()
     }
 }

@@ -2,8 +2,11 @@
 
 mod waits;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::cause::Documents;
 use super::health::Examined;
 use super::index::Index;
 use super::messages::{
@@ -15,8 +18,8 @@ use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
-use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
+use engine::model::object::ObjectRef;
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -55,6 +58,8 @@ pub(super) struct WaitingPod<'a> {
     pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
+    /// The documents of the objects that the steps change, once they have been read.
+    pub(super) documents: Option<&'a Documents>,
 }
 
 impl<'a> WaitingPod<'a> {
@@ -107,6 +112,7 @@ impl<'a> WaitingPod<'a> {
             holders: Vec::new(),
             cannot_end: pod.is_ending(),
             is_certain: false,
+            documents: None,
         };
         waiting.said = waiting.says();
         waiting.is_exclusive = waiting.is_for_one_node();
@@ -248,6 +254,11 @@ impl<'a> WaitingPod<'a> {
     /// Whether the driver refuses to mount the volume twice on one node.
     pub(super) fn refuses_second_mount(&self) -> bool {
         self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
+    }
+
+    /// The object as the API server returned it, if it was read.
+    pub(super) fn document(&self, object: &ObjectRef) -> Option<&'a Value> {
+        self.documents?.get(object)
     }
 
     /// The objects of the cluster.
@@ -404,8 +415,8 @@ impl<'a> WaitingPod<'a> {
     }
 
     /// Whether one of the staying pods is on the node.
-    pub(super) fn stays_on(&self, node: &Text) -> bool {
-        self.staying().any(|pod| pod.node.as_ref() == Some(node))
+    pub(super) fn stays_on(&self, node: &str) -> bool {
+        self.staying().any(|pod| pod.node.as_deref() == Some(node))
     }
 
     /// The staying pods of the same workload.
@@ -414,35 +425,36 @@ impl<'a> WaitingPod<'a> {
         self.staying().filter(move |other| other.workload() == own)
     }
 
+    /// A staying pod of another workload.
+    pub(super) fn other_workload(&self) -> Option<&'a Pod> {
+        let own = self.pod.workload();
+        self.staying().find(|other| other.workload() != own)
+    }
+
     /// The names of the nodes that have the volume, each once. VolumeAttachments decide; if none is
     /// attached, the nodes of the holders count. A node does not have the volume while the driver
     /// has yet to attach it there.
-    pub(super) fn holding_nodes(&self) -> Vec<Text> {
-        let mut nodes = if self.attachments.iter().any(|it| it.attached) {
+    pub(super) fn holding_nodes(&self) -> BTreeSet<Text> {
+        let mut nodes: BTreeSet<Text> = if self.attachments.iter().any(|it| it.attached) {
             let attached = self.foreign_attachments().filter(|it| it.attached);
             attached.map(|it| it.node.clone()).collect()
         } else {
-            self.nodes_of_holders()
+            self.nodes_of_holders().collect()
         };
         nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
-        nodes.sort_unstable();
-        nodes.dedup();
         nodes
     }
 
-    fn nodes_of_holders(&self) -> Vec<Text> {
+    fn nodes_of_holders(&self) -> impl Iterator<Item = Text> {
         let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
-        apart.filter_map(|it| it.node.clone()).collect()
+        apart.filter_map(|it| it.node.clone())
     }
 
     /// The names of the nodes to show, each once.
-    pub(super) fn shown_nodes(&self) -> Vec<Text> {
+    pub(super) fn shown_nodes(&self) -> BTreeSet<Text> {
         let attached = self.shown_attachments().map(|it| it.node.clone());
-        let mut nodes: Vec<Text> = attached.chain(self.nodes_of_holders()).collect();
-        nodes.extend(self.pod.node.clone());
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
+        let nodes = attached.chain(self.nodes_of_holders());
+        nodes.chain(self.pod.node.clone()).collect()
     }
 
     /// The first of the holding nodes that does not answer.
@@ -480,13 +492,6 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn target_of(pod: &Pod) -> String {
         let (kind, name) = pod.workload();
         format!("{}/{name}", kind.to_lowercase())
-    }
-
-    /// The labels that a pod's workload gives to all its pods.
-    pub(super) fn common_labels(&self, pod: &Pod) -> Labels {
-        self.workload_of(pod)
-            .map(|workload| workload.template.labels.clone())
-            .unwrap_or_default()
     }
 
     /// A kubectl command in the pod's namespace.

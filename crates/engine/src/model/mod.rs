@@ -33,7 +33,7 @@ mod strategy_reader;
 pub mod uid;
 pub mod volume;
 pub mod volume_attachment;
-pub(crate) mod words;
+pub mod words;
 pub mod workload;
 mod workload_reader;
 

@@ -49,7 +49,7 @@ macro_rules! words {
 pub(crate) use words;
 
 /// `a, b and c`, with `and` as the joint.
-pub(crate) fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
+pub fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
     match words {
         [] => String::new(),
         [one] => one.borrow().to_owned(),

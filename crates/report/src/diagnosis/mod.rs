@@ -3,6 +3,7 @@
 pub mod explanation;
 mod text;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -33,16 +34,12 @@ const MOST: usize = 20;
 impl Diagnosis {
     /// The cases that people see in full: all of them, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
-        if self.cases.len() <= MOST {
-            return self.cases.iter().collect();
-        }
-        let mut causes: Vec<&str> = Vec::new();
-        let firsts = self.cases.iter().filter(|case| {
-            let is_first = !causes.contains(&case.cause);
-            causes.push(case.cause);
-            is_first
-        });
-        firsts.collect()
+        let is_short = self.cases.len() <= MOST;
+        let mut causes = BTreeSet::new();
+        let shown = self.cases.iter();
+        shown
+            .filter(|case| causes.insert(case.cause) || is_short)
+            .collect()
     }
 
     /// For each cause, its first case, the number of waiting pods and the number of cases, with the
@@ -68,7 +65,7 @@ impl Diagnosis {
 
     /// The first sentence.
     fn summary(&self) -> String {
-        let claims: std::collections::BTreeSet<_> = self
+        let claims: BTreeSet<_> = self
             .cases
             .iter()
             .map(|case| (&case.volume.namespace, &case.volume.claim))

@@ -84,8 +84,8 @@ fn counts(report: &Report) -> Markup {
     html! {
         @if !rules.is_empty() || !namespaces.is_empty() {
             div.counts {
-                (table("By rule", &["Rule", "Errors", "Warnings"], rules.iter().map(|(rule, errors, warnings)| {
-                    (html! { code { (rule) } }, vec![*errors, *warnings])
+                (table("By rule", &["Rule", "Errors", "Warnings"], rules.iter().map(|it| {
+                    (html! { code { (it.name) } }, vec![it.errors, it.warnings])
                 })))
                 @if !namespaces.is_empty() {
                     (table("By namespace", &["Namespace", "Stuck", "Errors", "Warnings"], namespaces.iter().map(|it| {

@@ -1,7 +1,7 @@
 //! No node that the pod may be on can attach another volume.
 
 use super::driver_error::DRIVERS;
-use super::{Cause, Steps, SuggestedAction, no_node, wait};
+use super::{Cause, Judgement, SuggestedAction, no_node, wait};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -9,14 +9,14 @@ pub(super) const CAUSE: Cause = Cause {
     code: "attach-limit",
     title: "The nodes have as many volumes as they can attach",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
 /// The largest number of nodes that the message names.
 const NAMED: usize = 5;
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let is_full = waiting.pod.node.is_none()
         && waiting.is_said(LIMIT_OF_NODES)
         && !waiting.is_said(TAKEN_BY_ANOTHER_POD);
@@ -34,10 +34,11 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     } else {
         format!(" Attached are: {}.", shown.join(", "))
     };
-    Some(format!(
+    let explanation = format!(
         "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{shown}",
         waiting.pod.meta.name
-    ))
+    );
+    Some((explanation, steps(waiting)))
 }
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest

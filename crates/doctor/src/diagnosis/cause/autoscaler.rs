@@ -3,23 +3,26 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{
-    Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, scale, whereabouts,
-};
+use super::{Cause, Judgement, another_storage, limit, named, scale, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "autoscaler",
     title: "The autoscaler asks for more pods than the volume can have",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+/// An autoscaler immediately scales its workload down to its maximum, whatever the load
+/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
+/// autoscalers from ScaledObjects. It refuses a minimum above the maximum
+/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0, so
+/// a minimum of at most 1 stays unchanged.
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let autoscaler = waiting.autoscaler()?;
     let other = waiting.siblings().next()?;
-    Some(format!(
+    let explanation = format!(
         "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}; {} {} has it.",
         autoscaler.metadata.name,
         WaitingPod::target_of(waiting.pod),
@@ -27,19 +30,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         limit(waiting),
         named(other),
         whereabouts(other),
-    ))
-}
-
-/// An autoscaler immediately scales its workload down to its maximum, whatever the load
-/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
-/// autoscalers from ScaledObjects. It refuses a minimum above the maximum
-/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0, so
-/// a minimum of at most 1 stays unchanged.
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some(autoscaler) = waiting.autoscaler() else {
-        return Vec::new();
-    };
-    let changed = Changed::scaling(autoscaler, documents);
+    );
+    let changed = Changed::scaling(autoscaler, waiting);
     let spec = match (autoscaler.scaled_object(), autoscaler.fewest()) {
         (None, _) => json!({"minReplicas": 1, "maxReplicas": 1}),
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
@@ -56,5 +48,5 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
     );
     let mut steps = changed::kept(waiting, vec![way]);
     steps.push(another_storage(waiting));
-    steps
+    Some((explanation, steps))
 }

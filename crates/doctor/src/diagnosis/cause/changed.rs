@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Documents, Purpose, SuggestedAction, reference};
+use super::{Purpose, SuggestedAction, reference, wanted};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, command, scaled_object};
 use engine::model::autoscaler::Autoscaler;
@@ -32,7 +32,7 @@ pub(super) struct Changed<'a> {
 
 impl<'a> Changed<'a> {
     /// The object that a user would change to change the pod.
-    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>, documents: &Documents) -> Self {
+    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>) -> Self {
         let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
         let workload = waiting.workload_of(pod);
@@ -43,7 +43,7 @@ impl<'a> Changed<'a> {
                 ..Self::default()
             };
         }
-        let document = reference(pod).and_then(|(_, it)| documents.get(&it));
+        let document = reference(pod).and_then(|it| waiting.document(&it));
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
@@ -54,7 +54,7 @@ impl<'a> Changed<'a> {
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
-                delivery: documents.get(&reference).and_then(Delivery::of),
+                delivery: waiting.document(&reference).and_then(Delivery::of),
                 ..Self::default()
             };
         }
@@ -72,10 +72,10 @@ impl<'a> Changed<'a> {
     /// The object that a user would change to change the autoscaler. KEDA copies the labels and
     /// annotations of its ScaledObject to the autoscaler, including those of the delivery
     /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
-    pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
+    pub(super) fn scaling(autoscaler: &'a Autoscaler, waiting: &WaitingPod<'_>) -> Self {
         let metadata = &autoscaler.metadata;
         let kind = autoscaler.kind.object_kind();
-        let document = documents.get(&kind.reference(&metadata.namespace, &metadata.name));
+        let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
         Self {
             name: match keda {
@@ -123,7 +123,7 @@ impl<'a> Changed<'a> {
 
 /// A way out, and the object that it changes.
 pub(super) struct Way<'a> {
-    pub(super) step: SuggestedAction,
+    step: SuggestedAction,
     /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
     /// restore its Jobs.
     changed: Option<&'a Changed<'a>>,
@@ -159,26 +159,17 @@ fn cron_job(document: &Value) -> Option<Controller> {
 /// undoing the change.
 pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
     let kubectl = waiting.index.facts.kubectl;
-    let mut objects: Vec<&Changed<'_>> = Vec::new();
-    for changed in ways.iter().filter_map(|way| way.changed) {
-        if objects.iter().all(|it| it.name != changed.name) {
-            objects.push(changed);
-        }
-    }
+    // There are at most two objects, and the ways of each follow each other.
+    let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
+    objects.dedup_by(|a, b| a.name == b.name);
     let mut before = Vec::new();
     let mut after = Vec::new();
-    let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
-    let mut seen = Vec::new();
-    for delivery in deliveries {
-        if seen.contains(&delivery) {
+    for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
+        let Some(delivery) = &delivered[0].delivery else {
             continue;
-        }
-        seen.push(delivery);
+        };
         let by = &delivery.shown;
-        let of_it = objects
-            .iter()
-            .filter(|it| it.delivery.as_ref() == Some(delivery));
-        let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
+        let shown: Vec<&str> = delivered.iter().map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
         let Some([pause, resume]) = &delivery.pause else {
             after.push(SuggestedAction::note(&format!(

@@ -1,6 +1,6 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Cause, Steps, SuggestedAction, named, wait};
+use super::{Cause, Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -9,8 +9,8 @@ pub(super) const CAUSE: Cause = Cause {
     code: "delay",
     title: "The volume is on its way",
     passes: true,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
@@ -21,7 +21,7 @@ pub(super) const SLOW: i64 = 300;
 /// `pkg/controller/volume/attachdetach`), and one minute for the driver.
 pub(super) const FORCED: i64 = 420;
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     // A scheduler's message is no delay, unless a holder will leave or the claim will be bound.
     let is_expected = !waiting.holders.is_empty() || waiting.has_no_volume();
     let has_word = waiting.pod.node.is_none() && waiting.said.is_some();
@@ -30,7 +30,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     }
     let waited = span(waiting.waited().unwrap_or_default());
     let reason = reason(waiting);
-    Some(format!("{reason} So far the pod has waited {waited}."))
+    let explanation = format!("{reason} So far the pod has waited {waited}.");
+    Some((explanation, steps(waiting)))
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts

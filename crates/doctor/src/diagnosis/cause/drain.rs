@@ -4,7 +4,7 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
-use super::{Cause, Steps, SuggestedAction};
+use super::{Cause, Judgement, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -21,11 +21,11 @@ pub(super) const CAUSE: Cause = Cause {
     code: "drain-with-co-location",
     title: "The scheduler has not noticed that the old pod is gone",
     passes: true,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let waited = waiting.waited().unwrap_or_default();
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
@@ -42,15 +42,13 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         left @ 1.. => format!("in {} or a little later", span(left)),
         _ => "any moment now".to_owned(),
     };
-    Some(format!(
+    let explanation = format!(
         "Affinity sends pod {} to the node of pods like it, and the last of those has left {left}. It may go anywhere now, but a leaving pod does not wake the scheduler (kubernetes/kubernetes#141354); it tries again {again}.",
         waiting.pod.meta.name
-    ))
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    vec![SuggestedAction::way_out(
+    );
+    let delete = SuggestedAction::way_out(
         waiting.delete(waiting.pod),
         "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
-    )]
+    );
+    Some((explanation, vec![delete]))
 }

@@ -1,7 +1,7 @@
 //! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
-use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, may_move, wait};
+use super::{Cause, Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
     ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
@@ -13,25 +13,26 @@ pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
     title: "The storage driver cannot attach, detach or mount the volume",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
     if lacks_driver(&fault) {
-        return Some(format!(
+        let explanation = format!(
             "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
             fault.node,
             waiting.driver(),
-        ));
+        );
+        return Some((explanation, elsewhere(waiting, &fault)));
     }
     let (who, attached) = match fault.verb {
         MOUNT => ("kubelet", "The volume is attached, but the "),
         _ => ("driver", "The "),
     };
-    Some(format!(
+    let explanation = format!(
         "{attached}{who} could not {} node {}: \"{said}\". Kubernetes keeps retrying; it will fail until this is fixed.{}",
         fault.verb,
         fault.node,
@@ -40,7 +41,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         } else {
             ""
         }
-    ))
+    );
+    Some((explanation, steps(waiting, &fault)))
 }
 
 /// Whether the node of the fault has no plugin of the driver. The attacher reports this, not the
@@ -87,25 +89,18 @@ struct Fault<'a> {
 }
 
 fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let attach = |it: &'a VolumeAttachment| {
+    let at = |attachment: &'a VolumeAttachment, verb, message: &'a Option<String>| {
         Some(Fault {
-            verb: ATTACH,
-            node: &it.node,
-            message: it.attach_error.as_deref()?,
-            attachment: Some(it),
+            verb,
+            node: &attachment.node,
+            message: message.as_deref()?,
+            attachment: Some(attachment),
         })
     };
+    let attach = |it: &'a VolumeAttachment| at(it, ATTACH, &it.attach_error);
+    // Kubernetes does not detach a volume while a pod on the node uses it.
     let detach = |it: &'a VolumeAttachment| {
-        // Kubernetes does not detach a volume while a pod on the node uses it.
-        if waiting.stays_on(&it.node) {
-            return None;
-        }
-        Some(Fault {
-            verb: DETACH,
-            node: &it.node,
-            message: it.detach_error.as_deref()?,
-            attachment: Some(it),
-        })
+        at(it, DETACH, &it.detach_error).filter(|_| !waiting.stays_on(&it.node))
     };
     // If the volume cannot be detached, it cannot be attached either: after a failed detach the
     // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
@@ -165,16 +160,8 @@ fn advice(fault: &Fault<'_>) -> &'static str {
     }
 }
 
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(fault) = fault(waiting) else {
-        return Vec::new();
-    };
-    if lacks_driver(&fault) {
-        return elsewhere(waiting, &fault);
-    }
-    let look = look(waiting, &fault);
-    let other = attached_elsewhere(waiting, &fault).next();
-    let orphaned = orphaned(waiting, &fault);
+fn steps(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
+    let other = attached_elsewhere(waiting, fault).next();
     let driver = waiting.driver();
     let log = match fault.verb {
         MOUNT => format!(
@@ -187,11 +174,12 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     };
     let advice = match other {
         Some(other) => attached_to(waiting, &other.node),
-        None => advice(&fault).to_owned(),
+        None => advice(fault).to_owned(),
     };
-    let mut steps = vec![look, SuggestedAction::note(&format!("{advice} {log}"))];
-    steps.extend(orphaned);
-    if let Some(attachment) = fault.attachment.filter(|_| is_back(waiting, &fault)) {
+    let advice = SuggestedAction::note(&format!("{advice} {log}"));
+    let mut steps = vec![look(waiting, fault), advice];
+    steps.extend(orphaned(waiting, fault));
+    if let Some(attachment) = fault.attachment.filter(|_| is_back(waiting, fault)) {
         steps.push(SuggestedAction::note(&format!(
             "Do not remove the finalizer of VolumeAttachment {} before the console of your storage shows that the disk is attached to no machine.",
             attachment.metadata.name

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Cause, Documents, Steps, SuggestedAction, may_move, named, wait};
+use super::{Admits, Cause, Judgement, SuggestedAction, may_move, named, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -17,8 +17,8 @@ pub(super) const CAUSE: Cause = Cause {
     code: "follower",
     title: "The pod must run on the node of another pod, and that node takes no new pods",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
 /// The pod that this one must follow, and the node of that pod.
@@ -29,13 +29,11 @@ fn followed<'a>(waiting: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
     if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
         return None;
     }
-    let own = waiting.pod.workload();
-    let mut others = waiting.staying();
-    let other = others.find(|other| other.workload() != own)?;
+    let other = waiting.other_workload()?;
     Some((other, Examined::of(waiting.index, other.node.as_ref()?)))
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (other, node) = followed(waiting)?;
     let selector = || {
         let selector = waiting.workload().into_iter();
@@ -48,7 +46,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
             labels.join(",")
         )
     };
-    let takes_none = match Admits::of(waiting.workload(), other.node.as_deref(), waiting) {
+    let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
+    let takes_none = match admits {
         Admits::WithoutSelector => selector(),
         Admits::No => {
             ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
@@ -56,27 +55,29 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
         Admits::Yes => " and does not accept it".to_owned(),
     };
-    Some(format!(
+    let explanation = format!(
         "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
         waiting.pod.meta.name,
         named(other),
         node.name,
         other.meta.name,
-    ))
+    );
+    Some((explanation, steps(waiting, other, &node, admits)))
 }
 
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some((other, node)) = followed(waiting) else {
-        return Vec::new();
-    };
+fn steps(
+    waiting: &WaitingPod<'_>,
+    other: &Pod,
+    node: &Examined,
+    admits: Admits,
+) -> Vec<SuggestedAction> {
     let (kind, name) = other.workload();
     let stop = SuggestedAction::note(&format!(
         "Do not scale {kind} {name} to 0: with no pod to follow, pod {} stays Pending.",
         waiting.pod.meta.name
     ));
-    let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
     if admits != Admits::Yes {
-        let mut steps = off(waiting, admits, &node.name, documents);
+        let mut steps = off(waiting, admits, &node.name);
         steps.push(stop);
         return steps;
     }
@@ -114,13 +115,8 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
-fn off(
-    waiting: &WaitingPod<'_>,
-    admits: Admits,
-    node: &str,
-    documents: &Documents,
-) -> Vec<SuggestedAction> {
-    let own = Changed::behind(waiting.pod, waiting, documents);
+fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
+    let own = Changed::behind(waiting.pod, waiting);
     if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
         let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}});
         let way = own.change(

@@ -3,7 +3,7 @@
 //! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
 //! node try; the driver refuses.
 
-use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use};
+use super::{Cause, Judgement, SuggestedAction, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
@@ -12,18 +12,26 @@ pub(super) const CAUSE: Cause = Cause {
     code: "mislabelled-volume",
     title: "The driver cannot attach a ReadWriteMany volume twice",
     passes: false,
-    judge: |waiting| judge(waiting),
-    steps: Steps::WithDocuments(steps),
+    needs_documents: true,
+    judge,
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+/// The steps are those for a volume that is declared exclusive, and the correction of its access
+/// modes.
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = waiting.refusal().or(waiting.said)?;
     let node = &waiting.mislabelled()?.node;
-    Some(format!(
+    let explanation = format!(
         "{} The driver's words: \"{}\".",
         attached_to(waiting, node),
         said.trim().trim_end_matches('.')
-    ))
+    );
+    let (_, mut steps) = exclusive_use(waiting).unwrap_or_default();
+    let volume = waiting.volume.as_deref().unwrap_or("the volume");
+    steps.push(SuggestedAction::note(&format!(
+        "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
+    )));
+    Some((explanation, steps))
 }
 
 /// Says which node has the disk, and that no other node can have it.
@@ -39,15 +47,4 @@ pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
         "The disk is attached to {node}{}. Its driver cannot attach it twice{promise}.",
         holder.unwrap_or_default()
     )
-}
-
-/// The steps for a volume that is declared exclusive, and the correction of its access modes.
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let ways = exclusive_use(waiting).map(|cause| cause.steps(waiting, documents));
-    let mut steps = ways.unwrap_or_default();
-    let volume = waiting.volume.as_deref().unwrap_or("the volume");
-    steps.push(SuggestedAction::note(&format!(
-        "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
-    )));
-    steps
 }

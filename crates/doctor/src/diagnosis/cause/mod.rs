@@ -52,19 +52,15 @@ pub struct Cause {
     pub title: &'static str,
     /// Whether the wait ends by itself.
     pub passes: bool,
-    /// Explains the cause in sentences; `None` if it does not apply.
-    judge: fn(&WaitingPod<'_>) -> Option<String>,
-    /// The steps to take, the safest first.
-    steps: Steps,
+    /// Whether the objects that a step changes must be read in full.
+    needs_documents: bool,
+    /// Judges whether the cause applies.
+    pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
-/// The steps for a cause, by the information that they need.
-enum Steps {
-    /// The facts of the cluster are enough.
-    FromFacts(fn(&WaitingPod<'_>) -> Vec<SuggestedAction>),
-    /// The objects that a step changes must be read in full.
-    WithDocuments(fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>),
-}
+/// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
+/// The explanation does not depend on documents.
+pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
@@ -98,10 +94,10 @@ static OF_EXCLUSIVE_USE: [Cause; 5] = [
     shared_claim::CAUSE,
 ];
 
-/// The cause that would apply if the volume were declared exclusive.
-fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<&'static Cause> {
+/// The judgement that would apply if the volume were declared exclusive.
+fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find(|cause| (cause.judge)(waiting).is_some())
+    causes.find_map(|cause| (cause.judge)(waiting))
 }
 
 /// The cause if no other applies.
@@ -113,17 +109,16 @@ impl Cause {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
-    /// The cause for which the pod waits, and its explanation.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, String) {
+    /// The cause for which the pod waits.
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
         let mut causes = CAUSES.iter();
-        causes
-            .find_map(|cause| Some((cause, (cause.judge)(waiting)?)))
-            .unwrap_or((&LAST, String::new()))
+        let cause = causes.find(|cause| (cause.judge)(waiting).is_some());
+        cause.unwrap_or(&LAST)
     }
 
     /// The objects whose documents some commands need.
-    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
-        if matches!(self.steps, Steps::FromFacts(_)) {
+    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
+        if !self.needs_documents {
             return Vec::new();
         }
         let pods = std::iter::once(waiting.pod).chain(waiting.staying());
@@ -143,22 +138,11 @@ impl Cause {
             .chain(old)
             .collect()
     }
-
-    pub(super) fn steps(
-        &self,
-        waiting: &WaitingPod<'_>,
-        documents: &Documents,
-    ) -> Vec<SuggestedAction> {
-        match self.steps {
-            Steps::FromFacts(steps) => steps(waiting),
-            Steps::WithDocuments(steps) => steps(waiting, documents),
-        }
-    }
 }
 
 /// An object whose document is wanted.
-fn wanted(kind: ObjectKind, metadata: &Metadata) -> (ObjectKind, ObjectRef) {
-    (kind, kind.reference(&metadata.namespace, &metadata.name))
+fn wanted(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
+    kind.reference(&metadata.namespace, &metadata.name)
 }
 
 /// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
@@ -172,10 +156,10 @@ fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
-fn reference(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+fn reference(pod: &Pod) -> Option<ObjectRef> {
     let (kind, name) = pod.workload();
     let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
-    Some((kind, kind.reference(&pod.meta.namespace, &name)))
+    Some(kind.reference(&pod.meta.namespace, &name))
 }
 
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.

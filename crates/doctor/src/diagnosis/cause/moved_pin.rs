@@ -4,7 +4,7 @@
 //! pinned to one node, and the two nodes differ.
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
-use super::{Cause, Steps, limit, named, sentence};
+use super::{Cause, Judgement, limit, named, sentence};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
@@ -12,11 +12,11 @@ pub(super) const CAUSE: Cause = Cause {
     code: "moved-pin",
     title: "The update moves the pod to another node",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(end_rollout),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let old = old_pod(waiting)?;
     let node = old.node.as_ref()?;
     let new = waiting.pod.node.as_ref()?;
@@ -25,11 +25,12 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     if new == node || Eligibility::new(&workload.template, []).admits(left) {
         return None;
     }
-    Some(format!(
+    let explanation = format!(
         "The template of {} no longer lets its pods on node {node}, where {} has the volume; pod {} must be on node {new}. {}, and the rollout stops the old pod only when the new one is ready.",
         rolled_out(waiting),
         named(old),
         waiting.pod.meta.name,
         sentence(&limit(waiting)),
-    ))
+    );
+    Some((explanation, end_rollout(waiting)))
 }

@@ -1,7 +1,9 @@
 //! No node that can reach the volume takes the pod.
 
+use std::collections::BTreeSet;
+
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Steps, SuggestedAction};
+use super::{Cause, SuggestedAction};
 use crate::diagnosis::messages::{
     LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
@@ -15,14 +17,14 @@ pub(super) const CAUSE: Cause = Cause {
     code: "no-node-for-volume",
     title: "No node where the volume is takes the pod",
     passes: false,
-    judge,
-    steps: Steps::WithDocuments(steps),
+    needs_documents: true,
+    judge: |waiting| Some((explanation(waiting)?, steps(waiting))),
 };
 
 /// The largest number of nodes that the message names.
 const NAMED: usize = 5;
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     let others = [TAKEN_BY_ANOTHER_POD, NO_POD_TO_FOLLOW, LIMIT_OF_NODES];
     let is_it = waiting.pod.node.is_none()
         && waiting.is_said(NODE_CONFLICT)
@@ -124,15 +126,13 @@ fn shut_out(waiting: &WaitingPod<'_>) -> bool {
     nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
 }
 
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let keys = waiting.used.reach.iter().flat_map(|reach| {
         let terms = reach.node_selector_terms.iter();
-        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.to_string()))
+        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.as_str()))
     });
-    let mut keys: Vec<String> = keys.collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let columns = keys.join(",");
+    let keys: BTreeSet<&str> = keys.collect();
+    let columns = Vec::from_iter(keys).join(",");
     let look = match columns.as_str() {
         "" => vec!["get", "nodes"],
         columns => vec!["get", "nodes", "-L", columns],
@@ -142,7 +142,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         "Nothing. It shows where each node is.",
     )];
     steps.extend(uncordon(waiting));
-    let changed = Changed::behind(waiting.pod, waiting, documents);
+    let changed = Changed::behind(waiting.pod, waiting);
     if shut_out(waiting) {
         if changed.kind == Some(WorkloadKind::Deployment) {
             let way = changed.change(

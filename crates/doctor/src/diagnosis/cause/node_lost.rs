@@ -3,7 +3,7 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
-use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
+use super::{Cause, Judgement, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -14,25 +14,27 @@ pub(super) const CAUSE: Cause = Cause {
     code: "node-lost",
     title: "The node that has the volume is lost",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.lost_node()?;
+    Some((explanation(waiting, &node)?, steps(waiting, &node)))
+}
+
+fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     let name = &node.name;
     // Kubernetes has already released the volume; the driver's own message is more exact.
     let mut attachments = waiting.shown_attachments();
-    let mut staying = waiting.staying();
-    let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
-    if is_let_go
+    if !waiting.stays_on(name)
         && attachments.any(|it| {
             it.node == *name && it.metadata.is_being_deleted() && it.detach_error.is_some()
         })
     {
         return None;
     }
-    let mut users = users(waiting, &node);
+    let mut users = users(waiting, node);
     if node.health == Health::Gone {
         return Some(format!(
             "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before; where its controller manager runs with --disable-force-detach-on-timeout, never."
@@ -56,7 +58,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
     } else {
         "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does."
     };
-    Some(format!("{} {outlook}", unheard(&node)))
+    Some(format!("{} {outlook}", unheard(node)))
 }
 
 /// The pods of the node that use the claim.
@@ -107,13 +109,10 @@ fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     )
 }
 
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(node) = waiting.lost_node() else {
-        return Vec::new();
-    };
+fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
     let name = node.name.as_str();
     let delete = |purpose| {
-        users(waiting, &node).filter(|pod| stays(pod)).map(move |pod| {
+        users(waiting, node).filter(|pod| stays(pod)).map(move |pod| {
             SuggestedAction::new(
                 purpose,
                 waiting.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
@@ -137,7 +136,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         SuggestedAction::note(
             "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Go on only if you cannot.",
         ),
-        SuggestedAction::note(&power(&node)),
+        SuggestedAction::note(&power(node)),
     ];
     let untaint = SuggestedAction::new(
         Purpose::Afterwards,
@@ -145,7 +144,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         "Nothing. When the machine has been restarted, pods may run there again.",
     );
     let owner = waiting.owner_pod();
-    let owner = owner.filter(|owner| users(waiting, &node).any(|pod| pod.meta.name == **owner));
+    let owner = owner.filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
         SuggestedAction::note(&format!(
             "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Steps, SuggestedAction};
+use super::{Cause, Judgement, SuggestedAction};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
@@ -15,33 +15,28 @@ pub(super) const CAUSE: Cause = Cause {
     code: "node-name-unbound",
     title: "The pod names its node, and nothing binds its claim",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.pod.node.as_ref()?;
     let is_free = waiting.has_no_volume() && waiting.volume.is_none() && waiting.binds_late();
-    is_free.then(|| {
-        format!(
-            "Pod {} was put on node {node} by `nodeName`, past the scheduler. The class of claim \"{}\" binds late (WaitForFirstConsumer), when the scheduler chooses a node: the claim never gets a volume.",
-            waiting.pod.meta.name, waiting.claim
-        )
-    })
-}
-
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    if !is_free {
+        return None;
+    }
+    let explanation = format!(
+        "Pod {} was put on node {node} by `nodeName`, past the scheduler. The class of claim \"{}\" binds late (WaitForFirstConsumer), when the scheduler chooses a node: the claim never gets a volume.",
+        waiting.pod.meta.name, waiting.claim
+    );
     let describe = SuggestedAction::check(
         waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
         "Nothing. As long as its Events say \"waiting for first consumer to be created before binding\", no scheduler has seen the pod.",
     );
-    let Some(node) = &waiting.pod.node else {
-        return vec![describe];
-    };
     let found = waiting.view().node(node).found();
     let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
     let hostname = hostname.unwrap_or(node);
-    let changed = Changed::behind(waiting.pod, waiting, documents);
+    let changed = Changed::behind(waiting.pod, waiting);
     let names_it = changed
         .workload
         .is_some_and(|it| it.template.node_name.is_some());
@@ -71,5 +66,5 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             changed.shown
         ))),
     }
-    steps
+    Some((explanation, steps))
 }

@@ -1,6 +1,6 @@
 //! No other cause applies: the message of Kubernetes is passed on unchanged.
 
-use super::{Cause, Steps, SuggestedAction};
+use super::{Cause, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -9,11 +9,11 @@ pub(super) const CAUSE: Cause = Cause {
     code: "other",
     title: "The pod has not started",
     passes: false,
-    judge: |waiting| Some(judge(waiting)),
-    steps: Steps::FromFacts(steps),
+    needs_documents: false,
+    judge: |waiting| Some((explanation(waiting), steps(waiting))),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> String {
+fn explanation(waiting: &WaitingPod<'_>) -> String {
     let pod = &waiting.pod.meta.name;
     let volume = whereabouts(waiting);
     match waiting.words() {

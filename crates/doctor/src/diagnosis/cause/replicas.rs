@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::changed::{self, Changed};
 use super::scale;
-use super::{Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, whereabouts};
+use super::{Cause, Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
@@ -12,11 +12,11 @@ pub(super) const CAUSE: Cause = Cause {
     code: "too-many-replicas",
     title: "More pods than the volume can have",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (kind, name) = waiting.pod.workload();
     let other = waiting.siblings().next()?;
     let wanted = waiting.workload().map(|workload| workload.replicas);
@@ -24,16 +24,17 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Some(count) => format!("{kind} {name} wants {count} pods"),
         None => format!("{kind} {name} wants a pod on each of its nodes, or more than one"),
     };
-    Some(format!(
+    let explanation = format!(
         "{wanted}, but {}; {} {} has it.",
         limit(waiting),
         named(other),
         whereabouts(other),
-    ))
+    );
+    Some((explanation, steps(waiting)))
 }
 
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(waiting.pod, waiting, documents);
+fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting);
     let way = match changed.kind {
         _ if changed.scales() => changed.change(
             scale::command(waiting, &changed, waiting.pod, 1),

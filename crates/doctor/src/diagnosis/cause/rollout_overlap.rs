@@ -4,11 +4,9 @@
 //! stops the old one: neither moves again. Other controllers that roll out ReplicaSets, such as
 //! Argo's Rollout, do the same.
 
-use serde_json::Value;
-
 use super::changed::{self, Changed, Way};
 use super::{
-    Cause, Documents, Purpose, Steps, SuggestedAction, another_storage, limit, named, reference,
+    Cause, Judgement, Purpose, SuggestedAction, another_storage, limit, named, reference,
     whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -22,20 +20,21 @@ pub(super) const CAUSE: Cause = Cause {
     code: "rollout-overlap",
     title: "The rollout starts the new pod before the old one stops",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(end_rollout),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let old = old_pod(waiting)?;
-    Some(format!(
+    let explanation = format!(
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
         rolled_out(waiting),
         waiting.pod.meta.name,
         named(old),
         whereabouts(old),
         limit(waiting),
-    ))
+    );
+    Some((explanation, end_rollout(waiting)))
 }
 
 /// The name of the object that is rolled out, for a sentence.
@@ -93,19 +92,14 @@ fn makes_a_revision(workload: &Workload) -> bool {
 }
 
 /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
-pub(super) fn end_rollout(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(waiting.pod, waiting, documents);
+pub(super) fn end_rollout(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting);
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(waiting, &changed);
     }
-    let mut ways = Vec::from_iter(undo(waiting, &changed, documents));
-    if let Some(workload) = waiting.workload()
-        && let Some((_, reference)) = reference(waiting.pod)
-        && let Some(document) = documents.get(&reference)
-    {
-        ways.extend(other_strategies(waiting, &changed, workload, document));
-    }
-    let mut steps = changed::kept(waiting, ways);
+    let ways = undo(waiting, &changed).into_iter();
+    let others = other_strategies(waiting, &changed).unwrap_or_default();
+    let mut steps = changed::kept(waiting, ways.chain(others).collect());
     if waiting.workload().is_some_and(|it| it.paused) {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
@@ -138,14 +132,10 @@ const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubern
 /// Rolls back to the revision whose pod runs. Without a revision number, kubectl chooses the second
 /// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
 /// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo<'a>(
-    waiting: &WaitingPod<'_>,
-    changed: &'a Changed<'_>,
-    documents: &Documents,
-) -> Option<Way<'a>> {
-    let (_, replica_set) = replica_set(old_pod(waiting)?)?;
-    let number = documents
-        .get(&replica_set)
+fn undo<'a>(waiting: &WaitingPod<'_>, changed: &'a Changed<'_>) -> Option<Way<'a>> {
+    let replica_set = replica_set(old_pod(waiting)?)?;
+    let number = waiting
+        .document(&replica_set)
         .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
         .and_then(|number| number.parse::<u64>().ok());
     let name = &replica_set.name;
@@ -174,38 +164,33 @@ fn undo<'a>(
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
 /// hash.
-pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+pub(super) fn replica_set(pod: &Pod) -> Option<ObjectRef> {
     let (kind, name) = pod.workload();
     let hash = pod.revision()?;
     let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
-    (kind == WorkloadKind::Deployment.name()).then(|| {
-        (
-            set,
-            set.reference(&pod.meta.namespace, &format!("{name}-{hash}")),
-        )
-    })
+    let is_deployment = kind == WorkloadKind::Deployment.name();
+    is_deployment.then(|| set.reference(&pod.meta.namespace, &format!("{name}-{hash}")))
 }
 
 /// The strategies that stop the old pod first.
 fn other_strategies<'a>(
     waiting: &WaitingPod<'_>,
     changed: &'a Changed<'_>,
-    workload: &Workload,
-    document: &Value,
-) -> Vec<Way<'a>> {
+) -> Option<Vec<Way<'a>>> {
+    let workload = waiting.workload()?;
+    let document = waiting.document(&reference(waiting.pod)?)?;
     let suited = ["recreate", "zero-surge"]
         .into_iter()
         .filter_map(remedy::named)
         .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind));
-    suited
-        .filter_map(|remedy| {
-            let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
-            Some(changed.change(
-                waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
-                &format!("The rollout goes on. {}", remedy.cost),
-            ))
-        })
-        .collect()
+    let ways = suited.filter_map(|remedy| {
+        let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
+        Some(changed.change(
+            waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
+            &format!("The rollout goes on. {}", remedy.cost),
+        ))
+    });
+    Some(ways.collect())
 }
 
 /// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
@@ -223,7 +208,7 @@ fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
-    let way = Way::of(
+    let way = SuggestedAction::way_out(
         waiting.in_namespace(&[
             "patch",
             &changed.name,
@@ -235,7 +220,7 @@ fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec
         "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
     );
     vec![
-        way.step,
+        way,
         SuggestedAction::note(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),

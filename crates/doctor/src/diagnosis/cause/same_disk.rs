@@ -3,7 +3,7 @@
 //! The attach-detach controller identifies a disk by driver and volumeHandle
 //! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
-use super::{Cause, Purpose, Steps, SuggestedAction};
+use super::{Cause, Judgement, Purpose, SuggestedAction};
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -14,15 +14,13 @@ pub(super) const CAUSE: Cause = Cause {
     code: "same-disk",
     title: "Another PersistentVolume of the same disk is in use",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
 /// The other PersistentVolume of the disk, and its users.
 struct Twin<'a> {
     volume: &'a Volume,
-    /// Its claim, as `namespace/name`.
-    claim: Option<String>,
     pod: Option<&'a Pod>,
     attachment: Option<&'a VolumeAttachment>,
 }
@@ -51,55 +49,46 @@ fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<
         || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
     is_elsewhere.then(|| Twin {
         volume,
-        claim: claim.map(|it| format!("{}/{}", it.namespace, it.name)),
         pod,
         attachment,
     })
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let Some(twin) = twin(waiting) else {
-        let is_said = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
-        return is_said.then(|| {
-            format!(
-                "Pods of another namespace have the disk, which claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
-                waiting.claim
-            )
-        });
+        if !waiting.holders.is_empty() || !waiting.is_said(IN_ANOTHER_NAMESPACE) {
+            return None;
+        }
+        let explanation = format!(
+            "Pods of another namespace have the disk, which claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
+            waiting.claim
+        );
+        let look = SuggestedAction::check(
+            waiting.kubectl(&["get", "pv", "-o", HANDLES]),
+            "Nothing. The two lines with the same driver and handle are the two volumes.",
+        );
+        return Some((explanation, vec![look, SuggestedAction::note(ONE_VOLUME)]));
     };
     let own = waiting.volume.as_deref().unwrap_or_default();
-    let claim = twin.claim.as_ref().map(|it| format!(" of claim {it}"));
+    let claim = twin.volume.spec.claim_ref.as_ref();
+    let claim = claim.map(|it| format!(" of claim {}/{}", it.namespace, it.name));
     let pod = match twin.pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
     };
     let node = twin.attachment.map(|it| it.node.as_str());
     let node = node.or(twin.pod.and_then(|it| it.node.as_deref()));
-    Some(format!(
-        "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
-        twin.volume.metadata.name,
+    let other = &twin.volume.metadata.name;
+    let explanation = format!(
+        "PersistentVolumes {own} and {other}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
         claim.unwrap_or_default(),
         twin.volume.csi_driver().unwrap_or_default(),
         twin.volume.spec.handle,
         node.unwrap_or("that is not known"),
-    ))
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let own = waiting.volume.as_deref().unwrap_or_default();
-    let Some(twin) = twin(waiting) else {
-        return vec![
-            SuggestedAction::check(
-                waiting.kubectl(&["get", "pv", "-o", HANDLES]),
-                "Nothing. The two lines with the same driver and handle are the two volumes.",
-            ),
-            SuggestedAction::note(ONE_VOLUME),
-        ];
-    };
+    );
     let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-    let other = &twin.volume.metadata.name;
     let keep = waiting.kubectl(&["patch", "pv", own, other, "--type=merge", "-p", retain]);
-    vec![
+    let steps = vec![
         SuggestedAction::check(
             waiting.kubectl(&["get", "pv", own, other]),
             "Nothing. It shows the claims of both, and their reclaim policies.",
@@ -110,7 +99,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "Nothing stops. With the policy Delete, deleting one of the two claims deletes the disk of both.",
         ),
         SuggestedAction::note(ONE_VOLUME),
-    ]
+    ];
+    Some((explanation, steps))
 }
 
 /// The columns that show the disk and the claim of each PersistentVolume.

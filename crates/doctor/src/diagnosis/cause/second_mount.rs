@@ -1,17 +1,17 @@
 //! The driver refuses to mount the volume for a second pod, even on the same node.
 
-use super::{Cause, Documents, Steps, SuggestedAction, exclusive_use, named};
+use super::{Cause, Judgement, SuggestedAction, exclusive_use, named};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "second-mount",
     title: "The driver mounts the volume for one pod at a time",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !waiting.refuses_second_mount() {
         return None;
     }
@@ -22,21 +22,14 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
         Some(other) => format!("{} on the same node has it", named(other)),
         None => "something on that node still has it".to_owned(),
     };
-    let rollout = exclusive_use(waiting).and_then(|cause| (cause.judge)(waiting));
-    let rollout = rollout.map(|it| format!(" {it}"));
-    Some(format!(
-        "The driver refuses to mount the volume on node {node} for a second pod, and {other}.{}",
-        rollout.unwrap_or_default(),
-    ))
-}
-
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    if let Some(cause) = exclusive_use(waiting) {
-        return cause.steps(waiting, documents);
+    let refused = format!(
+        "The driver refuses to mount the volume on node {node} for a second pod, and {other}."
+    );
+    if let Some((rollout, steps)) = exclusive_use(waiting) {
+        return Some((format!("{refused} {rollout}"), steps));
     }
-    let node = waiting.pod.node.as_deref().unwrap_or_default();
     let on_node = format!("--field-selector=spec.nodeName={node}");
-    vec![
+    let steps = vec![
         SuggestedAction::check(
             waiting.kubectl(&["get", "pods", "-A", "-o", "wide", &on_node]),
             "Nothing. It lists the pods of that node.",
@@ -45,5 +38,6 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
             "No pod of claim \"{}\" that could be read is on node {node}. A pod that was deleted may have left the mount behind: the log of the driver's node plugin there says so, and a restart of the kubelet unmounts it.",
             waiting.claim
         )),
-    ]
+    ];
+    Some((refused, steps))
 }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Admits, Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, reference,
-    sentence, whereabouts,
+    Admits, Cause, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
+    whereabouts,
 };
 use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -19,32 +19,20 @@ pub(super) const CAUSE: Cause = Cause {
     code: "shared-claim",
     title: "Another workload has the volume",
     passes: false,
+    needs_documents: true,
     judge,
-    steps: Steps::WithDocuments(steps),
 };
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    let other = holder(waiting)?;
-    Some(format!(
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let other = waiting.other_workload()?;
+    let explanation = format!(
         "{}, and {} {} has it.",
         sentence(&limit(waiting)),
         named(other),
         whereabouts(other),
-    ))
-}
-
-fn holder<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let own = waiting.pod.workload();
-    let mut others = waiting.staying();
-    others.find(|other| other.workload() != own)
-}
-
-fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
-    let Some(other) = holder(waiting) else {
-        return Vec::new();
-    };
-    let own = Changed::behind(waiting.pod, waiting, documents);
-    let theirs = Changed::behind(other, waiting, documents);
+    );
+    let own = Changed::behind(waiting.pod, waiting);
+    let theirs = Changed::behind(other, waiting);
     // The claim and its data are deleted together with the pod that owns the claim.
     let owner = waiting.owner_pod();
     let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
@@ -56,7 +44,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         );
         ways.push(stop(waiting, waiting.pod, &own, &cost));
     }
-    ways.extend(together(waiting, other, &own, &theirs, documents));
+    ways.extend(together(waiting, other, &own, &theirs));
     if !owns(other) {
         let cost = format!(
             "{} stops, and {} gets the volume once it is gone.",
@@ -75,7 +63,7 @@ fn steps(waiting: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction
         }
         None => another_storage(waiting),
     });
-    steps
+    Some((explanation, steps))
 }
 
 /// The way out that stops the pods of a workload.
@@ -137,7 +125,6 @@ fn together<'a>(
     other: &Pod,
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
-    documents: &Documents,
 ) -> Option<Way<'a>> {
     let (old, starts) = replaced(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
@@ -152,7 +139,7 @@ fn together<'a>(
     }
     let affinity = json!({"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": selector(waiting, other, theirs, documents)?,
+            "labelSelector": selector(waiting, other, theirs)?,
             "topologyKey": HOSTNAME,
         }],
     }});
@@ -214,21 +201,15 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
 /// A label selector for the pods that have the volume. It must still match after the next upgrade:
 /// the labels of a template change with the version of a chart, but the selector of a workload
 /// never does. The pods of a Job end, so there would be nothing to follow.
-fn selector(
-    waiting: &WaitingPod<'_>,
-    other: &Pod,
-    theirs: &Changed<'_>,
-    documents: &Documents,
-) -> Option<Value> {
+fn selector(waiting: &WaitingPod<'_>, other: &Pod, theirs: &Changed<'_>) -> Option<Value> {
     match theirs.kind? {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            let document = documents.get(&reference(other)?.1)?;
+            let document = waiting.document(&reference(other)?)?;
             document.pointer("/spec/selector").cloned()
         }
         WorkloadKind::Pod => {
-            let labels: Map<String, Value> = waiting
-                .common_labels(other)
-                .iter()
+            let labels = waiting.workload_of(other)?.template.labels.iter();
+            let labels: Map<String, Value> = labels
                 .map(|(key, value)| (key.to_owned(), value.into()))
                 .collect();
             (!labels.is_empty()).then(|| json!({"matchLabels": labels}))

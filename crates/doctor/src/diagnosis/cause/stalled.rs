@@ -3,7 +3,7 @@
 //! This resembles `delay`, but the time for a delay is over.
 
 use super::delay::{FORCED, SLOW};
-use super::{Cause, Steps, SuggestedAction, named, wait};
+use super::{Cause, Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -20,8 +20,8 @@ pub(super) const CAUSE: Cause = Cause {
     code: "stalled",
     title: "Detach or attach is stuck",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
 /// The part that makes no progress.
@@ -38,42 +38,84 @@ enum Stalled<'a> {
     UnreadyNode(&'a VolumeAttachment),
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    Some(match stalled(waiting)? {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let driver = waiting.driver();
+    let (explanation, look, note) = match stalled(waiting)? {
         Stalled::Pod(pod, late) => {
             let next = if waiting.cannot_end {
                 " The next pod is not created until it is gone."
             } else {
                 ""
             };
-            format!(
-                "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
-                named(pod),
-                span(late)
+            (
+                format!(
+                    "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
+                    named(pod),
+                    span(late)
+                ),
+                SuggestedAction::check(
+                    waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
+                    "Nothing. Finalizers, and the Events of its containers, say what holds it.",
+                ),
+                "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
             )
         }
-        Stalled::Nobody(node) => format!(
-            "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
+        Stalled::Nobody(node) => (
+            format!(
+                "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
+            ),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
+                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
+            ),
+            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
         ),
-        Stalled::Driver(attachment, for_seconds) => format!(
-            "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
-            span(for_seconds),
-            if attachment.metadata.is_being_deleted() {
-                "detach the volume from"
-            } else {
-                "attach the volume to"
-            },
-            attachment.node
+        Stalled::Driver(attachment, for_seconds) => (
+            format!(
+                "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
+                span(for_seconds),
+                if attachment.metadata.is_being_deleted() {
+                    "detach the volume from"
+                } else {
+                    "attach the volume to"
+                },
+                attachment.node
+            ),
+            SuggestedAction::check(
+                waiting.in_full(attachment),
+                "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
+            ),
+            format!(
+                "Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."
+            ),
         ),
-        Stalled::Node(attachment) => format!(
-            "No pod uses the volume on node {0}, but the kubelet of {0} has not unmounted it, and Kubernetes never detaches by force from a healthy node.",
-            attachment.node
+        Stalled::Node(VolumeAttachment { node, .. }) => (
+            format!(
+                "No pod uses the volume on node {node}, but the kubelet of {node} has not unmounted it, and Kubernetes never detaches by force from a healthy node."
+            ),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "node", node, "-o", "jsonpath={.status.volumesInUse}"]),
+                "Nothing. What is listed there, the kubelet has not unmounted.",
+            ),
+            format!(
+                "The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does."
+            ),
         ),
-        Stalled::UnreadyNode(attachment) => format!(
-            "No pod uses the volume on node {}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does.",
-            attachment.node
+        Stalled::UnreadyNode(VolumeAttachment { node, .. }) => (
+            format!(
+                "No pod uses the volume on node {node}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does."
+            ),
+            SuggestedAction::check(
+                waiting.kubectl(&["describe", "node", node]),
+                "Nothing. Its conditions say what it lacks.",
+            ),
+            format!(
+                "Bring node {node} back to Ready: its kubelet then lets the volume go. If that is not possible, power the machine off and check that it is off; after that, the taint {OUT_OF_SERVICE} on {node} has its pods deleted and its volumes detached."
+            ),
         ),
-    })
+    };
+    let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
+    Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
 }
 
 fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
@@ -124,53 +166,4 @@ fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
 fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
     let mut users = waiting.users();
     users.any(|user| user.node.as_ref() == Some(&attachment.node))
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(stalled) = stalled(waiting) else {
-        return Vec::new();
-    };
-    let driver = waiting.driver();
-    let (look, note) = match stalled {
-        Stalled::Pod(pod, _) => (
-            SuggestedAction::check(
-                                waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
-                "Nothing. Finalizers, and the Events of its containers, say what holds it.",
-            ),
-            "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
-        ),
-        Stalled::Nobody(node) => (
-            SuggestedAction::check(
-                waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
-                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
-            ),
-            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
-        ),
-        Stalled::Driver(attachment, _) => (
-            SuggestedAction::check(
-                waiting.in_full(attachment),
-                "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
-            ),
-            format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),
-        ),
-        Stalled::UnreadyNode(attachment) => (
-            SuggestedAction::check(
-                waiting.kubectl(&["describe", "node", &attachment.node]),
-                "Nothing. Its conditions say what it lacks.",
-            ),
-            format!(
-                "Bring node {0} back to Ready: its kubelet then lets the volume go. If that is not possible, power the machine off and check that it is off; after that, the taint {OUT_OF_SERVICE} on {0} has its pods deleted and its volumes detached.",
-                attachment.node
-            ),
-        ),
-        Stalled::Node(attachment) => (
-            SuggestedAction::check(
-                waiting.kubectl(&["get", "node", &attachment.node, "-o", "jsonpath={.status.volumesInUse}"]),
-                "Nothing. What is listed there, the kubelet has not unmounted.",
-            ),
-            format!("The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does.", node = attachment.node),
-        ),
-    };
-    let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
-    vec![look, SuggestedAction::note(&note), wait]
 }

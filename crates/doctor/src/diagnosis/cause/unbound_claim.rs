@@ -1,6 +1,6 @@
 //! The claim has no volume, so its pod cannot start.
 
-use super::{Cause, Steps, SuggestedAction, delay};
+use super::{Cause, Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
 use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -13,8 +13,8 @@ pub(super) const CAUSE: Cause = Cause {
     code: "unbound-claim",
     title: "The claim has no volume",
     passes: false,
+    needs_documents: false,
     judge,
-    steps: Steps::FromFacts(steps),
 };
 
 /// The reason why the claim has no volume.
@@ -82,63 +82,122 @@ fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
     Some(said.map_or(Lack::Silent, Lack::Reported))
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<String> {
-    let lack = lack(waiting)?;
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (pod, claim) = (&waiting.pod.meta.name, waiting.claim);
     let namespace = &waiting.pod.meta.namespace;
-    Some(match lack {
-        Lack::NoClaim => format!(
-            "Pod {pod} mentions claim \"{claim}\", and namespace {namespace} has no claim of that name."
+    let note = |text| vec![SuggestedAction::note(text)];
+    let (explanation, ways) = match lack(waiting)? {
+        Lack::NoClaim => {
+            let explanation = format!(
+                "Pod {pod} mentions claim \"{claim}\", and namespace {namespace} has no claim of that name."
+            );
+            let list = SuggestedAction::check(
+                waiting.in_namespace(&["get", "pvc"]),
+                "Nothing. It lists the claims that exist; the name in the pod may be misspelt.",
+            );
+            let create = SuggestedAction::note(
+                "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
+            );
+            return Some((explanation, vec![list, create]));
+        }
+        Lack::Ends => (
+            format!(
+                "Claim \"{claim}\" is being deleted, and no new pod starts with a claim that is being deleted."
+            ),
+            note(
+                "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
+            ),
         ),
-        Lack::Ends => format!(
-            "Claim \"{claim}\" is being deleted, and no new pod starts with a claim that is being deleted."
+        Lack::Lost(volume) => (
+            format!(
+                "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
+            ),
+            note(
+                "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
+            ),
         ),
-        Lack::Lost(volume) => format!(
-            "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
-        ),
-        Lack::NoVolume(volume) => format!(
-            "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
+        Lack::NoVolume(volume) => (
+            format!(
+                "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
+            ),
+            note(
+                "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
+            ),
         ),
         Lack::Taken(volume) => {
+            let is_former = former_owner(waiting, volume);
             let owner = match &volume.spec.claim_ref {
-                _ if former_owner(waiting, volume) => {
-                    "an earlier claim of the same name".to_owned()
-                }
+                _ if is_former => "an earlier claim of the same name".to_owned(),
                 Some(it) => format!("claim {}/{}", it.namespace, it.name),
                 None => "another claim".to_owned(),
             };
-            format!(
+            let explanation = format!(
                 "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
                 volume.metadata.name
-            )
+            );
+            let ways = if is_former {
+                rebind(waiting, volume)
+            } else {
+                note(
+                    "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
+                )
+            };
+            (explanation, ways)
         }
         Lack::Unfit(volume) => {
+            let is_ending = volume.metadata.is_being_deleted();
             let reason = match waiting.claim_warning() {
-                _ if volume.metadata.is_being_deleted() => {
-                    "That volume is being deleted.".to_owned()
-                }
+                _ if is_ending => "That volume is being deleted.".to_owned(),
                 Some(said) => format!("Kubernetes says: \"{}\".", said.trim_end_matches('.')),
                 None => "No Event says why any more.".to_owned(),
             };
-            format!(
+            let explanation = format!(
                 "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
                 volume.metadata.name
-            )
+            );
+            let ways = if is_ending {
+                note(
+                    "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
+                )
+            } else if is_lost(waiting) {
+                rebind(waiting, volume)
+            } else {
+                note(
+                    "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
+                )
+            };
+            (explanation, ways)
         }
-        Lack::Reported(said) => format!(
-            "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
-            speaker(waiting, said),
-            said.trim().trim_end_matches('.'),
+        Lack::Reported(said) => (
+            format!(
+                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
+                speaker(waiting, said),
+                said.trim().trim_end_matches('.'),
+            ),
+            answer(waiting, said),
         ),
-        Lack::Silent => format!(
-            "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
-            waiting
-                .class
-                .as_ref()
-                .map(|class| format!(" Its StorageClass is {class}."))
-                .unwrap_or_default()
+        Lack::Silent => (
+            format!(
+                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
+                waiting
+                    .class
+                    .as_ref()
+                    .map(|class| format!(" Its StorageClass is {class}."))
+                    .unwrap_or_default()
+            ),
+            vec![
+                classes(waiting),
+                SuggestedAction::note(
+                    "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
+                ),
+            ],
         ),
-    })
+    };
+    let describe = SuggestedAction::check(
+        waiting.in_namespace(&["describe", &format!("pvc/{claim}")]),
+        "Nothing. Its Events hold what the provisioner says, for an hour.",
+    );
+    Some((explanation, [describe].into_iter().chain(ways).collect()))
 }
 
 /// Whether the claim was once bound, but no longer is.
@@ -199,60 +258,6 @@ const KNOWN: [(&[&str], &str); 5] = [
         "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
     ),
 ];
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let Some(lack) = lack(waiting) else {
-        return Vec::new();
-    };
-    let claim = format!("pvc/{}", waiting.claim);
-    let describe = SuggestedAction::check(
-        waiting.in_namespace(&["describe", &claim]),
-        "Nothing. Its Events hold what the provisioner says, for an hour.",
-    );
-    let note = |text| vec![SuggestedAction::note(text)];
-    let ways = match lack {
-        Lack::NoClaim => {
-            let list = SuggestedAction::check(
-                waiting.in_namespace(&["get", "pvc"]),
-                "Nothing. It lists the claims that exist; the name in the pod may be misspelt.",
-            );
-            return vec![
-                list,
-                SuggestedAction::note(
-                    "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
-                ),
-            ];
-        }
-        Lack::Ends => note(
-            "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
-        ),
-        Lack::Lost(_) => note(
-            "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
-        ),
-        Lack::NoVolume(_) => note(
-            "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
-        ),
-        Lack::Taken(volume) if former_owner(waiting, volume) => rebind(waiting, volume),
-        Lack::Taken(_) => note(
-            "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
-        ),
-        Lack::Unfit(volume) if volume.metadata.is_being_deleted() => note(
-            "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
-        ),
-        Lack::Unfit(volume) if is_lost(waiting) => rebind(waiting, volume),
-        Lack::Unfit(_) => note(
-            "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
-        ),
-        Lack::Reported(said) => answer(waiting, said),
-        Lack::Silent => vec![
-            classes(waiting),
-            SuggestedAction::note(
-                "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
-            ),
-        ],
-    };
-    [describe].into_iter().chain(ways).collect()
-}
 
 /// The steps that release a volume so that it is bound to the claim.
 fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
