@@ -1,15 +1,46 @@
 //! Explains a line of an Event without a cluster, for someone who has a ticket but no access.
 
+use serde::Serialize;
+
 use super::command::quoted;
-use super::messages::{Explanation, messages};
+use super::messages::{Message, messages};
 use engine::model::metadata::is_name;
 
-impl Explanation {
-    /// The explanation with its commands; names are taken from `text`.
-    fn filled(&self, text: &str) -> Self {
-        let mut explanation = self.clone();
-        explanation.look = self.commands().map(|it| filled(it, text)).collect();
-        explanation
+/// The explanation of a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The words of the line that people search for.
+    pub searched: &'static str,
+    /// The component that writes the line, and the Kubernetes versions in which it does so if not
+    /// all.
+    pub says: String,
+    /// The meaning of the line, in sentences.
+    pub meaning: &'static str,
+    /// Commands that show more. Names in capitals are placeholders.
+    pub look: Vec<String>,
+    /// The way out, in sentences.
+    pub fix: &'static str,
+    /// The codes of the causes that the line may have, the likeliest first.
+    pub causes: &'static [String],
+    /// The place of the words in the source of Kubernetes or of a driver.
+    pub source: &'static str,
+}
+
+impl Message {
+    /// Explains the line; names are taken from `text`.
+    fn explanation(&'static self, text: &str) -> Explanation {
+        let look = self.look().map(|command| filled(command, text));
+        let minors = self.minors.iter().flat_map(|it| [", ", it]);
+        Explanation {
+            searched: &self.searched,
+            says: std::iter::once(self.says.as_str()).chain(minors).collect(),
+            meaning: &self.meaning,
+            look: look.collect(),
+            fix: &self.out,
+            causes: &self.causes,
+            source: &self.source,
+        }
     }
 }
 
@@ -22,12 +53,12 @@ pub fn explain(text: &str) -> Option<Explanation> {
         let mut messages = messages().iter();
         messages.find(|it| line.contains(&it.searched.to_lowercase()))
     };
-    Some(by_pattern.or_else(searched)?.filled(text))
+    Some(by_pattern.or_else(searched)?.explanation(text))
 }
 
 /// Every explanation, without names.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
-    messages().iter().map(|it| it.filled(""))
+    messages().iter().map(|it| it.explanation(""))
 }
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text
@@ -59,7 +90,7 @@ mod tests {
     #[test]
     fn the_words_that_people_search_for_are_explained() {
         for known in explanations() {
-            assert!(explain(&known.searched).is_some(), "{}", known.searched);
+            assert!(explain(known.searched).is_some(), "{}", known.searched);
         }
     }
 
@@ -71,7 +102,7 @@ mod tests {
         for (searched, lines) in seen {
             for line in lines {
                 let found = explain(&line).map(|it| it.searched);
-                assert_eq!(found.as_ref(), Some(&searched), "{line}");
+                assert_eq!(found, Some(searched.as_str()), "{line}");
             }
         }
         for line in ["", "Back-off pulling image \"x\"", "2 Insufficient cpu"] {

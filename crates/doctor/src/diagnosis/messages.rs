@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The content of `messages.yaml`.
 #[derive(Debug, Default, Deserialize)]
@@ -12,34 +12,24 @@ struct Catalog {
     /// Commands that show more, by name, with the placeholders `{volume}`, `{claim}`, `{pod}` and
     /// `{namespace}`.
     commands: HashMap<String, String>,
-    messages: Vec<Explanation>,
+    messages: Vec<Message>,
 }
 
-/// A line that Kubernetes or a driver writes, and its explanation.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+/// A line that Kubernetes or a driver writes.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Explanation {
-    #[serde(skip_serializing)]
+pub(super) struct Message {
     name: String,
-    /// The words of the line that people search for.
-    pub searched: String,
-    #[serde(skip_serializing)]
+    /// The words that people search for.
+    pub(super) searched: String,
     patterns: Vec<String>,
-    /// The component that writes the line, and the Kubernetes versions in which it does so if not
-    /// all.
-    pub says: String,
-    /// The meaning of the line, in sentences.
-    pub meaning: String,
-    /// Commands that show more, by their names in the catalog; in an explanation of a line the
-    /// commands themselves, in which names in capitals are placeholders.
-    pub look: Vec<String>,
-    /// The way out, in sentences.
-    #[serde(rename(deserialize = "out"))]
-    pub fix: String,
-    /// The codes of the causes that the line may have, the likeliest first.
-    pub causes: Vec<String>,
-    /// The place of the words in the source of Kubernetes or of a driver.
-    pub source: String,
+    pub(super) says: String,
+    pub(super) minors: Option<String>,
+    pub(super) meaning: String,
+    look: Vec<String>,
+    pub(super) out: String,
+    pub(super) causes: Vec<String>,
+    pub(super) source: String,
 }
 
 /// The catalog. A test proves that the embedded file can be read.
@@ -54,18 +44,18 @@ fn read(text: &str) -> Result<Catalog, serde_saphyr::Error> {
 }
 
 /// Every message, the most specific first.
-pub(super) fn messages() -> &'static [Explanation] {
+pub(super) fn messages() -> &'static [Message] {
     &catalog().messages
 }
 
-impl Explanation {
+impl Message {
     /// Whether the line, in lower case, is this message.
     pub(super) fn is_in(&self, line: &str) -> bool {
         self.patterns.iter().any(|it| holds(line, it))
     }
 
     /// The commands that show more, with their placeholders.
-    pub(super) fn commands(&self) -> impl Iterator<Item = &'static String> {
+    pub(super) fn look(&self) -> impl Iterator<Item = &'static String> {
         let names = self.look.iter();
         names.filter_map(|name| catalog().commands.get(name))
     }

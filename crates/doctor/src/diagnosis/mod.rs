@@ -25,9 +25,8 @@ pub use action::{Purpose, SuggestedAction};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 use delivery::Delivery;
-pub use explain::{explain, explanations};
+pub use explain::{Explanation, explain, explanations};
 pub use health::{Examined, Health};
-pub use messages::Explanation;
 pub use report_case::{CaseEntry, HolderEntry, VolumeEntry, WaitingEntry, cases};
 pub use span::span;
 

@@ -23,13 +23,13 @@ pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> 
 
 fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} ({})\n", explanation.searched, explanation.says)?;
-    paragraph(out, "  ", &explanation.meaning)?;
+    paragraph(out, "  ", explanation.meaning)?;
     writeln!(out, "\n  First look:\n")?;
     for command in &explanation.look {
         writeln!(out, "    {}", safe::line(command))?;
     }
     writeln!(out, "\n  The way out:\n")?;
-    paragraph(out, "    ", &explanation.fix)?;
+    paragraph(out, "    ", explanation.fix)?;
     writeln!(
         out,
         "\n  The causes that `diagnose` distinguishes ({RUNBOOK}):\n"

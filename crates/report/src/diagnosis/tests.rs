@@ -487,9 +487,8 @@ fn anchor(heading: &str) -> String {
 fn says_what_is_explained(words: &str) {
     let mut expected = String::new();
     let mut ways_out: Vec<(&str, &str)> = Vec::new();
-    let all: Vec<_> = explanations().collect();
-    for known in &all {
-        let in_text = printed::between_backticks(&known.fix);
+    for known in explanations() {
+        let in_text = printed::between_backticks(known.fix);
         let commands = known.look.iter().chain(&in_text);
         printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
         if known.causes == ["other"] {
@@ -502,9 +501,9 @@ fn says_what_is_explained(words: &str) {
         let links = Vec::from_iter(links).join(", ");
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
-            None => known.fix.clone(),
+            None => known.fix.to_owned(),
         };
-        ways_out.push((&known.fix, &known.searched));
+        ways_out.push((known.fix, known.searched));
         expected += &format!(
             "### {}\n\n*{}*: {}\n\n{way_out}\n\n{links}\n\n",
             known.searched, known.says, known.meaning
