@@ -189,10 +189,7 @@ impl Look<'_> {
         Ok(complete.collect())
     }
 
-    fn documents(
-        &self,
-        wanted: &[ObjectRef],
-    ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
+    fn documents(&self, wanted: &[ObjectRef]) -> Result<HashMap<ObjectRef, Value>, CommandError> {
         let documents = self.connection.documents(wanted)?;
         let named = wanted.iter().cloned();
         Ok(named

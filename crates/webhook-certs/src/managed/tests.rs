@@ -24,13 +24,13 @@ fn names() -> Vec<String> {
 
 fn made(now: Timestamp) -> Stored {
     let data = with_new_authority(&names(), now, Lifetimes::default());
-    Issued::read(Some(&data.unwrap()))
+    Issued::read(Some(&data.map_err(|error| error.to_string())?))
 }
 
 fn renewed(stored: &Stored, now: Timestamp) -> Stored {
     let authority = &issued(stored).authority;
     let data = with_new_certificate(authority, &names(), now, Lifetimes::default());
-    Issued::read(Some(&data.unwrap()))
+    Issued::read(Some(&data.map_err(|error| error.to_string())?))
 }
 
 fn issued(stored: &Stored) -> &Issued {

@@ -47,7 +47,7 @@ fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<
     let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
     let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
         || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
-    is_elsewhere.then(|| Twin {
+    is_elsewhere.then_some(Twin {
         volume,
         pod,
         attachment,
