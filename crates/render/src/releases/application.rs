@@ -200,7 +200,7 @@ impl Application<'_> {
                 Ok(self.context.places.repository.root().to_owned())
             } else {
                 let remote = Remote::git(url, text(found, &["targetRevision"]));
-                self.context.places.fetcher.repository(&remote)
+                self.context.places.fetcher.get(&remote)
             };
             return Ok(match top {
                 Ok(top) => ValuesFile::At(top, path.to_owned()),
