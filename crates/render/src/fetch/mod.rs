@@ -99,14 +99,6 @@ pub(super) enum Remote {
 
 pub(super) use git::newest_tag;
 
-/// A resource that kustomize treats as a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Base {
-    /// A fetched folder, with links followed.
-    Folder(PathBuf),
-    File(PathBuf),
-}
-
 /// The most bytes of a file in the cache.
 const MAX_KEPT: u64 = git::MAX_PACK + 1024;
 
@@ -245,19 +237,19 @@ impl<'o> Fetcher<'o> {
         shown(self.top()?, real)
     }
 
-    /// The resource that kustomize would fetch for the name; `None` if fetching is off.
-    pub(super) fn base(&self, name: &str) -> Option<Result<Base, Reason>> {
+    /// The file or folder, with links followed, that kustomize would fetch for the name; `None` if
+    /// fetching is off.
+    pub(super) fn base(&self, name: &str) -> Option<Result<PathBuf, Reason>> {
         if self.options.fetch == Fetch::Never {
             return None;
         }
-        let unread = || Reason::network(format!("it names {name}, which is not read here"));
-        let Some((remote, path)) = base::read(name) else {
-            return Some(Err(unread()));
-        };
-        if let Remote::File { .. } = remote {
-            return Some(self.get(&remote).map(Base::File));
-        }
-        Some(self.folder(&remote, &path).map(Base::Folder))
+        Some(match base::read(name) {
+            None => Err(Reason::network(format!(
+                "it names {name}, which is not read here"
+            ))),
+            Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
+            Some((remote, path)) => self.folder(&remote, &path),
+        })
     }
 
     /// The packed chart that kustomize would fetch; `None` if fetching is off, or the chart names

@@ -9,7 +9,6 @@ use manifest::delivery::value_of;
 use serde_json::Value;
 
 use super::roots::{Fetched, Root};
-use crate::fetch::Base;
 use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
@@ -36,14 +35,11 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
 /// returned unchanged.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     let all = root.fetched.iter().enumerate();
-    let mut found = all.filter_map(|(number, fetched)| match &fetched.base {
-        Base::File(target) if target.starts_with(&root.top) => {
-            let put = fetched.file.with_file_name(name_of(root, number, target));
-            (put == file).then(|| target.clone())
-        }
-        _ => None,
+    let mut found = all.filter(|(number, Fetched { file: by, base, .. })| {
+        let put = || by.with_file_name(name_of(root, *number, base));
+        base.is_file() && base.starts_with(&root.top) && put() == file
     });
-    found.next_back().unwrap_or(file)
+    found.next_back().map_or(file, |(_, it)| it.base.clone())
 }
 
 /// The name of a copy next to a kustomization. The folder may already contain a file with the
@@ -60,13 +56,12 @@ fn name_of(root: &Root, number: usize, target: &Path) -> String {
 fn put(root: &Root, number: usize, fetched: &Fetched, copy: &Copy) -> io::Result<()> {
     let Fetched { file, name, base } = fetched;
     let folder = file.parent().unwrap_or(file);
-    let inner = match base {
-        Base::Folder(target) => relative(&copy.of_original(folder), &copy.of_original(target)),
-        Base::File(target) => {
-            let name = name_of(root, number, target);
-            copy.add(target, folder, &name)?;
-            PathBuf::from(name)
-        }
+    let inner = if base.is_dir() {
+        relative(&copy.of_original(folder), &copy.of_original(base))
+    } else {
+        let name = name_of(root, number, base);
+        copy.add(base, folder, &name)?;
+        PathBuf::from(name)
     };
     let copied = copy.of_original(file);
     let text = fs::read_to_string(&copied)?;

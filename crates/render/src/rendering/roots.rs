@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::fetch::{Base, Fetcher};
+use crate::fetch::Fetcher;
 use crate::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
 use crate::program::sandbox::leads_above;
 use crate::reason::Reason;
@@ -139,7 +139,8 @@ pub(super) struct Fetched {
     /// The file of the kustomization.
     pub(super) file: PathBuf,
     pub(super) name: String,
-    pub(super) base: Base,
+    /// The file or folder, with links followed.
+    pub(super) base: PathBuf,
 }
 
 /// A chart that a kustomization inflates.
@@ -366,7 +367,7 @@ impl Named {
                 Some(path) if path.is_dir() => {
                     // The copy may lack the links in the written path.
                     if path != written && is_inside(top, &path) {
-                        named.put(name, &file, Base::Folder(path.clone()));
+                        named.put(name, &file, path.clone());
                     }
                     named.folders.insert(path);
                 }
@@ -407,15 +408,15 @@ impl Named {
     fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
         let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
         if is_outside && is_inside(top, &path) {
-            self.put(name, file, Base::File(path.clone()));
+            self.put(name, file, path.clone());
         }
         self.files.insert(path);
     }
 
     /// Adds a resource that kustomize must find elsewhere than its name says.
-    fn put(&mut self, name: &str, file: &Path, base: Base) {
-        if let Base::Folder(folder) = &base {
-            self.reached.insert(folder.clone());
+    fn put(&mut self, name: &str, file: &Path, base: PathBuf) {
+        if base.is_dir() {
+            self.reached.insert(base.clone());
         }
         self.fetched.push(Fetched {
             file: file.to_owned(),
