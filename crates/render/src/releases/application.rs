@@ -66,18 +66,18 @@ impl Application<'_> {
             return Err(reason.into());
         }
         let namespace = text(self.document, &["spec", "destination", "namespace"]);
-        let chart = match self.chart(source)? {
-            Found::Chart(chart) => chart,
-            Found::Files(folder) => {
-                let namespace = namespace.map(str::to_owned);
+        let url = text(source, &["repoURL"]).unwrap_or_default();
+        let chart = match self.chart(source, url)? {
+            Chart::Manifests(folder, is_recursive) if self.context.is_here(url) => {
                 return Ok(namespace.map(|namespace| {
                     Delivers::Files(Placed {
                         folder,
-                        is_recursive: is_recursive(source),
-                        namespace,
+                        is_recursive,
+                        namespace: namespace.to_owned(),
                     })
                 }));
             }
+            chart => chart,
         };
         let namespace = text(source, &["helm", "namespace"]).or(namespace);
         let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
@@ -97,42 +97,32 @@ impl Application<'_> {
         Ok(Some(Delivers::Release(Box::new(release))))
     }
 
-    /// The location of the chart or of the files.
-    fn chart(&self, source: &Value) -> Result<Found, Reason> {
-        let url = text(source, &["repoURL"]).unwrap_or_default();
+    /// The location of the chart or of the manifests in the repository or registry at the URL.
+    fn chart(&self, source: &Value, url: &str) -> Result<Chart, Reason> {
         let version = text(source, &["targetRevision"]);
         if let Some(name) = text(source, &["chart"]) {
             // A registry is named without a scheme.
-            return Ok(Found::Chart(Chart::Remote(if url.contains("://") {
+            return Ok(Chart::Remote(if url.contains("://") {
                 Remote::chart(url, name, version)
             } else {
                 Remote::oci(&format!("oci://{url}/{name}"), version)
-            })));
+            }));
         }
         if url.starts_with("oci://") {
-            return Ok(Found::Chart(Chart::Remote(Remote::oci(url, version))));
+            return Ok(Chart::Remote(Remote::oci(url, version)));
         }
         if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
             return Err("its source is still to be filled in".into());
         }
         let path = text(source, &["path"]).unwrap_or(".");
-        let is_here = self.context.is_here(url);
-        let folder = if is_here {
-            self.context.folder(path)?
+        let folder = self.context.folder_at(url, version, path)?;
+        Ok(if holds(&folder, RootKind::Chart) {
+            Chart::Folder(folder)
+        } else if holds(&folder, RootKind::Kustomization) {
+            Chart::Kustomization(folder, self.fields(source))
         } else {
-            self.context.folder_of_other(url, version, path)?
-        };
-        if holds(&folder, RootKind::Chart) {
-            return Ok(Found::Chart(Chart::Folder(folder)));
-        }
-        if holds(&folder, RootKind::Kustomization) {
-            let fields = self.fields(source);
-            return Ok(Found::Chart(Chart::Kustomization(folder, fields)));
-        }
-        Ok(if is_here {
-            Found::Files(folder)
-        } else {
-            Found::Chart(Chart::Manifests(folder, is_recursive(source)))
+            let is_recursive = at(source, &["directory", "recurse"]) == Some(&json!(true));
+            Chart::Manifests(folder, is_recursive)
         })
     }
 
@@ -163,8 +153,8 @@ impl Application<'_> {
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
         let (top, path) = match self.located(source, file, &release.chart)? {
-            ValuesFile::At(top, path) => (top, path),
-            ValuesFile::Unknown(unknown) => {
+            Ok(found) => found,
+            Err(unknown) => {
                 release.unknown.push(unknown);
                 return Ok(());
             }
@@ -186,10 +176,16 @@ impl Application<'_> {
         Ok(())
     }
 
-    /// The location of a values file.
-    fn located(&self, source: &Value, file: &str, chart: &Chart) -> Result<ValuesFile, Reason> {
+    /// The location of a values file, as a path below the top folder of a repository, whose links
+    /// are followed. For a file that cannot be read here, it is the start of a sentence about it.
+    fn located(
+        &self,
+        source: &Value,
+        file: &str,
+        chart: &Chart,
+    ) -> Result<Result<(PathBuf, String), String>, Reason> {
         if file.contains("://") {
-            return Ok(ValuesFile::Unknown(format!("The values file {file}")));
+            return Ok(Err(format!("The values file {file}")));
         }
         if let Some(rest) = file.strip_prefix('$') {
             let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -202,32 +198,20 @@ impl Application<'_> {
                 let remote = Remote::git(url, text(found, &["targetRevision"]));
                 self.context.places.fetcher.get(&remote)
             };
-            return Ok(match top {
-                Ok(top) => ValuesFile::At(top, path.to_owned()),
-                Err(_) => {
-                    let unknown = format!("The values file {path} of the repository {url}");
-                    ValuesFile::Unknown(unknown)
-                }
-            });
+            let unknown = |_| format!("The values file {path} of the repository {url}");
+            return Ok(top.map(|top| (top, path.to_owned())).map_err(unknown));
         }
-        Ok(match chart {
-            Chart::Folder(folder) => {
-                let top = self.context.top_of(folder).to_owned();
+        let is_from_top = file.starts_with('/');
+        let (top, path) = match chart {
+            Chart::Folder(folder) if !is_from_top => {
                 let above = text(source, &["path"]).unwrap_or(".");
-                let is_from_top = file.starts_with('/');
-                let path = if is_from_top {
-                    file.to_owned()
-                } else {
-                    format!("{above}/{file}")
-                };
-                ValuesFile::At(top, path)
+                (self.context.top_of(folder), format!("{above}/{file}"))
             }
-            _ if file.starts_with('/') => {
-                let top = self.context.places.repository.root();
-                ValuesFile::At(top.to_owned(), file.to_owned())
-            }
-            _ => ValuesFile::Unknown(format!("The values file {file} in the chart")),
-        })
+            Chart::Folder(folder) => (self.context.top_of(folder), file.to_owned()),
+            _ if is_from_top => (self.context.places.repository.root(), file.to_owned()),
+            _ => return Ok(Err(format!("The values file {file} in the chart"))),
+        };
+        Ok(Ok((top.to_owned(), path)))
     }
 
     /// Reads the values in the object, which are a text or a mapping. The mapping overrides the
@@ -251,27 +235,8 @@ impl Application<'_> {
     }
 }
 
-/// The location of a values file.
-enum ValuesFile {
-    /// A path below the top folder of a repository, whose links are followed.
-    At(PathBuf, String),
-    /// A file that cannot be read here: the start of a sentence about it.
-    Unknown(String),
-}
-
-/// The content of a source.
-enum Found {
-    Chart(Chart),
-    /// Plain manifests in a folder of this repository, with links followed.
-    Files(PathBuf),
-}
-
 /// The prefixes of the variables that Argo CD fills in.
 const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
-
-fn is_recursive(source: &Value) -> bool {
-    at(source, &["directory", "recurse"]) == Some(&json!(true))
-}
 
 /// The setting for a parameter. Argo CD escapes commas.
 fn set(parameter: &Value) -> Option<Setting> {
