@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use manifest::delivery::Delivery;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::context::{RenderContext, file_in};
 use super::values::mapping;
-use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
+use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, fields, items, text};
 use crate::fetch::Remote;
 use crate::rendering::release::Setting;
 use crate::rendering::roots::{RootKind, holds};
@@ -84,6 +84,8 @@ impl Application<'_> {
         let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
         let mut release = Release::new(self.owner, &name, namespace, chart);
         if !release.chart.is_helm() {
+            let kustomize = at(source, &["kustomize"]).unwrap_or(&Value::Null);
+            release.settings.fields = fields(kustomize, &FIELDS);
             return Ok(Some(Delivers::Release(Box::new(release))));
         }
         for file in items(source, &["helm", "valueFiles"]) {
@@ -119,36 +121,11 @@ impl Application<'_> {
         Ok(if holds(&folder, RootKind::Chart) {
             Chart::Folder(folder)
         } else if holds(&folder, RootKind::Kustomization) {
-            Chart::Kustomization(folder, self.fields(source))
+            Chart::Kustomization(folder)
         } else {
             let is_recursive = at(source, &["directory", "recurse"]) == Some(&json!(true));
             Chart::Manifests(folder, is_recursive)
         })
-    }
-
-    /// The fields of the kustomization that Argo CD changes.
-    fn fields(&self, source: &Value) -> Map<String, Value> {
-        let mut fields = Map::new();
-        let kustomize = source.get("kustomize").unwrap_or(&Value::Null);
-        let names = [
-            "namePrefix",
-            "nameSuffix",
-            "namespace",
-            "commonLabels",
-            "commonAnnotations",
-        ];
-        for name in names
-            .into_iter()
-            .chain(["components", "replicas", "patches"])
-        {
-            if let Some(value) = at(kustomize, &[name]) {
-                fields.insert(name.to_owned(), value.clone());
-            }
-        }
-        if let Some(patches) = fields.get_mut("patches").and_then(Value::as_array_mut) {
-            patches.retain(|patch| patch.get("patch").is_some_and(Value::is_string));
-        }
-        fields
     }
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
@@ -234,6 +211,17 @@ impl Application<'_> {
         Ok(())
     }
 }
+
+/// The fields of a kustomization that Argo CD sets, except the patches.
+const FIELDS: [&str; 7] = [
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "commonLabels",
+    "commonAnnotations",
+    "components",
+    "replicas",
+];
 
 /// The prefixes of the variables that Argo CD fills in.
 const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
