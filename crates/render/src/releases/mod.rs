@@ -210,16 +210,14 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if delivery.document.is_null() {
         return Err("it is larger than 4 MiB".into());
     }
-    let (read, known) = match delivery.reference.kind.as_str() {
-        "HelmRelease" => (helm_release::read(delivery, context), known::HELM_RELEASE),
-        "Kustomization" => (
-            flux_kustomization::read(delivery, context),
-            known::KUSTOMIZATION,
-        ),
-        "Application" => (application::read(delivery, context), known::APPLICATION),
-        kind => return Err(foreign::of_kind(kind)),
-    };
-    let read = read?;
+    let (read, known): (fn(&Delivery, &RenderContext<'_>) -> Read, _) =
+        match delivery.reference.kind.as_str() {
+            "HelmRelease" => (helm_release::read, known::HELM_RELEASE),
+            "Kustomization" => (flux_kustomization::read, known::KUSTOMIZATION),
+            "Application" => (application::read, known::APPLICATION),
+            kind => return Err(foreign::of_kind(kind)),
+        };
+    let read = read(delivery, context)?;
     match known.unknown(&delivery.document) {
         Some(field) => Err(format!("its field {field} is not one that is read here").into()),
         None => Ok(read),
