@@ -125,11 +125,7 @@ impl<'o> Rendering<'o> {
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
     pub(super) fn roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        if roots.is_empty() {
-            return Ok(Vec::new());
-        }
-        let renderer = self.renderer()?;
-        Ok(renderer.all(roots, |root| renderer.root(root)))
+        self.all(roots, Renderer::root)
     }
 
     /// Renders the jobs of releases, several at once. The results are in the same order.
@@ -137,11 +133,25 @@ impl<'o> Rendering<'o> {
     /// # Errors
     /// See [`Self::roots`].
     pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        if jobs.is_empty() {
+        self.all(jobs, Renderer::job)
+    }
+
+    /// The results of `each` for all items, several at once, in the order of the items.
+    fn all<I>(
+        &self,
+        items: &[I],
+        each: impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
+    ) -> io::Result<Vec<Result<String, Reason>>> {
+        if items.is_empty() {
             return Ok(Vec::new());
         }
-        let renderer = self.renderer()?;
-        Ok(renderer.all(jobs, |job| renderer.job(job)))
+        let (renderer, each) = (self.renderer()?, &each);
+        let at_once = available_parallelism().map_or(1, usize::from);
+        let texts = stream::iter(items)
+            .map(|item| async move { renderer.count(each(renderer, item).await?) })
+            .buffered(at_once.min(MAX_AT_ONCE))
+            .collect();
+        Ok(renderer.runtime.block_on(texts))
     }
 
     fn renderer(&self) -> io::Result<&Renderer> {
@@ -219,27 +229,6 @@ impl Renderer {
             bytes: AtomicU64::new(0),
             template,
         })
-    }
-
-    /// The results of `each` for all items, several at once, in the order of the items.
-    fn all<'i, I, F>(
-        &self,
-        items: &'i [I],
-        each: impl Fn(&'i I) -> F,
-    ) -> Vec<Result<String, Reason>>
-    where
-        F: Future<Output = Result<String, Reason>>,
-    {
-        let at_once = available_parallelism().map_or(1, usize::from);
-        self.runtime.block_on(
-            stream::iter(items)
-                .map(|item| {
-                    let text = each(item);
-                    async { text.await.and_then(|text| self.count(text)) }
-                })
-                .buffered(at_once.min(MAX_AT_ONCE))
-                .collect(),
-        )
     }
 
     async fn root(&self, root: &Root) -> Result<String, Reason> {
