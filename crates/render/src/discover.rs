@@ -148,7 +148,8 @@ impl Sorted {
     fn read(self, paths: &Paths<'_>) -> Reading {
         let (files, input) = (&paths.files, paths.input);
         let sources = &files.sources;
-        let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
+        let in_place = self.in_place.iter().flat_map(|it| it.files.keys());
+        let in_place: HashSet<&PathBuf> = in_place.collect();
         let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
         for (number, root) in self.unrendered.iter().enumerate() {
             let files = root.files.iter();
@@ -161,14 +162,14 @@ impl Sorted {
             }
         }
         let rendered = || self.rendered.iter().map(|(root, _)| root);
-        let held = || self.charts.iter().chain(rendered());
-        let charts = held().filter(|root| root.kind == RootKind::Chart);
+        let charts = rendered().filter(|root| root.kind == RootKind::Chart);
+        let charts = charts.chain(&self.charts);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
-        let held_files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
+        let held: HashSet<&PathBuf> = rendered().flat_map(|it| it.files.keys()).collect();
         let is_free = |source: &Source| {
-            !source.real_path().is_some_and(|path| {
-                held_files.contains(&path.to_owned())
-                    || roots::is_of_chart(path, |it| charts.contains(it))
+            source.real_path().is_none_or(|path| {
+                !held.contains(&path.to_owned())
+                    && !roots::is_of_chart(path, |it| charts.contains(it))
             })
         };
         let files_of = |chart: &Root| {

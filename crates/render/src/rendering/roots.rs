@@ -66,8 +66,9 @@ pub(crate) struct Root {
     pub(super) generated: Option<Vec<PathBuf>>,
     /// The folder with all fetched repositories, with links followed.
     pub(super) laid_out: Option<PathBuf>,
-    /// The files, with links followed, that are parts of it and not manifests by themselves. Each
-    /// has the folder of a kustomization that may change its objects, if there is one.
+    /// The files, with links followed, that are parts of a kustomization and not manifests by
+    /// themselves. Each has the folder of a kustomization that may change its objects, if there is
+    /// one.
     pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
@@ -124,11 +125,6 @@ impl Root {
             self.folders.extend(part.charts.iter().cloned());
         }
         self.laid_out = places.fetcher.top().map(Path::to_owned);
-    }
-
-    /// The files of a kustomization. It is empty for a chart, which includes its whole folder.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files.keys()
     }
 }
 
@@ -288,15 +284,10 @@ const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
 fn chart(folder: &Path) -> Option<Root> {
     let real = real(folder)?;
-    let (text, refused) = match text_inside(&real, &real.join(CHART), MAX_ROOT_FILE) {
-        Ok(text) => (text, None),
-        Err(error) => (
-            String::new(),
-            Some(format!("its {CHART} cannot be read: {error}").into()),
-        ),
-    };
+    let text = text_inside(&real, &real.join(CHART), MAX_ROOT_FILE);
     // Helm decides which files are valid, for example those with duplicate keys.
-    let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
+    let chart = serde_saphyr::from_str(text.as_deref().unwrap_or_default());
+    let chart: Chart = chart.unwrap_or_default();
     let release = match chart.kind.as_str() {
         "library" => String::new(),
         _ => release(&chart.name),
@@ -304,7 +295,9 @@ fn chart(folder: &Path) -> Option<Root> {
     Some(Root {
         folder: shown(folder),
         release,
-        refused,
+        refused: text
+            .err()
+            .map(|error| format!("its {CHART} cannot be read: {error}").into()),
         ..Root::new(RootKind::Chart, &real)
     })
 }
