@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::slice;
 
 use manifest::delivery::Delivery;
 use serde_json::{Value, json};
@@ -17,17 +18,16 @@ use crate::rendering::roots::{RootKind, holds};
 /// The deliveries of an Application, at most one for each of its sources.
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
-    let one = at(document, &["spec", "source"]);
-    let several = items(document, &["spec", "sources"]);
-    let sources: Vec<&Value> = match several {
-        [] => one.into_iter().collect(),
-        several => several.iter().collect(),
+    let sources = match items(document, &["spec", "sources"]) {
+        [] => {
+            let one = at(document, &["spec", "source"]);
+            slice::from_ref(one.ok_or("it names no source")?)
+        }
+        several => several,
     };
-    if sources.is_empty() {
-        return Err("it names no source".into());
-    }
-    let named = sources.iter();
-    let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
+    let references = sources
+        .iter()
+        .filter_map(|it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
         owner: &Owner::of(delivery, context),
@@ -35,7 +35,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         references: references.collect(),
     };
     let mut delivers = Vec::new();
-    for (number, source) in sources.into_iter().enumerate() {
+    for (number, source) in sources.iter().enumerate() {
         // The source is only a reference for others.
         if source.get("chart").is_none() && source.get("path").is_none() {
             continue;
@@ -194,20 +194,23 @@ impl Application<'_> {
     /// Reads the values in the object, which are a text or a mapping. The mapping overrides the
     /// text.
     fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
-        let field = match items(self.document, &["spec", "sources"]) {
-            [] => "spec.source.helm.valuesObject".to_owned(),
-            _ => format!("spec.sources[{number}].helm.valuesObject"),
+        let from = match items(self.document, &["spec", "sources"]) {
+            [] => "spec.source".to_owned(),
+            _ => format!("spec.sources[{number}]"),
         };
         let values = &mut release.settings.values;
-        if let Some(value) = at(source, &["helm", "valuesObject"]) {
+        let field = if let Some(value) = at(source, &["helm", "valuesObject"]) {
             values.push(value.clone());
-            release.field = field;
+            "valuesObject"
         } else if let Some(text) = text(source, &["helm", "values"]) {
             values.push(mapping("helm.values", text)?);
-            release.field = field.replace("valuesObject", "values");
+            "values"
         } else if values.is_empty() {
-            release.field = field;
-        }
+            "valuesObject"
+        } else {
+            return Ok(());
+        };
+        release.field = format!("{from}.helm.{field}");
         Ok(())
     }
 }
