@@ -80,7 +80,7 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     }
     let texts = match paths.input.render.render {
         Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
-        Render::Auto | Render::Require => paths.rendering.roots(&wanted)?,
+        Render::Auto | Render::Require => paths.roots(&wanted)?,
     };
     let mut sorted = Sorted::default();
     for (root, text) in wanted.into_iter().zip(texts) {

@@ -11,7 +11,6 @@ pub(super) mod release;
 pub(super) mod roots;
 pub(super) mod variables;
 
-use std::cell::OnceCell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Input;
+use crate::{Input, Paths};
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
@@ -84,14 +83,8 @@ pub enum Render {
     Require,
 }
 
-/// Renders with programs and a sandbox, which are set up when the first text is rendered.
-pub(super) struct Rendering<'o> {
-    input: Input<'o>,
-    renderer: OnceCell<Renderer>,
-}
-
 /// The programs and folders for rendering, and the state of the limits.
-struct Renderer {
+pub(super) struct Renderer {
     runtime: Runtime,
     helm: Option<PathBuf>,
     kustomize: Option<PathBuf>,
@@ -111,14 +104,7 @@ struct Renderer {
     template: CommandLine,
 }
 
-impl<'o> Rendering<'o> {
-    pub(super) const fn new(input: Input<'o>) -> Self {
-        Self {
-            input,
-            renderer: OnceCell::new(),
-        }
-    }
-
+impl Paths<'_> {
     /// Renders the roots, several at once. The results are in the same order.
     ///
     /// # Errors
