@@ -1,6 +1,5 @@
 //! The reasons why a chart, kustomization or release is not rendered.
 
-use super::program::command_line::RefusedWord;
 use super::program::run::Failure;
 use report::{Missing, Unopened};
 
@@ -55,12 +54,6 @@ impl From<String> for Reason {
             text: without_user(&text),
             missing: None,
         }
-    }
-}
-
-impl From<RefusedWord> for Reason {
-    fn from(refused: RefusedWord) -> Self {
-        refused.to_string().into()
     }
 }
 
