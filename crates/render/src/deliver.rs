@@ -151,7 +151,7 @@ impl Delivering<'_> {
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {
-                    let source = Source::rendered(&release.shown(), text);
+                    let source = Source::rendered(&release.owner.reference.to_string(), text);
                     let origin = Box::new(release.origin(self.paths.places()));
                     let texts = &mut self.reading.texts;
                     self.releases.push((texts.len(), release));
@@ -287,8 +287,7 @@ impl Delivering<'_> {
         self.reading.leave_out(superseded);
         let texts = &self.reading.texts;
         let files = superseded.iter().filter_map(|it| texts[*it].file());
-        let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
-        self.reading.parts.extend(files);
+        self.reading.parts.extend(files.map(Path::to_owned));
         let is_counted =
             |(number, text): &(usize, &Text)| text.is_rendered() && !superseded.contains(number);
         let rendered = self.reading.texts.iter().enumerate().filter(is_counted);

@@ -293,11 +293,6 @@ impl Release {
         }
     }
 
-    /// Its name as shown in messages.
-    pub(super) fn shown(&self) -> String {
-        self.owner.reference.to_string()
-    }
-
     /// Whether it changes more than the namespace of the objects of its kustomization.
     pub(super) fn changes(&self) -> bool {
         let mut fields = self.settings.fields.keys();
