@@ -421,12 +421,12 @@ mod tests {
     fn what_is_refused_is_named_in_short() {
         let refused = Word::new(Field::ReleaseName, "--post-renderer=sh").unwrap_err();
         assert_eq!(
-            refused.to_string(),
+            refused,
             "its release name \"--post-renderer=sh\" is not one that helm takes"
         );
         let long = Word::new(Field::Namespace, &"a".repeat(1000)).unwrap_err();
-        assert!(long.to_string().len() < 200);
+        assert!(long.len() < 200);
         let control = Word::new(Field::Namespace, "a\n\u{1b}[2J").unwrap_err();
-        assert!(!control.to_string().contains(char::is_control));
+        assert!(!control.contains(char::is_control));
     }
 }

@@ -24,12 +24,12 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{Input, Paths};
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
+use crate::{Input, Paths};
 use release::Job;
 use roots::{Root, RootKind};
 
