@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use super::command_line::CommandLine;
 use super::confine::IN_FORCE;
-use super::executable::{Executable, of};
-use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
+use super::executable::others;
+use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, on_path};
 use crate::files::{GIT, is_inside, normal};
 
 /// The most bytes and entries that the copy for one root may have.
@@ -60,17 +60,6 @@ const LIBRARIES: [&str; 9] = [
     "/etc/ld.so.cache",
     "/usr/share/zoneinfo",
     "/dev/urandom",
-];
-
-/// The folders in which a script finds the programs that it starts, besides those of PATH.
-const PROGRAMS: [&str; 7] = [
-    "/bin",
-    "/usr",
-    "/opt",
-    "/lib",
-    "/lib64",
-    "/nix/store",
-    "/snap",
 ];
 
 /// The restrictions under which programs are started.
@@ -194,14 +183,8 @@ impl Sandbox {
         }
         let file = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
         confine.option("--start", file.as_path());
-        match of(&file) {
-            Executable::Script => {
-                for folder in PROGRAMS.iter().map(PathBuf::from).chain(folders()) {
-                    confine.option("--start", folder.as_path());
-                }
-            }
-            Executable::Loaded(loader) => confine.option("--start", loader.as_path()),
-            Executable::Whole => {}
+        for other in others(&file) {
+            confine.option("--start", other.as_path());
         }
         let mut command = self.namespaced(this, &confine.word(program));
         command.args(line.arguments());
