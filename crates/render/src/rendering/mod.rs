@@ -321,26 +321,21 @@ impl Renderer {
         fields: Map<String, Value>,
         copy: &Copy,
     ) -> Result<String, Reason> {
-        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
-        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
-        let mut programs = kustomize.chain(kubectl);
-        let Some(first) = programs.next() else {
-            return Err("there is neither kustomize nor kubectl on the PATH".into());
-        };
         let kustomization = Value::Object(fields).to_string();
         fs::write(folder.join("kustomization.yaml"), kustomization).map_err(Failure::Copy)?;
-        let build = async |(program, command): (&PathBuf, &'static str)| {
-            let line = CommandLine::new(command).word(folder);
-            self.output(program, &line, copy).await
-        };
-        let text = build(first).await;
+        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
         // kubectl contains a different version of kustomize.
-        if let (Err(_), Some(second)) = (&text, programs.next())
-            && let Ok(built) = build(second).await
-        {
-            return Ok(built);
+        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
+        let mut failed = None;
+        for (program, command) in kustomize.chain(kubectl) {
+            let line = CommandLine::new(command).word(folder);
+            match self.output(program, &line, copy).await {
+                Ok(text) => return Ok(text),
+                Err(reason) => drop(failed.get_or_insert(reason)),
+            }
         }
-        text
+        let missing = || "there is neither kustomize nor kubectl on the PATH".into();
+        Err(failed.unwrap_or_else(missing))
     }
 
     fn copy(&self, root: &Root) -> Result<Copy, Reason> {
