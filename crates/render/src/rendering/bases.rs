@@ -9,7 +9,6 @@ use manifest::delivery::value_of;
 use serde_json::Value;
 
 use super::roots::{Fetched, Root};
-use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
 /// The fields of a kustomization that name bases and files, and the field of each item that
@@ -24,9 +23,35 @@ const FIELDS: [(&str, Option<&str>); 6] = [
 ];
 
 /// Replaces the names of fetched and outside resources in the copies of the root's kustomizations.
-pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
-    for (number, fetched) in root.fetched.iter().enumerate() {
-        put(root, number, fetched, copy).map_err(Failure::Copy)?;
+pub(super) fn write(root: &Root, copy: &Copy) -> io::Result<()> {
+    for (number, Fetched { file, name, base }) in root.fetched.iter().enumerate() {
+        let folder = file.parent().unwrap_or(file);
+        let inner = if base.is_dir() {
+            relative(&copy.of_original(folder), &copy.of_original(base))
+        } else {
+            let name = name_of(root, number, base);
+            copy.add(base, folder, &name)?;
+            PathBuf::from(name)
+        };
+        let copied = copy.of_original(file);
+        let text = fs::read_to_string(&copied)?;
+        let Some(mut kustomization) = value_of(&text) else {
+            continue;
+        };
+        let inner = Value::String(inner.to_string_lossy().into_owned());
+        for (field, of_item) in FIELDS {
+            let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
+            for item in items.into_iter().flatten() {
+                let named = match of_item {
+                    Some(field) => item.get_mut(field),
+                    None => Some(item),
+                };
+                if let Some(named) = named.filter(|it| *it == name) {
+                    *named = inner.clone();
+                }
+            }
+        }
+        fs::write(copied, kustomization.to_string())?;
     }
     Ok(())
 }
@@ -51,37 +76,6 @@ fn name_of(root: &Root, number: usize, target: &Path) -> String {
     } else {
         name.into_owned()
     }
-}
-
-fn put(root: &Root, number: usize, fetched: &Fetched, copy: &Copy) -> io::Result<()> {
-    let Fetched { file, name, base } = fetched;
-    let folder = file.parent().unwrap_or(file);
-    let inner = if base.is_dir() {
-        relative(&copy.of_original(folder), &copy.of_original(base))
-    } else {
-        let name = name_of(root, number, base);
-        copy.add(base, folder, &name)?;
-        PathBuf::from(name)
-    };
-    let copied = copy.of_original(file);
-    let text = fs::read_to_string(&copied)?;
-    let Some(mut kustomization) = value_of(&text) else {
-        return Ok(());
-    };
-    let inner = Value::String(inner.to_string_lossy().into_owned());
-    for (field, of_item) in FIELDS {
-        let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
-        for item in items.into_iter().flatten() {
-            let named = match of_item {
-                Some(field) => item.get_mut(field),
-                None => Some(item),
-            };
-            if let Some(named) = named.filter(|it| *it == name) {
-                *named = inner.clone();
-            }
-        }
-    }
-    fs::write(copied, kustomization.to_string())
 }
 
 /// The path from one folder to another one, or to itself; both are absolute.
