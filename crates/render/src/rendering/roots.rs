@@ -122,7 +122,9 @@ impl Root {
             self.url = self.url.take().or(part.url.clone());
             self.fetched.extend(part.fetched.iter().cloned());
             self.inflated.extend(part.inflated.iter().cloned());
-            self.folders.extend(part.charts.iter().cloned());
+            let charts = part.inflated.iter().map(|it| &it.chart);
+            self.folders
+                .extend(charts.filter(|it| it.is_dir()).cloned());
         }
         self.laid_out = places.fetcher.top().map(Path::to_owned);
     }
@@ -200,8 +202,8 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
         above.any(|above| charts.contains_key(above) && folder.starts_with(above.join("charts")))
     };
     let inner: Vec<PathBuf> = charts.keys().filter(is_inner).cloned().collect();
-    let inflated = kustomizations.values().flat_map(|it| &it.charts);
-    for folder in inner.iter().chain(inflated) {
+    let inflated = kustomizations.values().flat_map(|it| &it.inflated);
+    for folder in inner.iter().chain(inflated.map(|it| &it.chart)) {
         charts.remove(folder);
     }
     let is_chart = |folder: &Path| charts.contains_key(folder);
@@ -326,8 +328,6 @@ struct Named {
     files: BTreeSet<PathBuf>,
     /// Folders of other kustomizations that it includes.
     folders: BTreeSet<PathBuf>,
-    /// Folders of the charts that it inflates.
-    charts: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
     reached: BTreeSet<PathBuf>,
     refused: Option<Reason>,
@@ -381,7 +381,6 @@ impl Named {
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             let folder = real(&folder);
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
-            named.charts.extend(folder.clone());
             match folder.map_or_else(|| fetched(chart, places), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
