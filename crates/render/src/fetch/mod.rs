@@ -31,6 +31,7 @@ use super::reason::{Reason, without_user};
 use crate::Say;
 use client::{Client, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
+use report::Missing;
 
 /// The most downloads at the same time.
 const AT_ONCE: usize = 4;
@@ -244,9 +245,10 @@ impl<'o> Fetcher<'o> {
             return None;
         }
         Some(match base::read(name) {
-            None => Err(Reason::network(format!(
-                "it names {name}, which is not read here"
-            ))),
+            None => {
+                let text = format!("it names {name}, which is not read here");
+                Err(Reason::of(Missing::Files, &text))
+            }
             Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
             Some((remote, path)) => self.folder(&remote, &path),
         })
@@ -302,7 +304,7 @@ impl<'o> Fetcher<'o> {
     pub(super) fn get(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         self.fetch(vec![remote.clone()])
             .map_err(|error| error.to_string())?;
-        let nothing = || Err(Reason::elsewhere(format!("it needs {remote}")));
+        let nothing = || Err(Reason::of(Missing::Charts, &format!("it needs {remote}")));
         self.file(remote).unwrap_or_else(nothing)
     }
 

@@ -27,7 +27,7 @@ pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
-use report::Unopened;
+use report::{Missing, Unopened};
 
 /// The most levels of Applications in the output of other releases.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -332,8 +332,8 @@ impl Release {
             Chart::Remote(remote) => match context.places.fetcher.file(remote) {
                 Some(file) => Files::Archive(file?),
                 None => {
-                    let url = remote.url();
-                    return Err(Reason::elsewhere(format!("its chart is at {url}")));
+                    let text = format!("its chart is at {}", remote.url());
+                    return Err(Reason::of(Missing::Charts, &text));
                 }
             },
         };

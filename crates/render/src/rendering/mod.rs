@@ -31,6 +31,7 @@ use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
 use crate::{Input, Paths};
 use release::Job;
+use report::Missing;
 use roots::{Root, RootKind};
 
 /// The most charts and kustomizations that one run renders.
@@ -231,7 +232,7 @@ impl Renderer {
             return Err(reason.clone());
         }
         if let Some(url) = root.url.as_ref().filter(|_| !self.sandbox.is_offline()) {
-            return Err(Reason::network(format!("it names {url}")));
+            return Err(Reason::of(Missing::Files, &format!("it names {url}")));
         }
         if self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS {
             let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
@@ -398,9 +399,10 @@ fn without_dependency(complaint: &str) -> Option<Reason> {
         }
     }
     let missing = names.join(", ");
-    Some(Reason::elsewhere(format!(
+    let text = format!(
         "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
-    )))
+    );
+    Some(Reason::of(Missing::Charts, &text))
 }
 
 #[cfg(test)]

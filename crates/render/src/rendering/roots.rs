@@ -14,6 +14,7 @@ use crate::reason::Reason;
 use crate::repository::Repository;
 use check::Files as _;
 use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
+use report::Missing;
 
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
@@ -421,7 +422,7 @@ impl Named {
     fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
         let base = places.fetcher.base(name).unwrap_or_else(|| {
             let url = url_in(name).unwrap_or(name);
-            Err(Reason::elsewhere(format!("it names {url}")))
+            Err(Reason::of(Missing::Charts, &format!("it names {url}")))
         });
         match base {
             Ok(base) => self.put(name, file, base),
@@ -472,7 +473,7 @@ fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason>
         let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
         Err(match repo.as_str() {
             "" => format!("{missing}; put it there").into(),
-            _ => Reason::elsewhere(missing),
+            _ => Reason::of(Missing::Charts, &missing),
         })
     })
 }
