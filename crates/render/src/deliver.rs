@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::Paths;
 use super::discover::{Kustomizations, refuse};
 use super::reason::Reason;
-use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Wanted, remotes};
+use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
 use super::rendering::Render;
 use super::rendering::release::Job;
 use check::text::Origin;
@@ -68,18 +68,14 @@ impl Delivering<'_> {
                 deliveries: &self.reading.deliveries,
                 remotes: &self.remotes,
             };
-            let Wanted {
-                rendered,
-                placed,
-                standing,
-                refused,
-            } = releases::wanted(&context, first, &around)?;
+            let wanted = releases::wanted(&context, first, &around)?;
             first = texts.len();
-            self.standing.extend(standing);
-            self.refused.extend(refused);
-            for placed in placed {
-                self.place(&placed);
+            self.standing.extend(wanted.standing);
+            self.refused.extend(wanted.refused);
+            for placed in &wanted.placed {
+                self.place(placed);
             }
+            let rendered = wanted.rendered;
             let numbered = rendered.iter().map(|(it, _)| it).enumerate();
             let replaced = self.replaced(numbered);
             let waits = |release: &Release| {
@@ -134,11 +130,10 @@ impl Delivering<'_> {
     fn render(&mut self, wanted: Vec<(Release, Job)>) -> io::Result<()> {
         let known = self.releases.iter();
         let known: HashMap<&Release, usize> = known.map(|(number, it)| (it, *number)).collect();
-        let same = wanted.iter().map(|(it, _)| known.get(it).copied());
-        let same: Vec<Option<usize>> = same.collect();
         let (mut releases, mut jobs) = (Vec::new(), Vec::new());
-        for ((release, job), same) in wanted.into_iter().zip(same) {
-            let same = same.and_then(|number| self.reading.texts.get_mut(number));
+        for (release, job) in wanted {
+            let same = known.get(&release);
+            let same = same.and_then(|number| self.reading.texts.get_mut(*number));
             if let Some(Origin::Release(known)) = same.map(|text| &mut text.origin) {
                 known.held_by.push(release.owner.place.source);
                 continue;
@@ -151,12 +146,12 @@ impl Delivering<'_> {
                 let skipped = |_| Err(Reason::from(""));
                 jobs.iter().map(skipped).collect()
             }
-            Render::Auto | Render::Require => self.paths.rendering.releases(&jobs)?,
+            Render::Auto | Render::Require => self.paths.releases(&jobs)?,
         };
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {
-                    let source = Source::rendered(&release.shown(), text);
+                    let source = Source::rendered(&release.owner.reference.to_string(), text);
                     let origin = Box::new(release.origin(self.paths.places()));
                     let texts = &mut self.reading.texts;
                     self.releases.push((texts.len(), release));
@@ -292,8 +287,7 @@ impl Delivering<'_> {
         self.reading.leave_out(superseded);
         let texts = &self.reading.texts;
         let files = superseded.iter().filter_map(|it| texts[*it].file());
-        let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
-        self.reading.parts.extend(files);
+        self.reading.parts.extend(files.map(Path::to_owned));
         let is_counted =
             |(number, text): &(usize, &Text)| text.is_rendered() && !superseded.contains(number);
         let rendered = self.reading.texts.iter().enumerate().filter(is_counted);

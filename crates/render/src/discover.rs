@@ -27,10 +27,8 @@ pub enum Kustomizations {
 
 /// The files under the paths, before anything is rendered. Pipes are read once.
 pub(super) struct Files {
-    sources: Vec<Source>,
+    found: Found,
     unread: Vec<Unread>,
-    links: usize,
-    templates: usize,
 }
 
 /// Finds everything under `paths`.
@@ -39,14 +37,8 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
         .iter()
         .cloned()
         .partition(|path| repository.leads_out(path));
-    let Found {
-        sources,
-        errors,
-        links,
-        templates,
-        ..
-    } = find(&paths, exclude, &mut io::stdin().lock());
-    let errors = errors.into_iter();
+    let mut found = find(&paths, exclude, &mut io::stdin().lock());
+    let errors = found.errors.drain(..);
     let errors = errors.map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),
@@ -54,12 +46,8 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
         at: None,
         message: "This link leads out of the repository; name the file it leads to.".to_owned(),
     });
-    Files {
-        sources,
-        unread: errors.chain(outside).collect(),
-        links,
-        templates,
-    }
+    let unread = errors.chain(outside).collect();
+    Files { found, unread }
 }
 
 /// Renders charts and kustomizations among the files, and reads all texts. The templates of a chart
@@ -69,7 +57,7 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
 /// # Errors
 /// Nothing can be rendered on this machine or with these options.
 pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io::Result<Reading> {
-    let files = paths.files.sources.iter().filter_map(Source::path);
+    let files = paths.files.found.sources.iter().filter_map(Source::path);
     let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
     let mut wanted = roots::find(&files, paths.places());
     let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
@@ -80,7 +68,7 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     }
     let texts = match paths.input.render.render {
         Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
-        Render::Auto | Render::Require => paths.rendering.roots(&wanted)?,
+        Render::Auto | Render::Require => paths.roots(&wanted)?,
     };
     let mut sorted = Sorted::default();
     for (root, text) in wanted.into_iter().zip(texts) {
@@ -147,8 +135,9 @@ impl Sorted {
     /// the files that belong to no root, then the output of charts and kustomizations.
     fn read(self, paths: &Paths<'_>) -> Reading {
         let (files, input) = (&paths.files, paths.input);
-        let sources = &files.sources;
-        let in_place: HashSet<&PathBuf> = self.in_place.iter().flat_map(Root::files).collect();
+        let sources = &files.found.sources;
+        let in_place = self.in_place.iter().flat_map(|it| it.files.keys());
+        let in_place: HashSet<&PathBuf> = in_place.collect();
         let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
         for (number, root) in self.unrendered.iter().enumerate() {
             let files = root.files.iter();
@@ -161,14 +150,14 @@ impl Sorted {
             }
         }
         let rendered = || self.rendered.iter().map(|(root, _)| root);
-        let held = || self.charts.iter().chain(rendered());
-        let charts = held().filter(|root| root.kind == RootKind::Chart);
+        let charts = rendered().filter(|root| root.kind == RootKind::Chart);
+        let charts = charts.chain(&self.charts);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
-        let held_files: HashSet<&PathBuf> = held().flat_map(Root::files).collect();
+        let held: HashSet<&PathBuf> = rendered().flat_map(|it| it.files.keys()).collect();
         let is_free = |source: &Source| {
-            !source.real_path().is_some_and(|path| {
-                held_files.contains(&path.to_owned())
-                    || roots::is_of_chart(path, |it| charts.contains(it))
+            source.real_path().is_none_or(|path| {
+                !held.contains(&path.to_owned())
+                    && !roots::is_of_chart(path, |it| charts.contains(it))
             })
         };
         let files_of = |chart: &Root| {
@@ -192,8 +181,8 @@ impl Sorted {
         texts.extend(self.rendered.into_iter().map(of_root));
         let mut reading = Reading::of(texts, input.namespace, input.repository);
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
-        reading.summary.links = files.links;
-        reading.summary.templates += files.templates;
+        reading.summary.links = files.found.links;
+        reading.summary.templates += files.found.templates;
         // Files that could not be opened come before files that could not be read.
         let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
         for unopened in self.refused {

@@ -23,6 +23,7 @@ mod releases;
 mod rendering;
 mod repository;
 
+use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
-use rendering::Rendering;
+use rendering::Renderer;
 use rendering::roots::Places;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
@@ -66,7 +67,8 @@ pub struct Paths<'a> {
     input: Input<'a>,
     files: Files,
     fetcher: Fetcher<'a>,
-    rendering: Rendering<'a>,
+    /// The programs and a sandbox, which are set up when the first text is rendered.
+    renderer: OnceCell<Renderer>,
 }
 
 impl<'a> Paths<'a> {
@@ -77,7 +79,7 @@ impl<'a> Paths<'a> {
             input,
             files: discover::files(input.paths, input.exclude, input.repository),
             fetcher: Fetcher::new(input.fetch, limit, input.say),
-            rendering: Rendering::new(input),
+            renderer: OnceCell::new(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The reasons why a chart, kustomization or release is not rendered.
 
-use super::program::command_line::RefusedWord;
 use super::program::run::Failure;
 use report::{Missing, Unopened};
 
@@ -14,19 +13,11 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// Charts are missing, which `--fetch` downloads.
-    pub(super) fn elsewhere(text: impl AsRef<str>) -> Self {
+    /// The reason with this text for a missing part.
+    pub(super) fn of(missing: Missing, text: &str) -> Self {
         Self {
-            text: without_user(text.as_ref()),
-            missing: Some(Missing::Charts),
-        }
-    }
-
-    /// Files are missing that are available only through a network.
-    pub(super) fn network(text: impl AsRef<str>) -> Self {
-        Self {
-            text: without_user(text.as_ref()),
-            missing: Some(Missing::Files),
+            text: without_user(text),
+            missing: Some(missing),
         }
     }
 
@@ -37,14 +28,6 @@ impl Reason {
             path,
             reason: self.text,
             missing: self.missing,
-        }
-    }
-
-    /// Another program renders it, with the command in the text.
-    pub(super) fn of_tool(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            missing: Some(Missing::Tool),
         }
     }
 }
@@ -58,16 +41,10 @@ impl From<String> for Reason {
     }
 }
 
-impl From<RefusedWord> for Reason {
-    fn from(refused: RefusedWord) -> Self {
-        refused.to_string().into()
-    }
-}
-
 impl From<Failure> for Reason {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Fetches { .. } => Self::network(failure.to_string()),
+            Failure::Fetches { .. } => Self::of(Missing::Files, &failure.to_string()),
             failure => failure.to_string().into(),
         }
     }
@@ -125,7 +102,7 @@ fn end_of_user(url: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, without_user};
+    use super::{Missing, Reason, without_user};
 
     #[test]
     fn no_user_of_a_url_is_named() {
@@ -161,8 +138,8 @@ mod tests {
         ] {
             assert_eq!(without_user(text), shown);
             assert_eq!(Reason::from(text).text, shown);
-            assert_eq!(Reason::elsewhere(text).text, shown);
-            assert_eq!(Reason::network(text).text, shown);
+            assert_eq!(Reason::of(Missing::Charts, text).text, shown);
+            assert_eq!(Reason::of(Missing::Files, text).text, shown);
         }
     }
 }

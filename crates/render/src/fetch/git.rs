@@ -160,10 +160,8 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
         Word::new(Field::GitReference, commit).map_err(|_| broken("its commit has no name"))?;
     let list = CommandLine::git("ls-tree -r -l").word(&commit);
     let listed = repository.git(&list).await?;
-    let sizes = listed
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(3));
-    let bytes: u64 = sizes.filter_map(|size| size.parse::<u64>().ok()).sum();
+    let size = |line: &str| line.split_whitespace().nth(3)?.parse::<u64>().ok();
+    let bytes: u64 = listed.lines().filter_map(size).sum();
     if bytes > MAX_TREE || listed.lines().count() > MAX_FILES {
         let limit = MAX_TREE >> 20;
         let problem = format!("it holds more than {limit} MiB or {MAX_FILES} files");

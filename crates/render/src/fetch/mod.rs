@@ -31,6 +31,7 @@ use super::reason::{Reason, without_user};
 use crate::Say;
 use client::{Client, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
+use report::Missing;
 
 /// The most downloads at the same time.
 const AT_ONCE: usize = 4;
@@ -98,14 +99,6 @@ pub(super) enum Remote {
 }
 
 pub(super) use git::newest_tag;
-
-/// A resource that kustomize treats as a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Base {
-    /// A fetched folder, with links followed.
-    Folder(PathBuf),
-    File(PathBuf),
-}
 
 /// The most bytes of a file in the cache.
 const MAX_KEPT: u64 = git::MAX_PACK + 1024;
@@ -206,11 +199,11 @@ struct Download {
 pub(super) struct Fetcher<'o> {
     options: &'o FetchOptions,
     say: Say,
+    /// The file of each resource, or the top folder of a Git repository, with links followed.
     known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// The folder into which repositories are checked out, also with links followed; it is created
     /// on first use, and a failure holds for the whole run.
     laid_out: OnceCell<io::Result<(TempDir, PathBuf)>>,
-    folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// The time limit for an answer of a host.
     limit: Duration,
     /// The time at which all fetching ends.
@@ -224,7 +217,6 @@ impl<'o> Fetcher<'o> {
             say,
             known: RefCell::default(),
             laid_out: OnceCell::new(),
-            folders: RefCell::default(),
             limit,
             end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
         }
@@ -246,19 +238,20 @@ impl<'o> Fetcher<'o> {
         shown(self.top()?, real)
     }
 
-    /// The resource that kustomize would fetch for the name; `None` if fetching is off.
-    pub(super) fn base(&self, name: &str) -> Option<Result<Base, Reason>> {
+    /// The file or folder, with links followed, that kustomize would fetch for the name; `None` if
+    /// fetching is off.
+    pub(super) fn base(&self, name: &str) -> Option<Result<PathBuf, Reason>> {
         if self.options.fetch == Fetch::Never {
             return None;
         }
-        let unread = || Reason::network(format!("it names {name}, which is not read here"));
-        let Some((remote, path)) = base::read(name) else {
-            return Some(Err(unread()));
-        };
-        if let Remote::File { .. } = remote {
-            return Some(self.now(&remote).map(Base::File));
-        }
-        Some(self.folder(&remote, &path).map(Base::Folder))
+        Some(match base::read(name) {
+            None => {
+                let text = format!("it names {name}, which is not read here");
+                Err(Reason::of(Missing::Files, &text))
+            }
+            Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
+            Some((remote, path)) => self.folder(&remote, &path),
+        })
     }
 
     /// The packed chart that kustomize would fetch; `None` if fetching is off, or the chart names
@@ -268,7 +261,7 @@ impl<'o> Fetcher<'o> {
         is_wanted.then(|| {
             let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
             let url = chart.repo.trim_end_matches('/');
-            self.now(&Remote::chart(url, &chart.name, version))
+            self.get(&Remote::chart(url, &chart.name, version))
         })
     }
 
@@ -277,28 +270,17 @@ impl<'o> Fetcher<'o> {
     /// # Errors
     /// There is no such folder, or the repository cannot be fetched.
     pub(super) fn folder(&self, remote: &Remote, path: &str) -> Result<PathBuf, Reason> {
-        let top = self.repository(remote)?;
+        let top = self.get(remote)?;
         let found = fs::canonicalize(normal(&top.join(path))).ok();
         let found = found.filter(|it| is_inside(&top, it) && it.is_dir());
         found.ok_or_else(|| format!("{remote} has no folder {path}").into())
     }
 
-    /// The top folder of a Git repository, with links followed.
-    ///
-    /// # Errors
-    /// The repository cannot be fetched, or fetching is off.
-    pub(super) fn repository(&self, remote: &Remote) -> Result<PathBuf, Reason> {
-        let known = self.folders.borrow().get(remote).cloned();
-        known.unwrap_or_else(|| {
-            let made = self.lay_out(remote);
-            let mut folders = self.folders.borrow_mut();
-            folders.insert(remote.clone(), made.clone());
-            made
-        })
-    }
-
-    fn lay_out(&self, remote: &Remote) -> Result<PathBuf, Reason> {
-        let bundle = self.now(remote)?;
+    /// The file in the cache as it is, or the top folder of the Git repository in it.
+    fn opened(&self, remote: &Remote, file: PathBuf) -> Result<PathBuf, Reason> {
+        if !matches!(remote, Remote::Git { .. }) {
+            return Ok(file);
+        }
         let failed = |error: &dyn Display| Reason::from(format!("{remote}: {error}"));
         let made = self.laid_out.get_or_init(|| {
             let folder = tempfile::tempdir()?;
@@ -309,16 +291,20 @@ impl<'o> Fetcher<'o> {
         let folder = top.join(key(remote)).join(remote.path());
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
-        let done = runtime.block_on(git::lay_out(&bundle, &folder, self.limit));
+        let done = runtime.block_on(git::lay_out(&file, &folder, self.limit));
         done.map_err(|error| failed(&error))?;
         fs::canonicalize(folder).map_err(|error| failed(&error))
     }
 
-    /// Fetches the resource if that has not been done.
-    fn now(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+    /// Fetches the resource if that has not been done. The result is its file, or the top folder of
+    /// a Git repository, with links followed.
+    ///
+    /// # Errors
+    /// The resource cannot be fetched, or fetching is off.
+    pub(super) fn get(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         self.fetch(vec![remote.clone()])
             .map_err(|error| error.to_string())?;
-        let nothing = || Err(Reason::elsewhere(format!("it needs {remote}")));
+        let nothing = || Err(Reason::of(Missing::Charts, &format!("it needs {remote}")));
         self.file(remote).unwrap_or_else(nothing)
     }
 
@@ -342,7 +328,8 @@ impl<'o> Fetcher<'o> {
         for remote in remotes {
             match cached(&cache, &remote) {
                 Some(file) => {
-                    self.known.borrow_mut().insert(remote, Ok(file));
+                    let opened = self.opened(&remote, file);
+                    self.known.borrow_mut().insert(remote, opened);
                 }
                 None => missing.push(remote),
             }
@@ -374,7 +361,7 @@ impl<'o> Fetcher<'o> {
                     let digest = digest(&download.bytes);
                     let url = without_user(&download.url);
                     (self.say)(&format!("Fetched {url}, {digest}."));
-                    Ok(file)
+                    self.opened(&remote, file)
                 }
                 Err(reason) => Err(reason),
             };

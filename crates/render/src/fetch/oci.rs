@@ -3,6 +3,7 @@
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::client::{Client, MAX_ANSWER, MAX_CHART, host, no_url, parsed, referred, wrong_digest};
 use super::repository::{best, no_version};
@@ -46,6 +47,7 @@ struct Place<'c> {
     /// The URL `https://host/v2/path`.
     base: String,
     host: String,
+    headers: HeaderMap,
 }
 
 /// Downloads the newest version of the chart that fits.
@@ -61,23 +63,22 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
     let is_local = registry.starts_with("127.0.0.1:") || registry.starts_with("localhost:");
     let scheme = if is_local { "http" } else { "https" };
     let base = format!("{scheme}://{registry}/v2/{path}");
-    let place = Place {
+    let mut place = Place {
         client,
         host: host(&base)?,
         base,
+        headers: credentials::of_registry(registry),
     };
-    let mut headers = credentials::of_registry(registry);
     let tag = match tagged {
         Some(tag) => tag.to_owned(),
-        None => place.tag(url, version, &mut headers).await?,
+        None => place.tag(url, version).await?,
     };
-    let manifest = format!("manifests/{tag}");
-    let manifest: Manifest = place.json(&manifest, &mut headers).await?;
+    let manifest: Manifest = place.json(&format!("manifests/{tag}")).await?;
     let mut layers = manifest.layers.iter();
     let layer = layers.find(|it| it.media_type == CHART);
     let layer = layer.ok_or_else(|| format!("{url} is not a chart"))?;
     let blob = format!("{}/blobs/{}", place.base, layer.digest);
-    let bytes = client.get(&blob, &place.host, &headers, MAX_CHART).await?;
+    let bytes = place.get(&blob, MAX_CHART).await?;
     let found = digest(&bytes);
     if found != layer.digest {
         return Err(wrong_digest(&blob, &found, &layer.digest));
@@ -89,18 +90,19 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
 }
 
 impl Place<'_> {
+    /// The content at the URL.
+    async fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, Reason> {
+        let client = self.client;
+        client.get(url, &self.host, &self.headers, limit).await
+    }
+
     /// The tag of the newest version that fits. A tag has `_` where a version has `+`.
-    async fn tag(
-        &self,
-        url: &str,
-        version: &str,
-        headers: &mut HeaderMap,
-    ) -> Result<String, Reason> {
+    async fn tag(&mut self, url: &str, version: &str) -> Result<String, Reason> {
         let is_exact = semver::Version::parse(version.trim_start_matches('v')).is_ok();
         if is_exact || version.starts_with("sha256:") {
             return Ok(version.replace('+', "_"));
         }
-        let tags: Tags = self.json("tags/list", headers).await?;
+        let tags: Tags = self.json("tags/list").await?;
         let versions: Vec<String> = tags.tags.iter().map(|tag| tag.replace('_', "+")).collect();
         let found = best(versions.iter().map(String::as_str), version)?;
         found
@@ -109,31 +111,24 @@ impl Place<'_> {
     }
 
     /// The content at the path, requested with a token if the registry requires one.
-    async fn json<T: for<'d> Deserialize<'d>>(
-        &self,
-        path: &str,
-        headers: &mut HeaderMap,
-    ) -> Result<T, Reason> {
-        headers.insert(ACCEPT, HeaderValue::from_static(MANIFEST));
+    async fn json<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Reason> {
+        let accept = HeaderValue::from_static(MANIFEST);
+        self.headers.insert(ACCEPT, accept);
         let url = format!("{}/{path}", self.base);
-        let response = self.client.request(&url, &self.host, headers).await?;
+        let response = self.client.request(&url, &self.host, &self.headers);
+        let response = response.await?;
         if response.status() == StatusCode::UNAUTHORIZED {
             let challenge = response.headers().get(WWW_AUTHENTICATE);
-            let challenge = challenge
-                .and_then(|it| it.to_str().ok())
-                .unwrap_or_default();
-            self.authorize(challenge, headers).await?;
+            let challenge = challenge.and_then(|it| it.to_str().ok());
+            self.authorize(challenge.unwrap_or_default()).await?;
         }
-        let bytes = self
-            .client
-            .get(&url, &self.host, headers, MAX_ANSWER)
-            .await?;
+        let bytes = self.get(&url, MAX_ANSWER).await?;
         serde_json::from_slice(&bytes)
             .map_err(|_| format!("{url} is not JSON of a registry").into())
     }
 
     /// Gets the token that the challenge `Bearer realm="…",service="…",scope="…"` requires.
-    async fn authorize(&self, challenge: &str, headers: &mut HeaderMap) -> Result<(), Reason> {
+    async fn authorize(&mut self, challenge: &str) -> Result<(), Reason> {
         let value = |name: &str| {
             let (_, rest) = challenge.split_once(&format!("{name}=\""))?;
             Some(rest.split_once('"')?.0)
@@ -147,16 +142,13 @@ impl Place<'_> {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
-        let bytes = self
-            .client
-            .get(url.as_str(), &self.host, headers, MAX_ANSWER)
-            .await?;
+        let bytes = self.get(url.as_str(), MAX_ANSWER).await?;
         let token: Option<Token> = serde_json::from_slice(&bytes).ok();
         let token = token.and_then(|it| it.token.or(it.access_token));
         let header = token.and_then(|it| HeaderValue::from_str(&format!("Bearer {it}")).ok());
         if let Some(mut header) = header {
             header.set_sensitive(true);
-            headers.insert(AUTHORIZATION, header);
+            self.headers.insert(AUTHORIZATION, header);
         }
         Ok(())
     }

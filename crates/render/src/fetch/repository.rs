@@ -51,19 +51,16 @@ pub(super) async fn chart(
     } else {
         Default::default()
     };
-    let bytes = client
-        .get(file.as_str(), &named, &headers, MAX_CHART)
-        .await?;
+    let file = file.as_str();
+    let bytes = client.get(file, &named, &headers, MAX_CHART).await?;
     let found = digest(&bytes);
     if let Some(expected) = &entry.digest
         && found.trim_start_matches("sha256:") != expected.trim_start_matches("sha256:")
     {
-        return Err(wrong_digest(file.as_str(), &found, expected));
+        return Err(wrong_digest(file, &found, expected));
     }
-    Ok(Download {
-        bytes,
-        url: file.to_string(),
-    })
+    let url = file.to_owned();
+    Ok(Download { bytes, url })
 }
 
 /// The reason if no version of the chart fits.
@@ -112,15 +109,11 @@ fn ranges(constraint: &str) -> Result<Vec<VersionReq>, Reason> {
             "" | "*" | "x" => "*".to_owned(),
             // Without an operator, missing parts of a version match anything.
             text if is_partial && text.split('.').count() < 3 => format!("{text}.*"),
-            text => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            text => text.to_owned(),
         };
         // `VersionReq` requires commas: `>= 1.0 < 2.0` is `>= 1.0, < 2.0` there.
         let mut listed = String::new();
-        for word in text
-            .replace(',', " ")
-            .split(' ')
-            .filter(|it| !it.is_empty())
-        {
+        for word in text.replace(',', " ").split_whitespace() {
             let is_start = word.starts_with(['>', '<', '=', '~', '^']);
             if is_start && !listed.is_empty() {
                 listed.push(',');

@@ -55,17 +55,12 @@ fields! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word(String);
 
-/// A word that the program does not accept: the end of a sentence.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct RefusedWord(String);
-
 impl Word {
     /// Checks the text.
     ///
     /// # Errors
-    /// The program does not accept it.
-    pub(crate) fn new(field: Field, text: &str) -> Result<Self, RefusedWord> {
+    /// The program does not accept it: the end of a sentence.
+    pub(crate) fn new(field: Field, text: &str) -> Result<Self, String> {
         let (name, program, takes) = field.row();
         if takes(text) && text.len() <= LONGEST {
             return Ok(Self(text.to_owned()));
@@ -75,8 +70,9 @@ impl Word {
             text.pop();
             text.push('…');
         }
-        let refused = format!("its {name} {text:?} is not one that {program} takes");
-        Err(RefusedWord(refused))
+        Err(format!(
+            "its {name} {text:?} is not one that {program} takes"
+        ))
     }
 }
 
@@ -425,12 +421,12 @@ mod tests {
     fn what_is_refused_is_named_in_short() {
         let refused = Word::new(Field::ReleaseName, "--post-renderer=sh").unwrap_err();
         assert_eq!(
-            refused.to_string(),
+            refused,
             "its release name \"--post-renderer=sh\" is not one that helm takes"
         );
         let long = Word::new(Field::Namespace, &"a".repeat(1000)).unwrap_err();
-        assert!(long.to_string().len() < 200);
+        assert!(long.len() < 200);
         let control = Word::new(Field::Namespace, "a\n\u{1b}[2J").unwrap_err();
-        assert!(!control.to_string().contains(char::is_control));
+        assert!(!control.contains(char::is_control));
     }
 }

@@ -4,37 +4,41 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::run::folders;
+
 /// The number of a program header that names a loader.
 const INTERP: u32 = 3;
 
 /// The most bytes of a loader's path.
 const MAX_PATH: u64 = 4096;
 
-/// The way in which a program starts.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Executable {
-    /// A script, which may start programs from anywhere.
-    Script,
-    /// A file that the given loader starts.
-    Loaded(PathBuf),
-    /// A file that needs no other file.
-    Whole,
-}
+/// The folders in which a script finds the programs that it starts, besides those of PATH.
+const PROGRAMS: [&str; 7] = [
+    "/bin",
+    "/usr",
+    "/opt",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/snap",
+];
 
-/// The way in which the program in the file starts. A file in an unknown format starts by itself or
-/// not at all.
-pub(super) fn of(file: &Path) -> Executable {
+/// The other files and folders that must be startable for the program in the file. A script may
+/// start programs from anywhere. A file in an unknown format starts by itself or not at all.
+pub(super) fn others(file: &Path) -> Vec<PathBuf> {
     let Ok(mut file) = File::open(file) else {
-        return Executable::Whole;
+        return Vec::new();
     };
     let mut start = [0; 2];
     if file.read_exact(&mut start).is_ok() && start == *b"#!" {
-        return Executable::Script;
+        return for_scripts();
     }
-    match loader(&mut file) {
-        Ok(Some(loader)) => Executable::Loaded(loader),
-        Ok(None) | Err(_) => Executable::Whole,
-    }
+    loader(&mut file).ok().flatten().into_iter().collect()
+}
+
+fn for_scripts() -> Vec<PathBuf> {
+    let programs = PROGRAMS.iter().map(PathBuf::from);
+    programs.chain(folders()).collect()
 }
 
 /// The loader that a 64-bit ELF file names, in the byte order of x86-64 and of ARM.
@@ -73,9 +77,9 @@ fn at<const N: usize>(file: &mut (impl Read + Seek), offset: u64) -> io::Result<
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
-    use super::{Executable, of};
+    use super::{for_scripts, others};
 
     #[test]
     fn scripts_and_loaders_are_known() {
@@ -83,11 +87,12 @@ mod tests {
         let write = |name: &str, bytes: &[u8]| {
             let file = folder.path().join(name);
             fs::write(&file, bytes).unwrap();
-            of(&file)
+            others(&file)
         };
-        assert_eq!(write("script", b"#!/bin/sh\n"), Executable::Script);
-        assert_eq!(write("short", b"\x7fELF\x02\x01"), Executable::Whole);
-        assert_eq!(write("empty", b""), Executable::Whole);
+        let none: [PathBuf; 0] = [];
+        assert_eq!(write("script", b"#!/bin/sh\n"), for_scripts());
+        assert_eq!(write("short", b"\x7fELF\x02\x01"), none);
+        assert_eq!(write("empty", b""), none);
         let mut elf = vec![0; 64];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         (elf[32], elf[54], elf[56]) = (64, 56, 2);
@@ -96,8 +101,7 @@ mod tests {
         (header[8], header[32]) = (176, 8);
         let path = b"/lib/ld\0";
         let all = [&elf, &[1; 56][..], &header, path].concat();
-        let loader = Executable::Loaded(Path::new("/lib/ld").to_owned());
-        assert_eq!(write("loaded", &all), loader);
-        assert_eq!(of(Path::new("/does/not/exist")), Executable::Whole);
+        assert_eq!(write("loaded", &all), [Path::new("/lib/ld")]);
+        assert_eq!(others(Path::new("/does/not/exist")), none);
     }
 }

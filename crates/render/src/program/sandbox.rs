@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use super::command_line::CommandLine;
 use super::confine::IN_FORCE;
-use super::executable::{Executable, of};
-use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, folders, on_path};
+use super::executable::others;
+use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, on_path};
 use crate::files::{GIT, is_inside, normal};
 
 /// The most bytes and entries that the copy for one root may have.
@@ -30,9 +30,11 @@ const MAX_ENTRIES: usize = 20_000;
 /// The time limit for testing the restrictions of the machine.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// The arguments of `unshare` with a description, the strictest first: an empty network, and
-/// separate processes and mounts.
-const NAMESPACES: [(&str, &str); 3] = [
+/// The arguments of `unshare`, with a description.
+type Namespaces = (&'static str, &'static str);
+
+/// The namespaces, the strictest first: an empty network, and separate processes and mounts.
+const NAMESPACES: [Namespaces; 3] = [
     (
         "--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc",
         "user, network, mount and process namespaces",
@@ -60,21 +62,10 @@ const LIBRARIES: [&str; 9] = [
     "/dev/urandom",
 ];
 
-/// The folders in which a script finds the programs that it starts, besides those of PATH.
-const PROGRAMS: [&str; 7] = [
-    "/bin",
-    "/usr",
-    "/opt",
-    "/lib",
-    "/lib64",
-    "/nix/store",
-    "/snap",
-];
-
 /// The restrictions under which programs are started.
 pub(crate) struct Sandbox {
-    /// The program `unshare`, and the index in [`NAMESPACES`] that works.
-    unshare: Option<(PathBuf, usize)>,
+    /// The program `unshare`, and the row of [`NAMESPACES`] that works.
+    unshare: Option<(PathBuf, Namespaces)>,
     /// This program, if it can confine others.
     confine: Option<PathBuf>,
     /// A temporary folder of this program, with links followed.
@@ -91,10 +82,8 @@ impl Sandbox {
         for inner in ["home", "tmp"] {
             fs::create_dir(sandbox.folder.join(inner))?;
         }
-        sandbox.confine = match std::env::current_exe() {
-            Ok(this) if cfg!(target_os = "linux") => Some(this),
-            _ => None,
-        };
+        let this = std::env::current_exe().ok();
+        sandbox.confine = this.filter(|_| cfg!(target_os = "linux"));
         // `confine` does not work without Landlock, or if the current executable is not this
         // program.
         if !sandbox.gives(Some(IN_FORCE)).await {
@@ -108,8 +97,8 @@ impl Sandbox {
             } else {
                 NAMESPACES.len() - 1
             };
-            for number in first..NAMESPACES.len() {
-                sandbox.unshare = Some((unshare.clone(), number));
+            for namespaces in NAMESPACES.into_iter().skip(first) {
+                sandbox.unshare = Some((unshare.clone(), namespaces));
                 if sandbox.gives(None).await {
                     return Ok(sandbox);
                 }
@@ -144,10 +133,7 @@ impl Sandbox {
     /// A sentence on the restrictions that are in force, and on those that are not.
     pub(crate) fn in_force(&self) -> String {
         let landlock = self.confine.as_ref().map(|_| "Landlock");
-        let namespaces = self
-            .unshare
-            .as_ref()
-            .map(|(_, number)| NAMESPACES[*number].1);
+        let namespaces = self.unshare.as_ref().map(|(_, (_, names))| names);
         match (landlock, namespaces) {
             (Some(landlock), Some(namespaces)) => {
                 format!("Rendering is confined by {landlock}, and by {namespaces}.")
@@ -197,14 +183,8 @@ impl Sandbox {
         }
         let file = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
         confine.option("--start", file.as_path());
-        match of(&file) {
-            Executable::Script => {
-                for folder in PROGRAMS.iter().map(PathBuf::from).chain(folders()) {
-                    confine.option("--start", folder.as_path());
-                }
-            }
-            Executable::Loaded(loader) => confine.option("--start", loader.as_path()),
-            Executable::Whole => {}
+        for other in others(&file) {
+            confine.option("--start", other.as_path());
         }
         let mut command = self.namespaced(this, &confine.word(program));
         command.args(line.arguments());
@@ -214,8 +194,8 @@ impl Sandbox {
     /// A command that runs `program` in namespaces, if they are supported.
     fn namespaced(&self, program: &Path, line: &CommandLine) -> Command {
         let mut command = match &self.unshare {
-            Some((unshare, number)) => {
-                let namespaces = CommandLine::new(NAMESPACES[*number].0).word(program);
+            Some((unshare, (arguments, _))) => {
+                let namespaces = CommandLine::new(arguments).word(program);
                 let mut command = Command::new(unshare);
                 command.args(namespaces.arguments());
                 command

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::slice;
 
 use manifest::delivery::Delivery;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::context::{RenderContext, file_in};
 use super::values::mapping;
-use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, items, text};
+use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, fields, items, text};
 use crate::fetch::Remote;
 use crate::rendering::release::Setting;
 use crate::rendering::roots::{RootKind, holds};
@@ -17,17 +18,16 @@ use crate::rendering::roots::{RootKind, holds};
 /// The deliveries of an Application, at most one for each of its sources.
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
-    let one = at(document, &["spec", "source"]);
-    let several = items(document, &["spec", "sources"]);
-    let sources: Vec<&Value> = match several {
-        [] => one.into_iter().collect(),
-        several => several.iter().collect(),
+    let sources = match items(document, &["spec", "sources"]) {
+        [] => {
+            let one = at(document, &["spec", "source"]);
+            slice::from_ref(one.ok_or("it names no source")?)
+        }
+        several => several,
     };
-    if sources.is_empty() {
-        return Err("it names no source".into());
-    }
-    let named = sources.iter();
-    let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
+    let references = sources
+        .iter()
+        .filter_map(|it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
         owner: &Owner::of(delivery, context),
@@ -35,7 +35,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         references: references.collect(),
     };
     let mut delivers = Vec::new();
-    for (number, source) in sources.into_iter().enumerate() {
+    for (number, source) in sources.iter().enumerate() {
         // The source is only a reference for others.
         if source.get("chart").is_none() && source.get("path").is_none() {
             continue;
@@ -66,24 +66,26 @@ impl Application<'_> {
             return Err(reason.into());
         }
         let namespace = text(self.document, &["spec", "destination", "namespace"]);
-        let chart = match self.chart(source)? {
-            Found::Chart(chart) => chart,
-            Found::Files(folder) => {
-                let namespace = namespace.map(str::to_owned);
+        let url = text(source, &["repoURL"]).unwrap_or_default();
+        let chart = match self.chart(source, url)? {
+            Chart::Manifests(folder, is_recursive) if self.context.is_here(url) => {
                 return Ok(namespace.map(|namespace| {
                     Delivers::Files(Placed {
                         folder,
-                        is_recursive: is_recursive(source),
-                        namespace,
+                        is_recursive,
+                        namespace: namespace.to_owned(),
                     })
                 }));
             }
+            chart => chart,
         };
         let namespace = text(source, &["helm", "namespace"]).or(namespace);
         let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
         let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
         let mut release = Release::new(self.owner, &name, namespace, chart);
         if !release.chart.is_helm() {
+            let kustomize = at(source, &["kustomize"]).unwrap_or(&Value::Null);
+            release.settings.fields = fields(kustomize, &FIELDS);
             return Ok(Some(Delivers::Release(Box::new(release))));
         }
         for file in items(source, &["helm", "valueFiles"]) {
@@ -97,74 +99,39 @@ impl Application<'_> {
         Ok(Some(Delivers::Release(Box::new(release))))
     }
 
-    /// The location of the chart or of the files.
-    fn chart(&self, source: &Value) -> Result<Found, Reason> {
-        let url = text(source, &["repoURL"]).unwrap_or_default();
+    /// The location of the chart or of the manifests in the repository or registry at the URL.
+    fn chart(&self, source: &Value, url: &str) -> Result<Chart, Reason> {
         let version = text(source, &["targetRevision"]);
         if let Some(name) = text(source, &["chart"]) {
             // A registry is named without a scheme.
-            return Ok(Found::Chart(Chart::Remote(if url.contains("://") {
+            return Ok(Chart::Remote(if url.contains("://") {
                 Remote::chart(url, name, version)
             } else {
                 Remote::oci(&format!("oci://{url}/{name}"), version)
-            })));
+            }));
         }
         if url.starts_with("oci://") {
-            return Ok(Found::Chart(Chart::Remote(Remote::oci(url, version))));
+            return Ok(Chart::Remote(Remote::oci(url, version)));
         }
         if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
             return Err("its source is still to be filled in".into());
         }
         let path = text(source, &["path"]).unwrap_or(".");
-        let is_here = self.context.is_here(url);
-        let folder = if is_here {
-            self.context.folder(path)?
+        let folder = self.context.folder_at(url, version, path)?;
+        Ok(if holds(&folder, RootKind::Chart) {
+            Chart::Folder(folder)
+        } else if holds(&folder, RootKind::Kustomization) {
+            Chart::Kustomization(folder)
         } else {
-            self.context.folder_of_other(url, version, path)?
-        };
-        if holds(&folder, RootKind::Chart) {
-            return Ok(Found::Chart(Chart::Folder(folder)));
-        }
-        if holds(&folder, RootKind::Kustomization) {
-            let fields = self.fields(source);
-            return Ok(Found::Chart(Chart::Kustomization(folder, fields)));
-        }
-        Ok(if is_here {
-            Found::Files(folder)
-        } else {
-            Found::Chart(Chart::Manifests(folder, is_recursive(source)))
+            let is_recursive = at(source, &["directory", "recurse"]) == Some(&json!(true));
+            Chart::Manifests(folder, is_recursive)
         })
-    }
-
-    /// The fields of the kustomization that Argo CD changes.
-    fn fields(&self, source: &Value) -> Map<String, Value> {
-        let mut fields = Map::new();
-        let kustomize = source.get("kustomize").unwrap_or(&Value::Null);
-        let names = [
-            "namePrefix",
-            "nameSuffix",
-            "namespace",
-            "commonLabels",
-            "commonAnnotations",
-        ];
-        for name in names
-            .into_iter()
-            .chain(["components", "replicas", "patches"])
-        {
-            if let Some(value) = at(kustomize, &[name]) {
-                fields.insert(name.to_owned(), value.clone());
-            }
-        }
-        if let Some(patches) = fields.get_mut("patches").and_then(Value::as_array_mut) {
-            patches.retain(|patch| patch.get("patch").is_some_and(Value::is_string));
-        }
-        fields
     }
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
         let (top, path) = match self.located(source, file, &release.chart)? {
-            ValuesFile::At(top, path) => (top, path),
-            ValuesFile::Unknown(unknown) => {
+            Ok(found) => found,
+            Err(unknown) => {
                 release.unknown.push(unknown);
                 return Ok(());
             }
@@ -186,10 +153,16 @@ impl Application<'_> {
         Ok(())
     }
 
-    /// The location of a values file.
-    fn located(&self, source: &Value, file: &str, chart: &Chart) -> Result<ValuesFile, Reason> {
+    /// The location of a values file, as a path below the top folder of a repository, whose links
+    /// are followed. For a file that cannot be read here, it is the start of a sentence about it.
+    fn located(
+        &self,
+        source: &Value,
+        file: &str,
+        chart: &Chart,
+    ) -> Result<Result<(PathBuf, String), String>, Reason> {
         if file.contains("://") {
-            return Ok(ValuesFile::Unknown(format!("The values file {file}")));
+            return Ok(Err(format!("The values file {file}")));
         }
         if let Some(rest) = file.strip_prefix('$') {
             let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -200,78 +173,61 @@ impl Application<'_> {
                 Ok(self.context.places.repository.root().to_owned())
             } else {
                 let remote = Remote::git(url, text(found, &["targetRevision"]));
-                self.context.places.fetcher.repository(&remote)
+                self.context.places.fetcher.get(&remote)
             };
-            return Ok(match top {
-                Ok(top) => ValuesFile::At(top, path.to_owned()),
-                Err(_) => {
-                    let unknown = format!("The values file {path} of the repository {url}");
-                    ValuesFile::Unknown(unknown)
-                }
-            });
+            let unknown = |_| format!("The values file {path} of the repository {url}");
+            return Ok(top.map(|top| (top, path.to_owned())).map_err(unknown));
         }
-        Ok(match chart {
-            Chart::Folder(folder) => {
-                let top = self.context.top_of(folder).to_owned();
+        let is_from_top = file.starts_with('/');
+        let (top, path) = match chart {
+            Chart::Folder(folder) if !is_from_top => {
                 let above = text(source, &["path"]).unwrap_or(".");
-                let is_from_top = file.starts_with('/');
-                let path = if is_from_top {
-                    file.to_owned()
-                } else {
-                    format!("{above}/{file}")
-                };
-                ValuesFile::At(top, path)
+                (self.context.top_of(folder), format!("{above}/{file}"))
             }
-            _ if file.starts_with('/') => {
-                let top = self.context.places.repository.root();
-                ValuesFile::At(top.to_owned(), file.to_owned())
-            }
-            _ => ValuesFile::Unknown(format!("The values file {file} in the chart")),
-        })
+            Chart::Folder(folder) => (self.context.top_of(folder), file.to_owned()),
+            _ if is_from_top => (self.context.places.repository.root(), file.to_owned()),
+            _ => return Ok(Err(format!("The values file {file} in the chart"))),
+        };
+        Ok(Ok((top.to_owned(), path)))
     }
 
     /// Reads the values in the object, which are a text or a mapping. The mapping overrides the
     /// text.
     fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
-        let field = match items(self.document, &["spec", "sources"]) {
-            [] => "spec.source.helm.valuesObject".to_owned(),
-            _ => format!("spec.sources[{number}].helm.valuesObject"),
+        let from = match items(self.document, &["spec", "sources"]) {
+            [] => "spec.source".to_owned(),
+            _ => format!("spec.sources[{number}]"),
         };
         let values = &mut release.settings.values;
-        if let Some(value) = at(source, &["helm", "valuesObject"]) {
+        let field = if let Some(value) = at(source, &["helm", "valuesObject"]) {
             values.push(value.clone());
-            release.field = field;
+            "valuesObject"
         } else if let Some(text) = text(source, &["helm", "values"]) {
             values.push(mapping("helm.values", text)?);
-            release.field = field.replace("valuesObject", "values");
+            "values"
         } else if values.is_empty() {
-            release.field = field;
-        }
+            "valuesObject"
+        } else {
+            return Ok(());
+        };
+        release.field = format!("{from}.helm.{field}");
         Ok(())
     }
 }
 
-/// The location of a values file.
-enum ValuesFile {
-    /// A path below the top folder of a repository, whose links are followed.
-    At(PathBuf, String),
-    /// A file that cannot be read here: the start of a sentence about it.
-    Unknown(String),
-}
-
-/// The content of a source.
-enum Found {
-    Chart(Chart),
-    /// Plain manifests in a folder of this repository, with links followed.
-    Files(PathBuf),
-}
+/// The fields of a kustomization that Argo CD sets, except the patches.
+const FIELDS: [&str; 7] = [
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "commonLabels",
+    "commonAnnotations",
+    "components",
+    "replicas",
+];
 
 /// The prefixes of the variables that Argo CD fills in.
 const VARIABLES: [&str; 2] = ["$ARGOCD_", "${ARGOCD_"];
-
-fn is_recursive(source: &Value) -> bool {
-    at(source, &["directory", "recurse"]) == Some(&json!(true))
-}
 
 /// The setting for a parameter. Argo CD escapes commas.
 fn set(parameter: &Value) -> Option<Setting> {

@@ -27,15 +27,11 @@ pub(crate) struct RenderContext<'w> {
 
 impl<'w> RenderContext<'w> {
     /// The object that a reference in a release names: the one from the source of the release
-    /// and in `namespace` (without it, in that of the release), otherwise one in the namespace,
-    /// otherwise any. Several candidates from other sources must agree.
-    fn find(
-        &self,
-        release: &Delivery,
-        reference: &Value,
-        namespace: Option<&str>,
-    ) -> Option<&'w Delivery> {
+    /// and in the namespace of the reference (without it, in that of the release), otherwise one in
+    /// the namespace, otherwise any. Several candidates from other sources must agree.
+    fn find(&self, release: &Delivery, reference: &Value) -> Option<&'w Delivery> {
         let (kind, name) = kind_and_name(reference);
+        let namespace = text(reference, &["namespace"]);
         let namespace = namespace.or(release.reference.namespace.as_deref());
         let named = || {
             let all = self.deliveries.iter().filter(|it| it.role != Role::Release);
@@ -52,19 +48,6 @@ impl<'w> RenderContext<'w> {
             .or_else(|| agreed(named()))
     }
 
-    /// The content of a ConfigMap or Secret, or the reason why it is not known.
-    fn content(&self, release: &Delivery, reference: &Value) -> Result<Value, &'static str> {
-        let found = self.find(release, reference, None);
-        let found = found.ok_or("which is not in this repository")?;
-        let text = self.texts[found.place.source].source.text().ok();
-        let content = text.and_then(|text| document_at(&text, &found.place));
-        let content = content.ok_or("which cannot be read")?;
-        match content.get("sops") {
-            Some(_) => Err("which is encrypted"),
-            None => Ok(content),
-        }
-    }
-
     /// The texts, with their keys, of the ConfigMap or Secret that a reference in a release names;
     /// of two with one key, the last one counts.
     ///
@@ -76,8 +59,15 @@ impl<'w> RenderContext<'w> {
         reference: &Value,
     ) -> Result<Vec<(String, String)>, String> {
         let (kind, name) = kind_and_name(reference);
-        let content = self.content(release, reference);
-        let content = content.map_err(|why| format!("The {kind} {name}, {why},"))?;
+        let unknown = |why: &str| format!("The {kind} {name}, which {why},");
+        let found = self.find(release, reference);
+        let found = found.ok_or_else(|| unknown("is not in this repository"))?;
+        let text = self.texts[found.place.source].source.text().ok();
+        let content = text.and_then(|text| document_at(&text, &found.place));
+        let content = content.ok_or_else(|| unknown("cannot be read"))?;
+        if content.get("sops").is_some() {
+            return Err(unknown("is encrypted"));
+        }
         let of = |field: &str| {
             let entries = content.get(field).and_then(Value::as_object);
             let entries = entries.into_iter().flatten();
@@ -92,8 +82,7 @@ impl<'w> RenderContext<'w> {
 
     /// The content of the object that a reference in a release names.
     pub(super) fn source(&self, release: &Delivery, reference: &Value) -> Option<&'w Value> {
-        let found = self.find(release, reference, text(reference, &["namespace"]));
-        found.map(|it| &it.document)
+        self.find(release, reference).map(|it| &it.document)
     }
 
     /// The folder, with links followed, at `path` from the top of the repository that a reference
@@ -110,10 +99,8 @@ impl<'w> RenderContext<'w> {
     ) -> Result<PathBuf, Reason> {
         let source = self.source(release, reference).unwrap_or(&Value::Null);
         match text(source, &["spec", "url"]) {
-            Some(url) if !self.is_here(url) => {
-                self.folder_of_other(url, revision(source).as_deref(), path)
-            }
-            _ => self.folder(path),
+            Some(url) => self.folder_at(url, revision(source).as_deref(), path),
+            None => self.folder(path),
         }
     }
 
@@ -152,19 +139,22 @@ impl<'w> RenderContext<'w> {
         }
     }
 
-    /// The folder, with links followed, at `path` from the top of another repository.
+    /// The folder, with links followed, at `path` from the top of the repository at the URL.
     ///
     /// # Errors
     /// There is no such folder, or the repository cannot be fetched, or fetching is off.
-    pub(super) fn folder_of_other(
+    pub(super) fn folder_at(
         &self,
         url: &str,
         reference: Option<&str>,
         path: &str,
     ) -> Result<PathBuf, Reason> {
+        if self.is_here(url) {
+            return self.folder(path);
+        }
+        let remote = Remote::git(url, reference);
         let path = path.trim_start_matches('/');
-        let fetcher = self.places.fetcher;
-        fetcher.folder(&Remote::git(url, reference), path)
+        self.places.fetcher.folder(&remote, path)
     }
 
     /// The path of the folder `real` from the top of this repository.
@@ -201,13 +191,14 @@ fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
 
 /// The revision that a GitRepository selects.
 fn revision(source: &Value) -> Option<String> {
-    let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
-    let newest = || Some(newest_tag(&named("semver")?));
-    let pinned = named("commit").or_else(|| named("name"));
-    pinned
-        .or_else(newest)
-        .or_else(|| named("tag"))
-        .or_else(|| named("branch"))
+    let mut fields = ["commit", "name", "semver", "tag", "branch"].into_iter();
+    fields.find_map(|field| {
+        let value = text(source, &["spec", "ref", field])?;
+        Some(match field {
+            "semver" => newest_tag(value),
+            _ => value.to_owned(),
+        })
+    })
 }
 
 /// The first of them, if all have the same content.

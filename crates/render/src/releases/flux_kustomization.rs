@@ -3,30 +3,30 @@
 use std::path::PathBuf;
 
 use manifest::delivery::Delivery;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::context::RenderContext;
-use super::{Chart, Delivers, Owner, Read, Reason, Release, at, items, text};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, fields, items, text};
 use crate::rendering::variables::Variables;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let document = &delivery.document;
-    let fields = fields(document);
+    let spec = at(document, &["spec"]).unwrap_or(&Value::Null);
+    let mut fields = fields(spec, &["namePrefix", "nameSuffix", "components"]);
+    let namespace = at(spec, &["targetNamespace"]);
+    fields.extend(namespace.map(|it| ("namespace".to_owned(), it.clone())));
     let variables = at(document, &["spec", "postBuild"])
         .map(|post_build| variables(post_build, delivery, context));
     let folder = folder(delivery, context);
     if fields.is_empty() && variables.is_none() {
         return Ok(folder.ok().map(Delivers::Folder).into_iter().collect());
     }
-    let chart = Chart::Kustomization(folder?, fields);
+    let chart = Chart::Kustomization(folder?);
     let (owner, name) = (Owner::of(delivery, context), &delivery.reference.name);
-    let target = text(document, &["spec", "targetNamespace"]);
-    let (variables, unknown) = variables.unwrap_or_default();
-    let release = Release {
-        variables,
-        unknown,
-        ..Release::new(&owner, name, target, chart)
-    };
+    let namespace = namespace.and_then(Value::as_str);
+    let mut release = Release::new(&owner, name, namespace, chart);
+    release.settings.fields = fields;
+    (release.settings.variables, release.unknown) = variables.unwrap_or_default();
     Ok(vec![Delivers::Release(Box::new(release))])
 }
 
@@ -42,36 +42,6 @@ fn folder(delivery: &Delivery, context: &RenderContext<'_>) -> Result<PathBuf, R
     }
     let path = text(document, &["spec", "path"]).unwrap_or(".");
     context.folder_of_source(delivery, reference, path)
-}
-
-/// The fields of the kustomization that Flux changes.
-fn fields(document: &Value) -> Map<String, Value> {
-    let mut fields = Map::new();
-    for (from, to) in [
-        ("targetNamespace", "namespace"),
-        ("namePrefix", "namePrefix"),
-        ("nameSuffix", "nameSuffix"),
-        ("components", "components"),
-    ] {
-        if let Some(value) = at(document, &["spec", from]) {
-            fields.insert(to.to_owned(), value.clone());
-        }
-    }
-    let patches = items(document, &["spec", "patches"]).iter();
-    let patches: Vec<Value> = patches
-        .filter(|it| it.get("patch").is_some_and(Value::is_string))
-        .map(|it| {
-            let mut patch = json!({"patch": it["patch"]});
-            if let Some(target) = at(it, &["target"]) {
-                patch["target"] = target.clone();
-            }
-            patch
-        })
-        .collect();
-    if !patches.is_empty() {
-        fields.insert("patches".to_owned(), Value::Array(patches));
-    }
-    fields
 }
 
 /// The variables that it substitutes, and further sources of variables that are not known.

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use report::Missing;
+
 use super::Reason;
 
 const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
@@ -26,7 +28,8 @@ pub(super) fn of_kind(kind: &str) -> Reason {
     let command = kinds
         .find(|(it, _)| *it == kind)
         .map(|(_, command)| *command);
-    Reason::of_tool(command.unwrap_or("only its controller knows what it makes"))
+    let text = command.unwrap_or("only its controller knows what it makes");
+    Reason::of(Missing::Tool, text)
 }
 
 /// The format of a file that contains no object, and the reason why it is not rendered.
@@ -39,5 +42,5 @@ pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
         _ if folder.is_some_and(|it| it == "helmfile.d") => ("helmfile.yaml", HELMFILE),
         _ => return None,
     };
-    Some((format, Reason::of_tool(command)))
+    Some((format, Reason::of(Missing::Tool, command)))
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::{RenderContext, file_in, kind_and_name};
 use super::values::{keys, mapping, merge, set};
-use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, text};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, patch, text};
 use crate::fetch::Remote;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
@@ -154,30 +154,15 @@ impl<'s> Sources<'s> {
 /// The fields of the kustomization that a post-renderer represents. None of them is a file or a
 /// URL.
 fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
-    let mut patches = Vec::new();
-    for patch in items(kustomize, &["patches"]) {
-        patches.push(json!({"patch": patch.get("patch"), "target": patch.get("target")}));
-    }
-    for patch in items(kustomize, &["patchesStrategicMerge"]) {
-        patches.push(json!({"patch": patch.to_string()}));
-    }
-    for patch in items(kustomize, &["patchesJson6902"]) {
-        let operations = patch.get("patch").map(ToString::to_string);
-        patches.push(json!({"patch": operations, "target": patch.get("target")}));
-    }
-    for patch in &mut patches {
-        let Some(fields) = patch.as_object_mut() else {
-            continue;
-        };
-        fields.retain(|_, value| !value.is_null());
-        if !fields.get("patch").is_some_and(Value::is_string) {
-            return Err("it has a post-renderer with a patch that is not written in it".into());
-        }
-    }
-    let mut fields = Map::new();
-    fields.insert("patches".to_owned(), Value::Array(patches));
-    if let Some(images) = at(kustomize, &["images"]) {
-        fields.insert("images".to_owned(), images.clone());
-    }
+    let list = |field: &str| items(kustomize, &[field]).iter();
+    let written = list("patches").map(|it| Some(patch(it.get("patch")?.as_str()?, it)));
+    let merged = list("patchesStrategicMerge").map(|it| Some(patch(&it.to_string(), &Value::Null)));
+    let operations = list("patchesJson6902");
+    let operations = operations.map(|it| Some(patch(&it.get("patch")?.to_string(), it)));
+    let patches: Option<Vec<Value>> = written.chain(merged).chain(operations).collect();
+    let patches = patches.ok_or("it has a post-renderer with a patch that is not written in it")?;
+    let mut fields = Map::from_iter([("patches".to_owned(), Value::Array(patches))]);
+    let images = at(kustomize, &["images"]);
+    fields.extend(images.map(|it| ("images".to_owned(), it.clone())));
     Ok(fields)
 }

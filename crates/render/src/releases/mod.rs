@@ -16,19 +16,18 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::fetch::Remote;
 use super::reason::Reason;
 use super::rendering::dependencies;
-use super::rendering::release::{ChartFiles, ChartSettings, Job};
+use super::rendering::release::{Files, Job, Settings};
 use super::rendering::roots::{self, RootKind};
-use super::rendering::variables::Variables;
 pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
-use report::Unopened;
+use report::{Missing, Unopened};
 
 /// The most levels of Applications in the output of other releases.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -38,11 +37,9 @@ pub(super) const MAX_DEPTH: usize = 4;
 pub(super) struct Release {
     pub(super) owner: Owner,
     pub(super) chart: Chart,
-    pub(super) settings: ChartSettings,
+    pub(super) settings: Settings,
     /// The field of its object that contains values, or `spec`.
     pub(super) field: String,
-    /// The variables that are substituted in the rendered output.
-    pub(super) variables: Variables,
     /// Further sources of its values that are not known, each as the start of a sentence.
     pub(super) unknown: Vec<String>,
 }
@@ -64,10 +61,10 @@ pub(super) struct Owner {
 pub(super) enum Chart {
     /// A folder of this repository, or a fetched one, with links followed.
     Folder(PathBuf),
-    /// A kustomization in a folder, with the fields of a kustomization around it. If the folder
-    /// contains no kustomization, one is generated from all manifests in it and below.
-    Kustomization(PathBuf, Map<String, Value>),
-    /// Plain manifests of a fetched folder, and whether those in its subfolders are included.
+    /// A kustomization in a folder. If the folder contains no kustomization, one is generated from
+    /// all manifests in it and below.
+    Kustomization(PathBuf),
+    /// Plain manifests of a folder, and whether those in its subfolders are included.
     Manifests(PathBuf, bool),
     /// A chart in a repository of charts, or in a registry.
     Remote(Remote),
@@ -213,16 +210,14 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     if delivery.document.is_null() {
         return Err("it is larger than 4 MiB".into());
     }
-    let (read, known) = match delivery.reference.kind.as_str() {
-        "HelmRelease" => (helm_release::read(delivery, context), known::HELM_RELEASE),
-        "Kustomization" => (
-            flux_kustomization::read(delivery, context),
-            known::KUSTOMIZATION,
-        ),
-        "Application" => (application::read(delivery, context), known::APPLICATION),
-        kind => return Err(foreign::of_kind(kind)),
-    };
-    let read = read?;
+    let (read, known): (fn(&Delivery, &RenderContext<'_>) -> Read, _) =
+        match delivery.reference.kind.as_str() {
+            "HelmRelease" => (helm_release::read, known::HELM_RELEASE),
+            "Kustomization" => (flux_kustomization::read, known::KUSTOMIZATION),
+            "Application" => (application::read, known::APPLICATION),
+            kind => return Err(foreign::of_kind(kind)),
+        };
+    let read = read(delivery, context)?;
     match known.unknown(&delivery.document) {
         Some(field) => Err(format!("its field {field} is not one that is read here").into()),
         None => Ok(read),
@@ -288,29 +283,20 @@ impl Release {
         Self {
             owner: owner.clone(),
             chart,
-            settings: ChartSettings {
+            settings: Settings {
                 name: name.to_owned(),
                 namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
-                ..ChartSettings::default()
+                ..Settings::default()
             },
             field: "spec".to_owned(),
-            variables: Variables::default(),
             unknown: Vec::new(),
         }
     }
 
-    /// Its name as shown in messages.
-    pub(super) fn shown(&self) -> String {
-        self.owner.reference.to_string()
-    }
-
-    /// Whether it changes more than the namespace of its objects.
+    /// Whether it changes more than the namespace of the objects of its kustomization.
     pub(super) fn changes(&self) -> bool {
-        let fields = match &self.chart {
-            Chart::Kustomization(_, fields) => fields,
-            Chart::Folder(_) | Chart::Manifests(..) | Chart::Remote(_) => return true,
-        };
-        fields.keys().any(|it| it != "namespace") || !self.variables.is_empty()
+        let mut fields = self.settings.fields.keys();
+        fields.any(|it| it != "namespace") || !self.settings.variables.is_empty()
     }
 
     /// The job that renders it.
@@ -323,39 +309,36 @@ impl Release {
             let folder = context.shown(folder);
             root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
         };
-        let chart = match &self.chart {
-            Chart::Kustomization(folder, fields) => {
+        let files = match &self.chart {
+            Chart::Kustomization(folder) => {
                 let mut root = if self.chart.is_generated() {
                     roots::generated(folder, context.places)
                 } else {
                     root(folder, RootKind::Kustomization)?
                 };
-                for name in items_of(fields.get("components"))
-                    .iter()
-                    .filter_map(Value::as_str)
-                {
+                let components = self.settings.fields.get("components");
+                let components = components.and_then(Value::as_array).into_iter().flatten();
+                for name in components.filter_map(Value::as_str) {
                     root.add_component(name, context.places);
                 }
-                let (fields, variables) = (fields.clone(), self.variables.clone());
-                return Ok(Job::Kustomization(Box::new(root), fields, variables));
+                Files::Root(Box::new(root))
             }
-            Chart::Manifests(folder, recursive) => {
-                return Ok(Job::Manifests(folder.clone(), *recursive));
-            }
+            Chart::Manifests(folder, recursive) => Files::Manifests(folder.clone(), *recursive),
             Chart::Folder(folder) => {
                 let mut root = root(folder, RootKind::Chart)?;
                 dependencies::add(&mut root, context.places);
-                ChartFiles::Folder(Box::new(root))
+                Files::Root(Box::new(root))
             }
             Chart::Remote(remote) => match context.places.fetcher.file(remote) {
-                Some(file) => ChartFiles::Archive(file?),
+                Some(file) => Files::Archive(file?),
                 None => {
-                    let url = remote.url();
-                    return Err(Reason::elsewhere(format!("its chart is at {url}")));
+                    let text = format!("its chart is at {}", remote.url());
+                    return Err(Reason::of(Missing::Charts, &text));
                 }
             },
         };
-        Ok(Job::Chart(chart, self.settings.clone()))
+        let settings = self.settings.clone();
+        Ok(Job { files, settings })
     }
 }
 
@@ -373,11 +356,31 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 
 /// The items of the list at the end of the path.
 fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
-    items_of(at(value, path))
+    let list = at(value, path).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
 }
 
-fn items_of(list: Option<&Value>) -> &[Value] {
-    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// The fields with these names that a controller puts into a kustomization, and the patches that
+/// are written in `from`.
+fn fields(from: &Value, names: &[&str]) -> Map<String, Value> {
+    let named = |it: &&str| Some(((*it).to_owned(), at(from, &[it])?.clone()));
+    let mut fields: Map<String, Value> = names.iter().filter_map(named).collect();
+    let patches = items(from, &["patches"]).iter();
+    let patches = patches.filter_map(|it| Some(patch(it.get("patch")?.as_str()?, it)));
+    let patches: Vec<Value> = patches.collect();
+    if !patches.is_empty() {
+        fields.insert("patches".to_owned(), Value::Array(patches));
+    }
+    fields
+}
+
+/// A patch of a kustomization with this content, for the target in `entry`.
+fn patch(content: &str, entry: &Value) -> Value {
+    let mut patch = json!({"patch": content});
+    if let Some(target) = at(entry, &["target"]) {
+        patch["target"] = target.clone();
+    }
+    patch
 }
 
 /// The name, shortened to the length that Helm accepts for a release.

@@ -7,7 +7,6 @@ use crate::fetch::Remote;
 use crate::reason::without_user;
 use crate::rendering::dependencies;
 use crate::rendering::roots::{Places, RootKind, holds};
-use crate::repository::Repository;
 use check::Files as _;
 use check::text::{self, Renderer};
 
@@ -15,8 +14,6 @@ impl Release {
     /// The data that `check` needs about the release.
     pub(crate) fn origin(&self, places: Places<'_>) -> text::Release {
         let owner = &self.owner;
-        let folder = self.chart.folder_on_disk();
-        let elsewhere = folder.and_then(|it| places.fetcher.shown(it));
         text::Release {
             owner: owner.reference.clone(),
             place: owner.place.clone(),
@@ -25,16 +22,14 @@ impl Release {
             held_by: vec![owner.place.source],
             namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {
-                Chart::Kustomization(_, fields) => {
-                    Renderer::Kustomize(fields.values().map(ToString::to_string).collect())
+                Chart::Kustomization(_) => {
+                    let fields = self.settings.fields.values();
+                    Renderer::Kustomize(fields.map(ToString::to_string).collect())
                 }
                 Chart::Manifests(..) => Renderer::Kustomize(Vec::new()),
                 Chart::Folder(_) | Chart::Remote(_) => Renderer::Helm,
             },
-            rendered_from: match elsewhere {
-                Some(name) => without_user(&name.display().to_string()),
-                None => self.chart.shown(places.repository),
-            },
+            rendered_from: self.chart.shown(places),
             unknown: self.unknown.first().map(|it| without_user(it)),
         }
     }
@@ -42,11 +37,14 @@ impl Release {
 
 impl Chart {
     /// Its name as shown in messages.
-    fn shown(&self, repository: &Repository) -> String {
+    fn shown(&self, places: Places<'_>) -> String {
         match self {
             Self::Remote(remote) => without_user(&remote.to_string()),
-            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Manifests(folder, _) => {
-                repository.path_of(folder)
+            Self::Folder(folder) | Self::Kustomization(folder) | Self::Manifests(folder, _) => {
+                match places.fetcher.shown(folder) {
+                    Some(name) => without_user(&name.display().to_string()),
+                    None => places.repository.path_of(folder),
+                }
             }
         }
     }
@@ -58,22 +56,14 @@ impl Chart {
 
     /// Whether it is a generated kustomization of all manifests in its folder, which contains none.
     pub(crate) fn is_generated(&self) -> bool {
-        matches!(self, Self::Kustomization(folder, _) if !holds(folder, RootKind::Kustomization))
+        matches!(self, Self::Kustomization(folder) if !holds(folder, RootKind::Kustomization))
     }
 
     /// The folder from which it is rendered, without the additions of a release.
     pub(crate) const fn folder(&self) -> Option<&PathBuf> {
         match self {
-            Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
+            Self::Folder(folder) | Self::Kustomization(folder) => Some(folder),
             Self::Manifests(..) | Self::Remote(_) => None,
-        }
-    }
-
-    /// The folder on this machine that contains it.
-    const fn folder_on_disk(&self) -> Option<&PathBuf> {
-        match self {
-            Self::Manifests(folder, _) => Some(folder),
-            _ => self.folder(),
         }
     }
 
@@ -82,7 +72,7 @@ impl Chart {
         match self {
             Self::Remote(remote) => vec![remote.clone()],
             Self::Folder(folder) => dependencies::remote(folder),
-            Self::Kustomization(..) | Self::Manifests(..) => Vec::new(),
+            Self::Kustomization(_) | Self::Manifests(..) => Vec::new(),
         }
     }
 }

@@ -24,14 +24,7 @@ pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
     if !into.is_object() {
         *into = Value::Object(Map::new());
     }
-    let Some(entries) = into.as_object_mut() else {
-        return;
-    };
-    set(
-        entries.entry(key.clone()).or_insert(Value::Null),
-        rest,
-        value,
-    );
+    set(&mut into[key], rest, value);
 }
 
 /// The keys of a path that are separated with dots. A dot after a backslash is part of a key.

@@ -9,8 +9,6 @@ use manifest::delivery::value_of;
 use serde_json::Value;
 
 use super::roots::{Fetched, Root};
-use crate::fetch::Base;
-use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
 /// The fields of a kustomization that name bases and files, and the field of each item that
@@ -25,9 +23,35 @@ const FIELDS: [(&str, Option<&str>); 6] = [
 ];
 
 /// Replaces the names of fetched and outside resources in the copies of the root's kustomizations.
-pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
-    for (number, fetched) in root.fetched.iter().enumerate() {
-        put(root, number, fetched, copy).map_err(Failure::Copy)?;
+pub(super) fn write(root: &Root, copy: &Copy) -> io::Result<()> {
+    for (number, Fetched { file, name, base }) in root.fetched.iter().enumerate() {
+        let folder = file.parent().unwrap_or(file);
+        let inner = if base.is_dir() {
+            relative(&copy.of_original(folder), &copy.of_original(base))
+        } else {
+            let name = name_of(root, number, base);
+            copy.add(base, folder, &name)?;
+            PathBuf::from(name)
+        };
+        let copied = copy.of_original(file);
+        let text = fs::read_to_string(&copied)?;
+        let Some(mut kustomization) = value_of(&text) else {
+            continue;
+        };
+        let inner = Value::String(inner.to_string_lossy().into_owned());
+        for (field, of_item) in FIELDS {
+            let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
+            for item in items.into_iter().flatten() {
+                let named = match of_item {
+                    Some(field) => item.get_mut(field),
+                    None => Some(item),
+                };
+                if let Some(named) = named.filter(|it| *it == name) {
+                    *named = inner.clone();
+                }
+            }
+        }
+        fs::write(copied, kustomization.to_string())?;
     }
     Ok(())
 }
@@ -36,14 +60,11 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
 /// returned unchanged.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     let all = root.fetched.iter().enumerate();
-    let mut found = all.filter_map(|(number, fetched)| match &fetched.base {
-        Base::File(target) if target.starts_with(&root.top) => {
-            let put = fetched.file.with_file_name(name_of(root, number, target));
-            (put == file).then(|| target.clone())
-        }
-        _ => None,
+    let mut found = all.filter(|(number, Fetched { file: by, base, .. })| {
+        let put = || by.with_file_name(name_of(root, *number, base));
+        base.is_file() && base.starts_with(&root.top) && put() == file
     });
-    found.next_back().unwrap_or(file)
+    found.next_back().map_or(file, |(_, it)| it.base.clone())
 }
 
 /// The name of a copy next to a kustomization. The folder may already contain a file with the
@@ -55,38 +76,6 @@ fn name_of(root: &Root, number: usize, target: &Path) -> String {
     } else {
         name.into_owned()
     }
-}
-
-fn put(root: &Root, number: usize, fetched: &Fetched, copy: &Copy) -> io::Result<()> {
-    let Fetched { file, name, base } = fetched;
-    let folder = file.parent().unwrap_or(file);
-    let inner = match base {
-        Base::Folder(target) => relative(&copy.of_original(folder), &copy.of_original(target)),
-        Base::File(target) => {
-            let name = name_of(root, number, target);
-            copy.add(target, folder, &name)?;
-            PathBuf::from(name)
-        }
-    };
-    let copied = copy.of_original(file);
-    let text = fs::read_to_string(&copied)?;
-    let Some(mut kustomization) = value_of(&text) else {
-        return Ok(());
-    };
-    let inner = Value::String(inner.to_string_lossy().into_owned());
-    for (field, of_item) in FIELDS {
-        let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
-        for item in items.into_iter().flatten() {
-            let named = match of_item {
-                Some(field) => item.get_mut(field),
-                None => Some(item),
-            };
-            if let Some(named) = named.filter(|it| *it == name) {
-                *named = inner.clone();
-            }
-        }
-    }
-    fs::write(copied, kustomization.to_string())
 }
 
 /// The path from one folder to another one, or to itself; both are absolute.

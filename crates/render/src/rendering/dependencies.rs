@@ -10,23 +10,21 @@ use crate::fetch::Remote;
 use crate::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use manifest::delivery::value_of;
 
-/// A chart that another one names and does not contain.
-struct Dependency {
-    name: String,
-    place: Place,
-}
-
+/// The location of a chart that another one names and does not contain.
 enum Place {
     /// A folder, with links followed.
     Folder(PathBuf),
     Remote(Remote),
 }
 
+/// The schemes of repositories and registries.
+const SCHEMES: [&str; 3] = ["oci://", "http://", "https://"];
+
 /// The charts that must be fetched for the chart in the folder.
 pub(crate) fn remote(folder: &Path) -> Vec<Remote> {
     let missing = missing(folder).into_iter();
     missing
-        .filter_map(|it| match it.place {
+        .filter_map(|(_, place)| match place {
             Place::Remote(remote) => Some(remote),
             Place::Folder(_) => None,
         })
@@ -39,7 +37,7 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
         return;
     }
     let top = places.repository.top_of(&root.real).to_owned();
-    for Dependency { name, place } in missing(&root.real) {
+    for (name, place) in missing(&root.real) {
         match place {
             Place::Folder(folder) if root.real.starts_with(&folder) => {
                 let reason = format!(
@@ -62,8 +60,9 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     }
 }
 
-/// The dependencies of the chart that its `charts` folder lacks, in the versions of its lock file.
-fn missing(folder: &Path) -> Vec<Dependency> {
+/// The dependencies of the chart that its `charts` folder lacks, by their names, in the versions of
+/// its lock file.
+fn missing(folder: &Path) -> Vec<(String, Place)> {
     let content = |file: &str| {
         let text = text_inside(folder, &folder.join(file), MAX_ROOT_FILE).ok();
         text.and_then(|text| value_of(&text)).unwrap_or_default()
@@ -99,17 +98,13 @@ fn missing(folder: &Path) -> Vec<Dependency> {
         let url = text(entry, "repository")?;
         let place = if let Some(path) = url.strip_prefix("file://") {
             Place::Folder(fs::canonicalize(normal(&folder.join(path))).ok()?)
-        } else if url.starts_with("oci://") {
-            let url = format!("{}/{name}", url.trim_end_matches('/'));
-            Place::Remote(Remote::Oci { url, version })
-        } else if url.starts_with("http://") || url.starts_with("https://") {
-            let name = name.clone();
-            Place::Remote(Remote::Repository { url, name, version })
+        } else if SCHEMES.iter().any(|it| url.starts_with(it)) {
+            Place::Remote(Remote::chart(&url, &name, Some(&version)))
         } else {
             // Only Helm's own configuration resolves an alias.
             return None;
         };
-        Some(Dependency { name, place })
+        Some((name, place))
     };
     list(&chart).iter().filter_map(of_one).collect()
 }

@@ -68,20 +68,14 @@ impl Renderer {
             planned.extend(replace(&copy.of_original(file), &all, copy)?);
         }
         // No program starts before all entries are read.
-        for Planned {
-            release,
-            line,
-            chart,
-            file,
-        } in planned
-        {
-            let mut at = copy.of_original(chart);
-            if chart.is_file() {
-                at = file.with_extension("tgz");
-                fs::copy(chart, &at).map_err(Failure::Copy)?;
+        for it in planned {
+            let mut at = copy.of_original(it.chart);
+            if it.chart.is_file() {
+                at = it.file.with_extension("tgz");
+                fs::copy(it.chart, &at).map_err(Failure::Copy)?;
             }
-            let text = self.helm_template(line, &release, &at, copy).await?;
-            fs::write(file, text).map_err(Failure::Copy)?;
+            let text = self.helm_template(it.line, &it.release, &at, copy).await?;
+            fs::write(it.file, text).map_err(Failure::Copy)?;
         }
         Ok(())
     }

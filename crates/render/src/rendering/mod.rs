@@ -11,7 +11,6 @@ pub(super) mod release;
 pub(super) mod roots;
 pub(super) mod variables;
 
-use std::cell::OnceCell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,13 +24,14 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Input;
 use crate::files::text_inside;
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
+use crate::{Input, Paths};
 use release::Job;
+use report::Missing;
 use roots::{Root, RootKind};
 
 /// The most charts and kustomizations that one run renders.
@@ -84,14 +84,8 @@ pub enum Render {
     Require,
 }
 
-/// Renders with programs and a sandbox, which are set up when the first text is rendered.
-pub(super) struct Rendering<'o> {
-    input: Input<'o>,
-    renderer: OnceCell<Renderer>,
-}
-
 /// The programs and folders for rendering, and the state of the limits.
-struct Renderer {
+pub(super) struct Renderer {
     runtime: Runtime,
     helm: Option<PathBuf>,
     kustomize: Option<PathBuf>,
@@ -111,25 +105,14 @@ struct Renderer {
     template: CommandLine,
 }
 
-impl<'o> Rendering<'o> {
-    pub(super) const fn new(input: Input<'o>) -> Self {
-        Self {
-            input,
-            renderer: OnceCell::new(),
-        }
-    }
-
+impl Paths<'_> {
     /// Renders the roots, several at once. The results are in the same order.
     ///
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
     pub(super) fn roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        if roots.is_empty() {
-            return Ok(Vec::new());
-        }
-        let renderer = self.renderer()?;
-        Ok(renderer.all(roots, |root| renderer.root(root)))
+        self.all(roots, Renderer::root)
     }
 
     /// Renders the jobs of releases, several at once. The results are in the same order.
@@ -137,11 +120,25 @@ impl<'o> Rendering<'o> {
     /// # Errors
     /// See [`Self::roots`].
     pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        if jobs.is_empty() {
+        self.all(jobs, Renderer::job)
+    }
+
+    /// The results of `each` for all items, several at once, in the order of the items.
+    fn all<I>(
+        &self,
+        items: &[I],
+        each: impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
+    ) -> io::Result<Vec<Result<String, Reason>>> {
+        if items.is_empty() {
             return Ok(Vec::new());
         }
-        let renderer = self.renderer()?;
-        Ok(renderer.all(jobs, |job| renderer.job(job)))
+        let (renderer, each) = (self.renderer()?, &each);
+        let at_once = available_parallelism().map_or(1, usize::from);
+        let texts = stream::iter(items)
+            .map(|item| async move { renderer.count(each(renderer, item).await?) })
+            .buffered(at_once.min(MAX_AT_ONCE))
+            .collect();
+        Ok(renderer.runtime.block_on(texts))
     }
 
     fn renderer(&self) -> io::Result<&Renderer> {
@@ -221,27 +218,6 @@ impl Renderer {
         })
     }
 
-    /// The results of `each` for all items, several at once, in the order of the items.
-    fn all<'i, I, F>(
-        &self,
-        items: &'i [I],
-        each: impl Fn(&'i I) -> F,
-    ) -> Vec<Result<String, Reason>>
-    where
-        F: Future<Output = Result<String, Reason>>,
-    {
-        let at_once = available_parallelism().map_or(1, usize::from);
-        self.runtime.block_on(
-            stream::iter(items)
-                .map(|item| {
-                    let text = each(item);
-                    async { text.await.and_then(|text| self.count(text)) }
-                })
-                .buffered(at_once.min(MAX_AT_ONCE))
-                .collect(),
-        )
-    }
-
     async fn root(&self, root: &Root) -> Result<String, Reason> {
         self.admit(root)?;
         match root.kind {
@@ -256,7 +232,7 @@ impl Renderer {
             return Err(reason.clone());
         }
         if let Some(url) = root.url.as_ref().filter(|_| !self.sandbox.is_offline()) {
-            return Err(Reason::network(format!("it names {url}")));
+            return Err(Reason::of(Missing::Files, &format!("it names {url}")));
         }
         if self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS {
             let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
@@ -346,26 +322,21 @@ impl Renderer {
         fields: Map<String, Value>,
         copy: &Copy,
     ) -> Result<String, Reason> {
-        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
-        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
-        let mut programs = kustomize.chain(kubectl);
-        let Some(first) = programs.next() else {
-            return Err("there is neither kustomize nor kubectl on the PATH".into());
-        };
         let kustomization = Value::Object(fields).to_string();
         fs::write(folder.join("kustomization.yaml"), kustomization).map_err(Failure::Copy)?;
-        let build = async |(program, command): (&PathBuf, &'static str)| {
-            let line = CommandLine::new(command).word(folder);
-            self.output(program, &line, copy).await
-        };
-        let text = build(first).await;
+        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
         // kubectl contains a different version of kustomize.
-        if let (Err(_), Some(second)) = (&text, programs.next())
-            && let Ok(built) = build(second).await
-        {
-            return Ok(built);
+        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
+        let mut failed = None;
+        for (program, command) in kustomize.chain(kubectl) {
+            let line = CommandLine::new(command).word(folder);
+            match self.output(program, &line, copy).await {
+                Ok(text) => return Ok(text),
+                Err(reason) => drop(failed.get_or_insert(reason)),
+            }
         }
-        text
+        let missing = || "there is neither kustomize nor kubectl on the PATH".into();
+        Err(failed.unwrap_or_else(missing))
     }
 
     fn copy(&self, root: &Root) -> Result<Copy, Reason> {
@@ -374,7 +345,7 @@ impl Renderer {
         }
         let fetched = root.laid_out.as_deref();
         let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
-        bases::write(root, &copy)?;
+        bases::write(root, &copy).map_err(Failure::Copy)?;
         for (chart, name) in &root.additions {
             let added = copy.add(chart, &root.real.join("charts"), name);
             added.map_err(Failure::Copy)?;
@@ -428,9 +399,10 @@ fn without_dependency(complaint: &str) -> Option<Reason> {
         }
     }
     let missing = names.join(", ");
-    Some(Reason::elsewhere(format!(
+    let text = format!(
         "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
-    )))
+    );
+    Some(Reason::of(Missing::Charts, &text))
 }
 
 #[cfg(test)]

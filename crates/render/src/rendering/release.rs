@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::roots::Root;
+use super::roots::{Root, RootKind};
 use super::variables::Variables;
 use super::{Renderer, helm_template, origin};
 use crate::files::text_inside;
@@ -19,19 +19,14 @@ use manifest::source::MAX_BYTES;
 
 /// A rendering job for a release, with all its files available.
 #[derive(Clone, Debug)]
-pub(crate) enum Job {
-    /// `helm template`.
-    Chart(ChartFiles, ChartSettings),
-    /// `kustomize build`, with these fields of a kustomization around it, and the variables that
-    /// are substituted in the result.
-    Kustomization(Box<Root>, Map<String, Value>, Variables),
-    /// The manifests of a fetched folder, and whether those in its subfolders are included.
-    Manifests(PathBuf, bool),
+pub(crate) struct Job {
+    pub(crate) files: Files,
+    pub(crate) settings: Settings,
 }
 
-/// The settings of a release for its chart.
+/// The settings of a release for its chart or kustomization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct ChartSettings {
+pub(crate) struct Settings {
     /// The name of the release.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
@@ -43,6 +38,10 @@ pub(crate) struct ChartSettings {
     pub(crate) sets: Vec<Setting>,
     /// The fields of kustomizations that are applied to the rendered objects.
     pub(crate) post_renderers: Vec<Map<String, Value>>,
+    /// The fields of a kustomization around the kustomization.
+    pub(crate) fields: Map<String, Value>,
+    /// The variables that are substituted in the rendered kustomization.
+    pub(crate) variables: Variables,
 }
 
 /// A single value that a release sets, as `name=value`.
@@ -54,52 +53,38 @@ pub(crate) enum Setting {
     Text(String),
 }
 
-/// The location of a chart on this machine.
+/// The location of a chart or of manifests on this machine.
 #[derive(Clone, Debug)]
-pub(crate) enum ChartFiles {
-    /// A folder of the repository.
-    Folder(Box<Root>),
+pub(crate) enum Files {
+    /// The folder of a chart or of a kustomization.
+    Root(Box<Root>),
     /// A packed chart.
     Archive(PathBuf),
+    /// The manifests of a fetched folder, and whether those in its subfolders are included.
+    Manifests(PathBuf, bool),
 }
 
 impl Renderer {
-    /// A folder with a copy of the chart, and the path of the chart in it.
-    fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
-        match chart {
-            ChartFiles::Folder(root) => {
-                self.admit(root)?;
-                let copy = self.copy(root)?;
-                let chart = copy.of_original(&root.real);
-                Ok((copy, chart))
-            }
-            ChartFiles::Archive(file) => {
+    pub(super) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
+        let (copy, chart) = match files {
+            Files::Manifests(folder, recursive) => return manifests(folder, *recursive),
+            Files::Archive(file) => {
                 let copy = Copy::empty(&self.sandbox.folder)?;
                 let chart = copy.folder().join("chart.tgz");
                 fs::copy(file, &chart).map_err(Failure::Copy)?;
-                Ok((copy, chart))
+                (copy, chart)
             }
-        }
-    }
-
-    pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
-        match job {
-            Job::Chart(chart, settings) => self.release(chart, settings).await,
-            Job::Kustomization(root, fields, variables) => {
+            Files::Root(root) => {
                 self.admit(root)?;
-                let text = self.kustomization(root, fields.clone()).await?;
-                variables.substituted(text)
+                if root.kind == RootKind::Kustomization {
+                    let text = self.kustomization(root, settings.fields.clone()).await?;
+                    return settings.variables.substituted(text);
+                }
+                let copy = self.copy(root)?;
+                let chart = copy.of_original(&root.real);
+                (copy, chart)
             }
-            Job::Manifests(folder, recursive) => manifests(folder, *recursive),
-        }
-    }
-
-    async fn release(
-        &self,
-        files: &ChartFiles,
-        settings: &ChartSettings,
-    ) -> Result<String, Reason> {
-        let (copy, chart) = self.chart_files(files)?;
+        };
         if let Some(values) = &settings.own_values {
             let written = replace(&chart.join("values.yaml"), &values.to_string());
             written.map_err(Failure::Copy)?;
@@ -107,7 +92,7 @@ impl Renderer {
         let line = template(settings, copy.folder())?;
         let rendered = self.helm_template(line, &settings.name, &chart, &copy);
         let mut text = rendered.await?;
-        if let ChartFiles::Folder(root) = files {
+        if let Files::Root(root) = files {
             text = origin::of_helm(&text, &root.folder);
         }
         for (number, fields) in settings.post_renderers.iter().enumerate() {
@@ -158,7 +143,7 @@ const RENDERED: &str = "rendered.yaml";
 
 /// The command line with which Helm renders the chart for the release. The values are written to
 /// files in `folder`.
-fn template(settings: &ChartSettings, folder: &Path) -> Result<CommandLine, Reason> {
+fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
     if let Some(namespace) = &settings.namespace {
         line.option("--namespace", &Word::new(Field::Namespace, namespace)?);

@@ -7,13 +7,14 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::fetch::{Base, Fetcher};
+use crate::fetch::Fetcher;
 use crate::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
 use crate::program::sandbox::leads_above;
 use crate::reason::Reason;
 use crate::repository::Repository;
 use check::Files as _;
 use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
+use report::Missing;
 
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
@@ -66,8 +67,9 @@ pub(crate) struct Root {
     pub(super) generated: Option<Vec<PathBuf>>,
     /// The folder with all fetched repositories, with links followed.
     pub(super) laid_out: Option<PathBuf>,
-    /// The files, with links followed, that are parts of it and not manifests by themselves. Each
-    /// has the folder of a kustomization that may change its objects, if there is one.
+    /// The files, with links followed, that are parts of a kustomization and not manifests by
+    /// themselves. Each has the folder of a kustomization that may change its objects, if there is
+    /// one.
     pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
@@ -121,14 +123,11 @@ impl Root {
             self.url = self.url.take().or(part.url.clone());
             self.fetched.extend(part.fetched.iter().cloned());
             self.inflated.extend(part.inflated.iter().cloned());
-            self.folders.extend(part.charts.iter().cloned());
+            let charts = part.inflated.iter().map(|it| &it.chart);
+            self.folders
+                .extend(charts.filter(|it| it.is_dir()).cloned());
         }
         self.laid_out = places.fetcher.top().map(Path::to_owned);
-    }
-
-    /// The files of a kustomization. It is empty for a chart, which includes its whole folder.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files.keys()
     }
 }
 
@@ -139,7 +138,8 @@ pub(super) struct Fetched {
     /// The file of the kustomization.
     pub(super) file: PathBuf,
     pub(super) name: String,
-    pub(super) base: Base,
+    /// The file or folder, with links followed.
+    pub(super) base: PathBuf,
 }
 
 /// A chart that a kustomization inflates.
@@ -203,8 +203,8 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
         above.any(|above| charts.contains_key(above) && folder.starts_with(above.join("charts")))
     };
     let inner: Vec<PathBuf> = charts.keys().filter(is_inner).cloned().collect();
-    let inflated = kustomizations.values().flat_map(|it| &it.charts);
-    for folder in inner.iter().chain(inflated) {
+    let inflated = kustomizations.values().flat_map(|it| &it.inflated);
+    for folder in inner.iter().chain(inflated.map(|it| &it.chart)) {
         charts.remove(folder);
     }
     let is_chart = |folder: &Path| charts.contains_key(folder);
@@ -287,15 +287,10 @@ const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
 fn chart(folder: &Path) -> Option<Root> {
     let real = real(folder)?;
-    let (text, refused) = match text_inside(&real, &real.join(CHART), MAX_ROOT_FILE) {
-        Ok(text) => (text, None),
-        Err(error) => (
-            String::new(),
-            Some(format!("its {CHART} cannot be read: {error}").into()),
-        ),
-    };
+    let text = text_inside(&real, &real.join(CHART), MAX_ROOT_FILE);
     // Helm decides which files are valid, for example those with duplicate keys.
-    let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
+    let chart = serde_saphyr::from_str(text.as_deref().unwrap_or_default());
+    let chart: Chart = chart.unwrap_or_default();
     let release = match chart.kind.as_str() {
         "library" => String::new(),
         _ => release(&chart.name),
@@ -303,7 +298,9 @@ fn chart(folder: &Path) -> Option<Root> {
     Some(Root {
         folder: shown(folder),
         release,
-        refused,
+        refused: text
+            .err()
+            .map(|error| format!("its {CHART} cannot be read: {error}").into()),
         ..Root::new(RootKind::Chart, &real)
     })
 }
@@ -332,8 +329,6 @@ struct Named {
     files: BTreeSet<PathBuf>,
     /// Folders of other kustomizations that it includes.
     folders: BTreeSet<PathBuf>,
-    /// Folders of the charts that it inflates.
-    charts: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
     reached: BTreeSet<PathBuf>,
     refused: Option<Reason>,
@@ -366,7 +361,7 @@ impl Named {
                 Some(path) if path.is_dir() => {
                     // The copy may lack the links in the written path.
                     if path != written && is_inside(top, &path) {
-                        named.put(name, &file, Base::Folder(path.clone()));
+                        named.put(name, &file, path.clone());
                     }
                     named.folders.insert(path);
                 }
@@ -387,7 +382,6 @@ impl Named {
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             let folder = real(&folder);
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
-            named.charts.extend(folder.clone());
             match folder.map_or_else(|| fetched(chart, places), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
@@ -407,15 +401,15 @@ impl Named {
     fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
         let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
         if is_outside && is_inside(top, &path) {
-            self.put(name, file, Base::File(path.clone()));
+            self.put(name, file, path.clone());
         }
         self.files.insert(path);
     }
 
     /// Adds a resource that kustomize must find elsewhere than its name says.
-    fn put(&mut self, name: &str, file: &Path, base: Base) {
-        if let Base::Folder(folder) = &base {
-            self.reached.insert(folder.clone());
+    fn put(&mut self, name: &str, file: &Path, base: PathBuf) {
+        if base.is_dir() {
+            self.reached.insert(base.clone());
         }
         self.fetched.push(Fetched {
             file: file.to_owned(),
@@ -428,7 +422,7 @@ impl Named {
     fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
         let base = places.fetcher.base(name).unwrap_or_else(|| {
             let url = url_in(name).unwrap_or(name);
-            Err(Reason::elsewhere(format!("it names {url}")))
+            Err(Reason::of(Missing::Charts, &format!("it names {url}")))
         });
         match base {
             Ok(base) => self.put(name, file, base),
@@ -479,7 +473,7 @@ fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason>
         let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
         Err(match repo.as_str() {
             "" => format!("{missing}; put it there").into(),
-            _ => Reason::elsewhere(missing),
+            _ => Reason::of(Missing::Charts, &missing),
         })
     })
 }

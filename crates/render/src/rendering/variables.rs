@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use manifest::delivery::value_of;
 
 use crate::reason::Reason;
 
@@ -15,19 +15,6 @@ const MAX_DEPTH: usize = 8;
 
 /// Flux substitutes nothing in an object if this label or annotation of it is `disabled`.
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
-
-/// The fields of an object that decide whether Flux substitutes in it.
-#[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-}
 
 /// Variables by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -121,12 +108,10 @@ impl Variables {
 
 /// Whether Flux substitutes nothing in this object.
 fn is_left_alone(document: &str) -> bool {
-    let says_so =
-        |it: &BTreeMap<String, String>| it.get(SUBSTITUTE).is_some_and(|it| it == "disabled");
-    let object = document.strip_suffix("---\n").unwrap_or(document);
-    object.contains(SUBSTITUTE)
-        && serde_saphyr::from_str::<Object>(object)
-            .is_ok_and(|it| says_so(&it.metadata.labels) || says_so(&it.metadata.annotations))
+    let mut fields = ["labels", "annotations"].into_iter();
+    document.contains(SUBSTITUTE)
+        && value_of(document)
+            .is_some_and(|it| fields.any(|field| it["metadata"][field][SUBSTITUTE] == "disabled"))
 }
 
 /// The length of the expression at the start of the text, including its closing brace.

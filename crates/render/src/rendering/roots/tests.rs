@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Places, Repository, Root, RootKind, find};
+use super::{Missing, Places, Repository, Root, RootKind, find};
 use crate::fetch::{Fetch, FetchOptions, Fetcher};
 use crate::reason::Reason;
 
@@ -83,7 +83,7 @@ fn only_what_no_other_names_is_a_root() {
     let url = "github.com/owner/repo//deploy?ref=v1";
     assert_eq!(
         far.refused,
-        Some(Reason::elsewhere(format!("it names {url}")))
+        Some(Reason::of(Missing::Charts, &format!("it names {url}")))
     );
 }
 
