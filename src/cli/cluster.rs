@@ -177,7 +177,8 @@ impl Connection {
                 if status.malformed > 0 {
                     eprintln!(
                         "{} of the cluster's {} could not be read and are skipped.",
-                        status.malformed, status.resource
+                        status.malformed,
+                        status.kind.plural()
                     );
                 }
             }

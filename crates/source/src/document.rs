@@ -8,7 +8,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Map, Value, json};
 
 use super::connect::{ConnectError, client};
-use super::resource::{WATCHED, access};
+use super::resource::{WATCHED, access, api_resource};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::keys::ALL;
 
@@ -33,9 +33,11 @@ pub async fn documents(
 }
 
 async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> Option<Value> {
-    let watched = WATCHED.iter().find(|watched| watched.kind == kind)?;
+    if !WATCHED.contains(&kind) {
+        return None;
+    }
     let namespace = reference.namespace.as_deref().unwrap_or_default();
-    let api: Api<DynamicObject> = access(client, namespace, &watched.api_resource());
+    let api: Api<DynamicObject> = access(client, namespace, &api_resource(kind));
     let mut object = api
         .get(&reference.name)
         .await

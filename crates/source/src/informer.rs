@@ -377,7 +377,7 @@ const fn is_required(kind: ObjectKind) -> bool {
 fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> Option<String> {
     let mut kinds = statuses.iter().filter(|status| selected(status));
     let first = kinds.next()?.to_string();
-    let others: Vec<&str> = kinds.map(|status| status.resource).collect();
+    let others: Vec<&str> = kinds.map(|status| status.kind.plural()).collect();
     Some(if others.is_empty() {
         first
     } else {
@@ -404,9 +404,9 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     *lock(&shared.unreachable) = None;
     let client = shared.client.get_or_init(|| client);
     let mut watches = JoinSet::new();
-    for watched in shared.statuses.watched() {
+    for kind in shared.statuses.watched() {
         watches.spawn(follow(
-            watched,
+            kind,
             client.clone(),
             Arc::clone(&shared.cluster),
             Arc::clone(&shared.statuses),

@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::resource::{RawObject, WATCHED, Watched, access};
+use super::resource::{RawObject, WATCHED, access, api_resource, field_selector};
 use super::single_flight::SingleFlight;
 use super::store::SnapshotStore;
 use engine::model::object::ObjectKind;
@@ -79,12 +79,12 @@ impl Lists {
         request: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
-        let Some(watched) = WATCHED.iter().find(|it| it.kind == request.kind) else {
+        if !WATCHED.contains(&request.kind) {
             return Listed::Unconfirmed;
-        };
+        }
         let send = async || {
             let never = |_: &Response| false;
-            let read = || self.read(client, watched, request);
+            let read = || self.read(client, request);
             self.single_flight.response(request, never, read).await
         };
         let settled = async {
@@ -94,8 +94,8 @@ impl Lists {
                     Response::Many { count } => count,
                     Response::None => return Listed::Unconfirmed,
                 };
-                if !is_counted(watched, request)
-                    || count.is_none_or(|count| cluster.read().count(watched.kind) == count)
+                if !is_counted(request)
+                    || count.is_none_or(|count| cluster.read().count(request.kind) == count)
                 {
                     return Listed::Confirmed;
                 }
@@ -106,10 +106,10 @@ impl Lists {
         settled.unwrap_or(Listed::Unconfirmed)
     }
 
-    async fn read(&self, client: &Client, watched: &Watched, request: &LookupRequest) -> Response {
-        let response = self.pages(client, watched, request).await;
+    async fn read(&self, client: &Client, request: &LookupRequest) -> Response {
+        let response = self.pages(client, request).await;
         response.unwrap_or_else(|error| {
-            tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
+            tracing::warn!(resource = request.kind.plural(), %error, "The objects could not be counted.");
             Response::None
         })
     }
@@ -117,11 +117,11 @@ impl Lists {
     async fn pages(
         &self,
         client: &Client,
-        watched: &Watched,
         request: &LookupRequest,
     ) -> Result<Response, kube::Error> {
-        let objects: Api<RawObject> = access(client, &request.namespace, &watched.api_resource());
-        let (page, most) = match watched.kind {
+        let kind = request.kind;
+        let objects: Api<RawObject> = access(client, &request.namespace, &api_resource(kind));
+        let (page, most) = match kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
             // Their number cannot be compared, so more pages would prove nothing.
             ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
@@ -130,7 +130,7 @@ impl Lists {
             _ => (PAGE, MAX_READ),
         };
         let mut parameters = ListParams::default().limit(page);
-        parameters.field_selector = watched.field_selector.map(str::to_owned);
+        parameters.field_selector = field_selector(kind);
         let mut seen = 0;
         let mut read = Vec::new();
         loop {
@@ -139,7 +139,7 @@ impl Lists {
             };
             let page = objects.list(&parameters).await?;
             seen += page.items.len();
-            let facts = |raw: &RawObject| raw.read(watched.kind).ok().and_then(StoredObject::of);
+            let facts = |raw: &RawObject| raw.read(kind).ok().and_then(StoredObject::of);
             read.extend(page.items.iter().filter_map(facts));
             let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else {
                 return Ok(Response::All(read.into()));
@@ -157,8 +157,8 @@ impl Lists {
 
 /// Whether the cache has all objects of the API server: it leaves out pods, Jobs and ReplicaSets
 /// that belong to other workloads.
-fn is_counted(watched: &Watched, request: &LookupRequest) -> bool {
+fn is_counted(request: &LookupRequest) -> bool {
     use WorkloadKind::{Job, Pod, ReplicaSet};
     request.namespace.is_empty()
-        && !matches!(watched.kind, ObjectKind::Workload(Job | Pod | ReplicaSet))
+        && !matches!(request.kind, ObjectKind::Workload(Job | Pod | ReplicaSet))
 }

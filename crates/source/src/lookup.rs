@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 
-use super::resource::{RawObject, Watched, access};
+use super::resource::{RawObject, access, api_resource};
 use super::single_flight::SingleFlight;
 
 /// The number of concurrent requests to the API server. Further ones wait within their deadline, so
@@ -123,10 +123,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
         namespace,
         name,
     } = request;
-    let Some(watched) = Watched::find(*kind) else {
-        return Lookup::NotSynced;
-    };
-    let objects: Api<RawObject> = access(client, namespace, &watched.api_resource());
+    let objects: Api<RawObject> = access(client, namespace, &api_resource(*kind));
     let error = match objects.get_opt(name).await {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
@@ -138,7 +135,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        resource = watched.plural(), %namespace, %name, error,
+        resource = kind.plural(), %namespace, %name, error,
         "An object could not be looked up."
     );
     Lookup::NotSynced

@@ -56,9 +56,7 @@ pub async fn read(
         client: &client,
         deadline,
     };
-    let facts = WATCHED
-        .iter()
-        .map(|watched| ListRequest::facts(watched.kind, namespace));
+    let facts = WATCHED.map(|kind| ListRequest::facts(kind, namespace));
     let events = |fields| ListRequest {
         fields: Some(fields),
         ..ListRequest::new(ApiResource::erase::<Event>(&()), namespace)
@@ -73,7 +71,7 @@ pub async fn read(
         events("reason=FailedCreatePodSandBox"),
         events("involvedObject.kind=PersistentVolumeClaim"),
     ];
-    let requests: Vec<ListRequest<'_>> = facts.chain(observed).collect();
+    let requests: Vec<ListRequest<'_>> = facts.into_iter().chain(observed).collect();
     let mut one_shot = OneShot::default();
     let ((), now) = tokio::join!(reader.read(&requests, &mut one_shot), reader.time());
     one_shot.now = now;

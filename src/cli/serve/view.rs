@@ -211,7 +211,7 @@ fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
     let is_connected = statuses.iter().all(connected);
     metrics.view_connected.set(is_connected.into());
     for status in statuses {
-        let labels = [("resource", status.resource)];
+        let labels = [("resource", status.kind.plural())];
         let synced = metrics.view_synced.get_or_create(&labels);
         synced.set(status.synced.into());
         let objects = i64::try_from(status.objects).unwrap_or(i64::MAX);
