@@ -254,7 +254,7 @@ impl Informer {
         for (request, listed) in lists {
             match listed {
                 Listed::All(objects) => lookups.listed(request, &objects),
-                Listed::Confirmed => lookups.confirmed(request),
+                Listed::Many { .. } => lookups.confirmed(request),
                 Listed::Unconfirmed => lookups.found(request, Lookup::NotSynced),
             }
         }
