@@ -29,15 +29,8 @@ type Found = Lookup<StoredObject>;
 pub(super) struct ObjectLookup {
     single_flight: SingleFlight<Found>,
     concurrency: Semaphore,
-    counts: Counts,
-}
-
-/// The number of look-ups, by result.
-#[derive(Debug, Default)]
-struct Counts {
-    found: AtomicU64,
-    absent: AtomicU64,
-    unanswered: AtomicU64,
+    /// The number of look-ups, by result: found, absent and unanswered.
+    counts: [AtomicU64; 3],
 }
 
 /// The permitted age of a response.
@@ -54,7 +47,7 @@ impl Default for ObjectLookup {
         Self {
             single_flight: SingleFlight::default(),
             concurrency: Semaphore::new(MAX_CONCURRENT),
-            counts: Counts::default(),
+            counts: Default::default(),
         }
     }
 }
@@ -71,7 +64,12 @@ impl ObjectLookup {
         let found = requests.into_iter().map(|request| async move {
             let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
             let found = found.unwrap_or(Lookup::NotSynced);
-            self.counts.counter(&found).fetch_add(1, Ordering::Relaxed);
+            let result = match found {
+                Lookup::Found(_) => 0,
+                Lookup::Absent => 1,
+                Lookup::NotSynced => 2,
+            };
+            self.counts[result].fetch_add(1, Ordering::Relaxed);
             (request, found)
         });
         join_all(found).await
@@ -79,12 +77,12 @@ impl ObjectLookup {
 
     /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        let counts = &self.counts;
-        let value = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = self.counts.each_ref();
+        let [found, absent, unanswered] = counts.map(|it| it.load(Ordering::Relaxed));
         [
-            ("found", value(&counts.found)),
-            ("absent", value(&counts.absent)),
-            ("unanswered", value(&counts.unanswered)),
+            ("found", found),
+            ("absent", absent),
+            ("unanswered", unanswered),
         ]
     }
 
@@ -104,16 +102,6 @@ impl ObjectLookup {
         self.single_flight
             .response(request, may_be_older, send)
             .await
-    }
-}
-
-impl Counts {
-    const fn counter(&self, found: &Found) -> &AtomicU64 {
-        match found {
-            Lookup::Found(_) => &self.found,
-            Lookup::Absent => &self.absent,
-            Lookup::NotSynced => &self.unanswered,
-        }
     }
 }
 
