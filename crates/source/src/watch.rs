@@ -34,9 +34,7 @@ pub(super) async fn follow(
     config.field_selector = field_selector(kind);
     // With a streamed list, only one object is in memory as text.
     let streaming = config.clone().streaming_lists();
-    let Ended::NoStreaming = run(kind, &api, streaming, &cluster, &statuses).await else {
-        return;
-    };
+    run(kind, &api, streaming, &cluster, &statuses).await;
     tracing::info!(
         resource = kind.plural(),
         "The API server cannot stream lists; reading them page by page."
@@ -44,21 +42,15 @@ pub(super) async fn follow(
     run(kind, &api, config, &cluster, &statuses).await;
 }
 
-enum Ended {
-    /// The API server refuses to stream lists, or ends them without the bookmark that says
-    /// that they are complete.
-    NoStreaming,
-    /// The stream of events ended, which it never does by itself.
-    Stopped,
-}
-
+/// Ends only if `config` streams lists, and the API server refuses to stream them or ends them
+/// without the bookmark that says that they are complete. The watcher never ends by itself.
 async fn run(
     kind: ObjectKind,
     api: &Api<RawObject>,
     config: Config,
     cluster: &SnapshotStore,
     statuses: &Statuses,
-) -> Ended {
+) {
     let mut is_listing = false;
     let is_streaming = matches!(
         config.initial_list_strategy,
@@ -69,9 +61,7 @@ async fn run(
     while let Some(event) = events.next().await {
         match event {
             // The list started again before it was complete; pages will complete it.
-            Ok(Event::Init) if is_streaming && is_listing => {
-                return Ended::NoStreaming;
-            }
+            Ok(Event::Init) if is_streaming && is_listing => return,
             Ok(Event::Init) => {
                 is_listing = true;
                 cluster.write().begin_list(kind);
@@ -88,13 +78,10 @@ async fn run(
                 cluster.write().remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
             }
-            Err(error) if is_streaming && refuses_streaming(&error) => {
-                return Ended::NoStreaming;
-            }
+            Err(error) if is_streaming && refuses_streaming(&error) => return,
             Err(error) => record(kind, &error, statuses),
         }
     }
-    Ended::Stopped
 }
 
 /// Stores an object in the snapshot, and records its arrival.
