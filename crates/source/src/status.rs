@@ -34,10 +34,7 @@ pub enum Link {
     /// It has not responded yet.
     Connecting,
     /// It responds.
-    Connected {
-        /// The time since which it responds.
-        since: Timestamp,
-    },
+    Connected,
     /// It does not respond; the snapshot of the kind is outdated.
     Disconnected {
         /// The time of the first error.
@@ -69,7 +66,7 @@ impl KindStatus {
     /// Whether the snapshot of the kind is complete and kept up to date.
     #[must_use]
     pub(crate) const fn is_current(&self) -> bool {
-        self.synced && matches!(self.link, Link::Connected { .. })
+        self.synced && matches!(self.link, Link::Connected)
     }
 }
 
@@ -84,10 +81,10 @@ impl fmt::Display for KindStatus {
         };
         match &self.link {
             Link::Connecting => write!(f, "The API server has not responded about {resource} yet."),
-            Link::Connected { .. } if !self.synced => {
+            Link::Connected if !self.synced => {
                 write!(f, "The first list of {resource} is not complete yet.")
             }
-            Link::Connected { .. } => {
+            Link::Connected => {
                 write!(f, "All {resource} are known and watched: {}.", self.objects)
             }
             Link::Disconnected { since, reason } => write!(
@@ -159,12 +156,7 @@ impl Statuses {
     pub(super) fn answered(&self, path: &str) {
         let found = self.watched().find(|kind| list_path(*kind) == path);
         if let Some(kind) = found {
-            self.link(kind, |link| match link {
-                Link::Connected { .. } => None,
-                _ => Some(Link::Connected {
-                    since: Timestamp::now(),
-                }),
-            });
+            self.link(kind, |_| Link::Connected);
         }
     }
 
@@ -189,22 +181,21 @@ impl Statuses {
                 Link::Disconnected { since, .. } => *since,
                 _ => Timestamp::now(),
             };
-            Some(Link::Disconnected { since, reason })
+            Link::Disconnected { since, reason }
         });
     }
 
     /// Records that the API server refused.
     pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
-        self.link(kind, |_| Some(answer));
+        self.link(kind, |_| answer);
     }
 
-    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Option<Link>) {
-        self.change(kind, |state| match next(&state.link) {
-            Some(link) => {
-                state.link = link;
-                true
-            }
-            None => false,
+    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Link) {
+        self.change(kind, |state| {
+            let next = next(&state.link);
+            let is_new = next != state.link;
+            state.link = next;
+            is_new
         });
     }
 

@@ -207,8 +207,7 @@ fn condition(fitness: Fitness) -> Readiness {
 }
 
 fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
-    let connected = |status: &KindStatus| matches!(status.link, Link::Connected { .. });
-    let is_connected = statuses.iter().all(connected);
+    let is_connected = statuses.iter().all(|it| it.link == Link::Connected);
     metrics.view_connected.set(is_connected.into());
     for status in statuses {
         let labels = [("resource", status.kind.plural())];
