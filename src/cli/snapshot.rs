@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{exit_code, print};
+use super::output::print;
 use report::safe;
 use source::snapshot;
 
@@ -27,11 +27,7 @@ pub(crate) struct SnapshotOptions {
     pub output_file: Option<PathBuf>,
 }
 
-pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
-    write(options).unwrap_or_else(|error| exit_code(Err(error)))
-}
-
-fn write(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
+pub(super) fn run(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
     let cluster = options
         .access
         .connect()?

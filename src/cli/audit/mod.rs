@@ -92,15 +92,8 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     printed.verbose |= subject.target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
     write_report(&report, &printed, io::stdout().lock())?;
-    let fails = options.report.fails(&report.summary);
-    let blind = facts::is_blind(&one_shot.observed);
-    Ok(if fails {
-        1
-    } else if blind {
-        2
-    } else {
-        0
-    })
+    let is_blind = facts::is_blind(&one_shot.observed);
+    Ok(options.report.exit_code(&report.summary, is_blind))
 }
 
 /// The subject of one audit, and the means for it.
