@@ -95,35 +95,31 @@ struct Occurrence {
     note: String,
 }
 
-/// The queue, with `--events`, and a future that records its Events forever.
+/// The queue and a future that records its Events forever, with `--events`.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
-) -> Result<(Option<Events>, impl Future<Output = Infallible> + use<>), ServeError> {
+) -> Result<Option<(Events, impl Future<Output = Infallible> + use<>)>, ServeError> {
     for result in [RECORDED, REPEATED, GONE, DROPPED, FAILED] {
         drop(metrics.events.get_or_create(&[("result", result)]));
     }
-    let (events, recorder) = if options.events {
-        let (client, _) = cluster("--events").await?;
-        let (sender, queue) = channel(QUEUE);
-        let events = Events {
-            sender,
-            metrics: metrics.clone(),
-        };
-        let recorder = EventRecorder::new(client, metrics.clone());
-        (Some(events), Some((recorder, queue)))
-    } else {
-        (None, None)
+    if !options.events {
+        return Ok(None);
+    }
+    let (client, _) = cluster("--events").await?;
+    let recorder = EventRecorder::new(client, metrics.clone());
+    let (sender, mut queue) = channel(QUEUE);
+    let events = Events {
+        sender,
+        metrics: metrics.clone(),
     };
-    let record = async {
-        if let Some((recorder, mut queue)) = recorder {
-            poll_fn(|context| queue.poll_recv(context))
-                .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
-                .await;
-        }
+    let record = async move {
+        poll_fn(|context| queue.poll_recv(context))
+            .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
+            .await;
         pending().await
     };
-    Ok((events, record))
+    Ok(Some((events, record)))
 }
 
 impl Events {
