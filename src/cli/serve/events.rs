@@ -87,12 +87,7 @@ pub(super) struct Events {
 /// Something that happened to an object.
 struct Occurrence {
     object: Submitted,
-    /// The rule of the finding.
-    rule: &'static str,
-    /// The reason of the Event, which names the action.
-    reason: &'static str,
-    /// The Event's text.
-    note: String,
+    event: Event,
 }
 
 /// The queue and a future that records its Events forever, with `--events`.
@@ -131,9 +126,7 @@ impl Events {
         for (finding, reason) in reportable(decision, verdict) {
             let sent = self.sender.try_send(Occurrence {
                 object: object.clone(),
-                rule: finding.rule,
-                reason,
-                note: finding.message.clone(),
+                event: event(finding, reason),
             });
             if sent.is_err() {
                 count(&self.metrics, DROPPED);
@@ -176,7 +169,7 @@ enum Trouble {
 }
 
 /// The identity of an Event: the object's uid, the rule and the reason.
-type Key = (String, &'static str, &'static str);
+type Key = (String, String, String);
 
 struct EventRecorder {
     client: Client,
@@ -218,17 +211,18 @@ impl EventRecorder {
     }
 
     async fn record(&self, occurrence: &Occurrence) -> Result<&'static str, Trouble> {
-        let Some(uid) = self.stored(&occurrence.object).await? else {
+        let Occurrence { object, event } = occurrence;
+        let Some(uid) = self.stored(object).await? else {
             return Ok(GONE);
         };
-        let key = (uid.clone(), occurrence.rule, occurrence.reason);
+        let key = (uid.clone(), event.action.clone(), event.reason.clone());
         if !self.is_new(&key, Instant::now()) {
             return Ok(REPEATED);
         }
-        let (event, reference) = (occurrence.event(), reference(&occurrence.object, uid));
+        let reference = reference(object, uid);
         let published = {
             let _turn = self.turns.acquire().await;
-            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
+            timeout(ANSWER, self.recorder.publish(event, &reference)).await
         };
         match published {
             Ok(Ok(())) => Ok(RECORDED),
@@ -281,20 +275,18 @@ impl EventRecorder {
     }
 }
 
-impl Occurrence {
-    /// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
-    fn event(&self) -> Event {
-        Event {
-            type_: if self.reason == REPAIRED {
-                EventType::Normal
-            } else {
-                EventType::Warning
-            },
-            reason: self.reason.to_owned(),
-            note: Some(noted(&self.note)),
-            action: self.rule.to_owned(),
-            secondary: None,
-        }
+/// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
+fn event(finding: &Finding, reason: &str) -> Event {
+    Event {
+        type_: if reason == REPAIRED {
+            EventType::Normal
+        } else {
+            EventType::Warning
+        },
+        reason: reason.to_owned(),
+        note: Some(noted(&finding.message)),
+        action: finding.rule.to_owned(),
+        secondary: None,
     }
 }
 
