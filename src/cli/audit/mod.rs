@@ -29,7 +29,7 @@ use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::verdict::EffectivePolicy;
-use objects::{Audited, Commands};
+use objects::Audited;
 use report::live::{Origin, Override, Stuck};
 use report::{Format, Notice, Report, by_namespace};
 use source::one_shot::OneShot;
@@ -107,7 +107,6 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
-        let format = self.options.report.format;
         let target = self.subject.target.as_ref();
         let audited = Audited::new(&one_shot.cluster, self.effective, self.now, |reference| {
             target.is_none_or(|target| target.is_object(reference))
@@ -117,11 +116,8 @@ impl Look<'_> {
         }
         let mut entries = audited.judge();
         audited.complete(&mut entries, self.connection)?;
-        let commands = Commands {
-            kubectl: &self.options.cluster.kubectl(),
-            helm: &self.options.cluster.helm(),
-        };
-        let mut report = audited.report(entries, format, commands);
+        let format = self.options.report.format;
+        let mut report = audited.report(entries, format, &self.options.cluster);
         report.stuck = self.stuck(one_shot)?;
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);
