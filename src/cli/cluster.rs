@@ -1,5 +1,6 @@
 //! Facts about a live cluster, read once.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -219,11 +220,11 @@ impl Connection {
         self.config.cluster_url.to_string()
     }
 
-    /// These objects in full, in the same order; `None` for those that are gone.
+    /// These objects in full, without those that are gone.
     pub(super) fn documents(
         &self,
         wanted: &[(ObjectKind, ObjectRef)],
-    ) -> Result<Vec<Option<Value>>, CommandError> {
+    ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)
     }

@@ -11,13 +11,11 @@ mod objects;
 mod overrides;
 mod owner;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
@@ -150,7 +148,7 @@ impl Look<'_> {
             found.retain(|case| target.is_about(case));
         }
         let waiting: Vec<_> = found.iter().filter_map(waits).collect();
-        let documents = self.documents(&waiting)?;
+        let documents = self.connection.documents(&waiting)?;
         let helm = self.options.cluster.helm();
         let stuck = found.into_iter().map(|case| {
             let document = waits(&case).and_then(|(_, it)| Some((documents.get(&it)?, it)));
@@ -175,7 +173,7 @@ impl Look<'_> {
             .iter()
             .map(|(kind, it)| (*kind, it.object.clone()))
             .collect();
-        let documents = self.documents(&wanted)?;
+        let documents = self.connection.documents(&wanted)?;
         let complete = all.into_iter().map(|(_, mut it)| {
             let written = documents.get(&it.object).and_then(overrides::written);
             if let Some((by, since)) = written {
@@ -184,18 +182,6 @@ impl Look<'_> {
             it
         });
         Ok(complete.collect())
-    }
-
-    fn documents(
-        &self,
-        wanted: &[(ObjectKind, ObjectRef)],
-    ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
-        let documents = self.connection.documents(wanted)?;
-        let named = wanted.iter().map(|(_, it)| it.clone());
-        Ok(named
-            .zip(documents)
-            .filter_map(|(it, document)| Some((it, document?)))
-            .collect())
     }
 }
 

@@ -116,17 +116,15 @@ impl<'c> Audited<'c> {
         entries: &mut [AuditEntry],
         connection: &Connection,
     ) -> Result<(), CommandError> {
-        let mut at_fault: Vec<&mut AuditEntry> = entries
-            .iter_mut()
-            .filter(|entry| entry.verdict.action() != Action::Ignore)
-            .collect();
-        let wanted: Vec<(ObjectKind, ObjectRef)> = at_fault
+        let wanted: Vec<(ObjectKind, ObjectRef)> = entries
             .iter()
+            .filter(|entry| entry.verdict.action() != Action::Ignore)
             .map(|entry| &self.members[entry.number])
             .map(|member| (member.kind, member.reference.clone()))
             .collect();
-        let documents = connection.documents(&wanted)?;
-        for (entry, document) in at_fault.iter_mut().zip(documents) {
+        let mut documents = connection.documents(&wanted)?;
+        for entry in entries {
+            let document = documents.remove(&self.members[entry.number].reference);
             if let Some(document) = document {
                 entry.verdict = self.verdict(entry.number, Some(&document));
                 entry.document = Some(document);

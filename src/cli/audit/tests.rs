@@ -1,5 +1,5 @@
 use serde::de::DeserializeSeed;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::objects::own_part;
 use super::*;
