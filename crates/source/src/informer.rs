@@ -221,24 +221,18 @@ impl Informer {
         lookups: &mut LiveLookups,
         deadline: Instant,
     ) {
-        let Some(client) = self.shared.client.get() else {
-            for request in requests {
-                lookups.found(request, Lookup::NotSynced);
-            }
+        let client = self.shared.client.get();
+        let statuses = &self.shared.statuses;
+        let may_send = |it: &LookupRequest| client.is_some() && statuses.may_look_up(it.kind);
+        let (requests, unsent): (Vec<_>, Vec<_>) = requests.into_iter().partition(may_send);
+        for request in unsent {
+            lookups.found(request, Lookup::NotSynced);
+        }
+        let Some(client) = client else {
             return;
         };
-        let mut single = Vec::new();
-        let mut all = Vec::new();
-        for request in requests {
-            match (
-                self.shared.statuses.may_look_up(request.kind),
-                request.name.is_empty(),
-            ) {
-                (false, _) => lookups.found(request, Lookup::NotSynced),
-                (true, false) => single.push(request),
-                (true, true) => all.push(request),
-            }
-        }
+        let (all, single): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|it| it.name.is_empty());
         let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
             let listed = self.lists.list(client, cluster, &request, deadline).await;
