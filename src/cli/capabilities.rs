@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{exit_code, print};
+use super::output::print;
 use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
@@ -65,11 +65,8 @@ pub(crate) enum TableFormat {
     Json,
 }
 
-pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
-    match capabilities(options) {
-        Ok(text) => print("capabilities", text.as_bytes()),
-        Err(error) => exit_code(Err(error)),
-    }
+pub(super) fn run(options: &CapabilitiesOptions) -> Result<ExitCode, CommandError> {
+    Ok(print("capabilities", capabilities(options)?.as_bytes()))
 }
 
 fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {

@@ -1,5 +1,6 @@
 //! Facts about a live cluster, read once.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -177,7 +178,8 @@ impl Connection {
                 if status.malformed > 0 {
                     eprintln!(
                         "{} of the cluster's {} could not be read and are skipped.",
-                        status.malformed, status.resource
+                        status.malformed,
+                        status.kind.plural()
                     );
                 }
             }
@@ -218,11 +220,11 @@ impl Connection {
         self.config.cluster_url.to_string()
     }
 
-    /// These objects in full, in the same order; `None` for those that are gone.
+    /// These objects in full, without those that are gone.
     pub(super) fn documents(
         &self,
         wanted: &[ObjectRef],
-    ) -> Result<Vec<Option<Value>>, CommandError> {
+    ) -> Result<HashMap<ObjectRef, Value>, CommandError> {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)
     }

@@ -75,13 +75,19 @@ impl ReportArgs {
         }
     }
 
-    /// Whether the counts make the command fail.
-    pub(super) const fn fails(&self, summary: &Summary) -> bool {
+    /// The exit code. Findings outweigh what could not be read or judged.
+    pub(super) const fn exit_code(&self, summary: &Summary, is_incomplete: bool) -> u8 {
         let failing = match self.fail_on {
             FailOn::Deny => summary.deny + summary.fix,
             FailOn::Warn => summary.reported(),
         };
-        failing + summary.stuck > 0 && !self.exit_zero
+        if failing + summary.stuck > 0 && !self.exit_zero {
+            1
+        } else if is_incomplete {
+            2
+        } else {
+            0
+        }
     }
 }
 
@@ -113,9 +119,9 @@ pub(super) fn complain(what: &impl Display) {
 }
 
 /// The exit code of a command; 2, and a sentence, if it failed.
-pub(super) fn exit_code(outcome: Result<u8, CommandError>) -> ExitCode {
+pub(super) fn exit_code(outcome: Result<impl Into<ExitCode>, CommandError>) -> ExitCode {
     match outcome {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code.into(),
         Err(error) => {
             // A reader such as `head` has seen enough and closed the pipe.
             let is_closed = matches!(&error, CommandError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe);

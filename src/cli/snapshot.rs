@@ -8,8 +8,7 @@ use clap::Args;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{exit_code, print};
-use engine::model::object::ObjectKind;
+use super::output::print;
 use report::safe;
 use source::snapshot;
 
@@ -28,12 +27,11 @@ pub(crate) struct SnapshotOptions {
     pub output_file: Option<PathBuf>,
 }
 
-pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
-    write(options).unwrap_or_else(|error| exit_code(Err(error)))
-}
-
-fn write(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
-    let cluster = options.access.connect()?.read(is_written)?;
+pub(super) fn run(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
+    let cluster = options
+        .access
+        .connect()?
+        .read(|kind| snapshot::KINDS.contains(&kind))?;
     // The text is complete before a file is touched, so that an old snapshot outlives a cluster
     // that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
@@ -46,18 +44,4 @@ fn write(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
         source,
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-const fn is_written(kind: ObjectKind) -> bool {
-    matches!(
-        kind,
-        ObjectKind::Namespace
-            | ObjectKind::StorageClass
-            | ObjectKind::CsiDriver
-            | ObjectKind::Node
-            | ObjectKind::Volume
-            | ObjectKind::Claim
-            | ObjectKind::RuntimeClass
-            | ObjectKind::CsiNode
-    )
 }

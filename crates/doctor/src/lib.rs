@@ -13,6 +13,7 @@
 //! use engine::snapshot::Snapshot;
 //! use engine::storage::Catalog;
 //! use serde_json::json;
+//! use std::collections::HashMap;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut observed = Observed::default();
@@ -33,7 +34,7 @@
 //!     kubectl: "kubectl",
 //! };
 //! // The claim does not exist. Documents are the objects that a command would change.
-//! let found = cases(input, |wanted| vec![None; wanted.len()]);
+//! let found = cases(input, |_| HashMap::new());
 //! assert_eq!(found[0].cause, "unbound-claim");
 //!
 //! let line = explain("Multi-Attach error for volume \"pv-1\"").ok_or("unknown")?;

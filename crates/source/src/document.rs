@@ -1,5 +1,7 @@
 //! Whole objects from the API server, for callers that need fields which the model lacks.
 
+use std::collections::HashMap;
+
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
@@ -8,33 +10,35 @@ use kube::{Api, Client, Config};
 use serde_json::{Map, Value, json};
 
 use super::connect::{ConnectError, client};
-use super::resource::{WATCHED, access};
+use super::resource::{WATCHED, access, api_resource};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::keys::ALL;
 
 /// The number of objects that are read concurrently.
 const MAX_CONCURRENT: usize = 8;
 
-/// Reads these objects and returns them in the same order, with `None` for those that are gone or
-/// that the API server refuses. Of the fields that field managers own, only the guard's annotations
-/// and labels are kept.
+/// Reads these objects, and leaves out those that are gone or that the API server refuses. Of the
+/// fields that field managers own, only the guard's annotations and labels are kept.
 ///
 /// # Errors
 /// Fails if the configuration has no usable certificates, keys or proxies.
 pub async fn documents(
     config: Config,
     wanted: &[ObjectRef],
-) -> Result<Vec<Option<Value>>, ConnectError> {
+) -> Result<HashMap<ObjectRef, Value>, ConnectError> {
     let client = client(config)?;
     let documents = wanted.iter().map(|it| document(&client, it));
-    Ok(iter(documents).buffered(MAX_CONCURRENT).collect().await)
+    let found: Vec<_> = iter(documents).buffered(MAX_CONCURRENT).collect().await;
+    Ok(found.into_iter().flatten().collect())
 }
 
-async fn document(client: &Client, reference: &ObjectRef) -> Option<Value> {
+async fn document(client: &Client, reference: &ObjectRef) -> Option<(ObjectRef, Value)> {
     let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind)?;
-    let watched = WATCHED.iter().find(|watched| watched.kind == kind)?;
+    if !WATCHED.contains(&kind) {
+        return None;
+    }
     let namespace = reference.namespace.as_deref().unwrap_or_default();
-    let api: Api<DynamicObject> = access(client, namespace, &watched.api_resource());
+    let api: Api<DynamicObject> = access(client, namespace, &api_resource(kind));
     let mut object = api
         .get(&reference.name)
         .await
@@ -44,7 +48,7 @@ async fn document(client: &Client, reference: &ObjectRef) -> Option<Value> {
         let owned = manager.fields_v1.take();
         manager.fields_v1 = owned.and_then(|FieldsV1(fields)| own_keys(&fields));
     }
-    serde_json::to_value(object).ok()
+    Some((reference.clone(), serde_json::to_value(object).ok()?))
 }
 
 /// The guard's annotations and labels among the fields that a manager owns. All of these fields

@@ -221,24 +221,18 @@ impl Informer {
         lookups: &mut LiveLookups,
         deadline: Instant,
     ) {
-        let Some(client) = self.shared.client.get() else {
-            for request in requests {
-                lookups.found(request, Lookup::NotSynced);
-            }
+        let client = self.shared.client.get();
+        let statuses = &self.shared.statuses;
+        let may_send = |it: &LookupRequest| client.is_some() && statuses.may_look_up(it.kind);
+        let (requests, unsent): (Vec<_>, Vec<_>) = requests.into_iter().partition(may_send);
+        for request in unsent {
+            lookups.found(request, Lookup::NotSynced);
+        }
+        let Some(client) = client else {
             return;
         };
-        let mut single = Vec::new();
-        let mut all = Vec::new();
-        for request in requests {
-            match (
-                self.shared.statuses.may_look_up(request.kind),
-                request.name.is_empty(),
-            ) {
-                (false, _) => lookups.found(request, Lookup::NotSynced),
-                (true, false) => single.push(request),
-                (true, true) => all.push(request),
-            }
-        }
+        let (all, single): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|it| it.name.is_empty());
         let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
             let listed = self.lists.list(client, cluster, &request, deadline).await;
@@ -254,7 +248,7 @@ impl Informer {
         for (request, listed) in lists {
             match listed {
                 Listed::All(objects) => lookups.listed(request, &objects),
-                Listed::Confirmed => lookups.confirmed(request),
+                Listed::Many { .. } => lookups.confirmed(request),
                 Listed::Unconfirmed => lookups.found(request, Lookup::NotSynced),
             }
         }
@@ -377,7 +371,7 @@ const fn is_required(kind: ObjectKind) -> bool {
 fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> Option<String> {
     let mut kinds = statuses.iter().filter(|status| selected(status));
     let first = kinds.next()?.to_string();
-    let others: Vec<&str> = kinds.map(|status| status.resource).collect();
+    let others: Vec<&str> = kinds.map(|status| status.kind.plural()).collect();
     Some(if others.is_empty() {
         first
     } else {
@@ -404,9 +398,9 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     *lock(&shared.unreachable) = None;
     let client = shared.client.get_or_init(|| client);
     let mut watches = JoinSet::new();
-    for watched in shared.statuses.watched() {
+    for kind in shared.statuses.watched() {
         watches.spawn(follow(
-            watched,
+            kind,
             client.clone(),
             Arc::clone(&shared.cluster),
             Arc::clone(&shared.statuses),

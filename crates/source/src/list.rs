@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::resource::{RawObject, WATCHED, Watched, access};
+use super::resource::{RawObject, WATCHED, access, api_resource, field_selector};
 use super::single_flight::SingleFlight;
 use super::store::SnapshotStore;
 use engine::model::object::ObjectKind;
@@ -32,30 +32,22 @@ const MAX_CONCURRENT: usize = 4;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The objects of a kind according to the API server.
+#[derive(Clone)]
 pub(super) enum Listed {
     /// All objects.
     All(Arc<[StoredObject]>),
-    /// There are too many objects to read, and the cache has as many.
-    Confirmed,
-    /// The API server has not responded in time, or the cache has stayed behind.
-    Unconfirmed,
-}
-
-/// One response to a list request.
-#[derive(Clone)]
-enum Response {
-    All(Arc<[StoredObject]>),
-    /// There are too many to read.
+    /// There are too many objects to read.
     Many {
         /// The number of objects, if the API server reports it.
         count: Option<usize>,
     },
-    None,
+    /// The API server has not responded in time, or the cache has stayed behind.
+    Unconfirmed,
 }
 
 /// Lists all objects of a kind; concurrent reviews share one list.
 pub(super) struct Lists {
-    single_flight: SingleFlight<Response>,
+    single_flight: SingleFlight<Listed>,
     concurrency: Semaphore,
 }
 
@@ -69,9 +61,9 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Lists all objects of a kind or, if there are too many, waits until the cache has as many.
-    /// Trusts the cache if it cannot be compared: in one namespace, and for kinds that the cache
-    /// keeps only in part.
+    /// Lists all objects of a kind or, if there are too many, waits until the cache has as many:
+    /// [`Listed::Many`] then confirms the cache. Trusts the cache if it cannot be compared: in one
+    /// namespace, and for kinds that the cache keeps only in part.
     pub(super) async fn list(
         &self,
         client: &Client,
@@ -79,25 +71,25 @@ impl Lists {
         request: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
-        let Some(watched) = WATCHED.iter().find(|it| it.kind == request.kind) else {
+        if !WATCHED.contains(&request.kind) {
             return Listed::Unconfirmed;
-        };
+        }
         let send = async || {
-            let never = |_: &Response| false;
-            let read = || self.read(client, watched, request);
+            let never = |_: &Listed| false;
+            let read = || self.read(client, request);
             self.single_flight.response(request, never, read).await
         };
         let settled = async {
             loop {
-                let count = match send().await {
-                    Response::All(objects) => return Listed::All(objects),
-                    Response::Many { count } => count,
-                    Response::None => return Listed::Unconfirmed,
+                let listed = send().await;
+                let is_behind = match listed {
+                    Listed::Many { count: Some(count) } if is_counted(request) => {
+                        cluster.read().count(request.kind) != count
+                    }
+                    _ => false,
                 };
-                if !is_counted(watched, request)
-                    || count.is_none_or(|count| cluster.read().count(watched.kind) == count)
-                {
-                    return Listed::Confirmed;
+                if !is_behind {
+                    return listed;
                 }
                 sleep(INTERVAL).await;
             }
@@ -106,22 +98,18 @@ impl Lists {
         settled.unwrap_or(Listed::Unconfirmed)
     }
 
-    async fn read(&self, client: &Client, watched: &Watched, request: &LookupRequest) -> Response {
-        let response = self.pages(client, watched, request).await;
+    async fn read(&self, client: &Client, request: &LookupRequest) -> Listed {
+        let response = self.pages(client, request).await;
         response.unwrap_or_else(|error| {
-            tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
-            Response::None
+            tracing::warn!(resource = request.kind.plural(), %error, "The objects could not be counted.");
+            Listed::Unconfirmed
         })
     }
 
-    async fn pages(
-        &self,
-        client: &Client,
-        watched: &Watched,
-        request: &LookupRequest,
-    ) -> Result<Response, kube::Error> {
-        let objects: Api<RawObject> = access(client, &request.namespace, &watched.api_resource());
-        let (page, most) = match watched.kind {
+    async fn pages(&self, client: &Client, request: &LookupRequest) -> Result<Listed, kube::Error> {
+        let kind = request.kind;
+        let objects: Api<RawObject> = access(client, &request.namespace, &api_resource(kind));
+        let (page, most) = match kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
             // Their number cannot be compared, so more pages would prove nothing.
             ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
@@ -130,25 +118,25 @@ impl Lists {
             _ => (PAGE, MAX_READ),
         };
         let mut parameters = ListParams::default().limit(page);
-        parameters.field_selector = watched.field_selector.map(str::to_owned);
+        parameters.field_selector = field_selector(kind);
         let mut seen = 0;
         let mut read = Vec::new();
         loop {
             let Ok(_permit) = self.concurrency.acquire().await else {
-                return Ok(Response::None);
+                return Ok(Listed::Unconfirmed);
             };
             let page = objects.list(&parameters).await?;
             seen += page.items.len();
-            let facts = |raw: &RawObject| raw.read(watched.kind).ok().and_then(StoredObject::of);
+            let facts = |raw: &RawObject| raw.read(kind).ok().and_then(StoredObject::of);
             read.extend(page.items.iter().filter_map(facts));
             let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else {
-                return Ok(Response::All(read.into()));
+                return Ok(Listed::All(read.into()));
             };
             // With a selector, the API server does not count the remaining objects.
             let more = page.metadata.remaining_item_count;
             let count = more.and_then(|more| Some(seen + usize::try_from(more).ok()?));
             if count.unwrap_or(seen) >= most {
-                return Ok(Response::Many { count });
+                return Ok(Listed::Many { count });
             }
             parameters.continue_token = Some(next);
         }
@@ -157,8 +145,8 @@ impl Lists {
 
 /// Whether the cache has all objects of the API server: it leaves out pods, Jobs and ReplicaSets
 /// that belong to other workloads.
-fn is_counted(watched: &Watched, request: &LookupRequest) -> bool {
+fn is_counted(request: &LookupRequest) -> bool {
     use WorkloadKind::{Job, Pod, ReplicaSet};
     request.namespace.is_empty()
-        && !matches!(watched.kind, ObjectKind::Workload(Job | Pod | ReplicaSet))
+        && !matches!(request.kind, ObjectKind::Workload(Job | Pod | ReplicaSet))
 }

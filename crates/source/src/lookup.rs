@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 
-use super::resource::{RawObject, Watched, access};
+use super::resource::{RawObject, access, api_resource};
 use super::single_flight::SingleFlight;
 
 /// The number of concurrent requests to the API server. Further ones wait within their deadline, so
@@ -29,15 +29,8 @@ type Found = Lookup<StoredObject>;
 pub(super) struct ObjectLookup {
     single_flight: SingleFlight<Found>,
     concurrency: Semaphore,
-    counts: Counts,
-}
-
-/// The number of look-ups, by result.
-#[derive(Debug, Default)]
-struct Counts {
-    found: AtomicU64,
-    absent: AtomicU64,
-    unanswered: AtomicU64,
+    /// The number of look-ups, by result: found, absent and unanswered.
+    counts: [AtomicU64; 3],
 }
 
 /// The permitted age of a response.
@@ -54,7 +47,7 @@ impl Default for ObjectLookup {
         Self {
             single_flight: SingleFlight::default(),
             concurrency: Semaphore::new(MAX_CONCURRENT),
-            counts: Counts::default(),
+            counts: Default::default(),
         }
     }
 }
@@ -71,7 +64,12 @@ impl ObjectLookup {
         let found = requests.into_iter().map(|request| async move {
             let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
             let found = found.unwrap_or(Lookup::NotSynced);
-            self.counts.counter(&found).fetch_add(1, Ordering::Relaxed);
+            let result = match found {
+                Lookup::Found(_) => 0,
+                Lookup::Absent => 1,
+                Lookup::NotSynced => 2,
+            };
+            self.counts[result].fetch_add(1, Ordering::Relaxed);
             (request, found)
         });
         join_all(found).await
@@ -79,12 +77,12 @@ impl ObjectLookup {
 
     /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        let counts = &self.counts;
-        let value = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = self.counts.each_ref();
+        let [found, absent, unanswered] = counts.map(|it| it.load(Ordering::Relaxed));
         [
-            ("found", value(&counts.found)),
-            ("absent", value(&counts.absent)),
-            ("unanswered", value(&counts.unanswered)),
+            ("found", found),
+            ("absent", absent),
+            ("unanswered", unanswered),
         ]
     }
 
@@ -107,26 +105,13 @@ impl ObjectLookup {
     }
 }
 
-impl Counts {
-    const fn counter(&self, found: &Found) -> &AtomicU64 {
-        match found {
-            Lookup::Found(_) => &self.found,
-            Lookup::Absent => &self.absent,
-            Lookup::NotSynced => &self.unanswered,
-        }
-    }
-}
-
 async fn get(client: &Client, request: &LookupRequest) -> Found {
     let LookupRequest {
         kind,
         namespace,
         name,
     } = request;
-    let Some(watched) = Watched::find(*kind) else {
-        return Lookup::NotSynced;
-    };
-    let objects: Api<RawObject> = access(client, namespace, &watched.api_resource());
+    let objects: Api<RawObject> = access(client, namespace, &api_resource(*kind));
     let error = match objects.get_opt(name).await {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
@@ -138,7 +123,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        resource = watched.plural(), %namespace, %name, error,
+        resource = kind.plural(), %namespace, %name, error,
         "An object could not be looked up."
     );
     Lookup::NotSynced

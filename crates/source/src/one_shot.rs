@@ -56,24 +56,33 @@ pub async fn read(
         client: &client,
         deadline,
     };
-    let facts = WATCHED
-        .iter()
-        .map(|watched| ListRequest::facts(watched.kind, namespace));
+    let all = |resource, namespace| ListRequest {
+        kind: None,
+        resource,
+        namespace,
+        fields: None,
+        name: None,
+    };
+    let facts = WATCHED.map(|kind| ListRequest {
+        kind: Some(kind),
+        namespace: namespace.filter(|_| kind.is_namespaced()),
+        name: namespace.filter(|_| kind == ObjectKind::Namespace),
+        ..all(api_resource(kind), None)
+    });
     let events = |fields| ListRequest {
         fields: Some(fields),
-        ..ListRequest::new(ApiResource::erase::<Event>(&()), namespace)
+        ..all(ApiResource::erase::<Event>(&()), namespace)
     };
-    let attachments = api_resource(ObjectKind::VolumeAttachment);
     let observed = [
-        ListRequest::new(attachments, None),
-        ListRequest::new(api_resource(ObjectKind::Lease), Some(NODE_LEASES)),
+        all(api_resource(ObjectKind::VolumeAttachment), None),
+        all(api_resource(ObjectKind::Lease), Some(NODE_LEASES)),
         events("reason=FailedAttachVolume"),
         events("reason=FailedMount"),
         events("reason=FailedMapVolume"),
         events("reason=FailedCreatePodSandBox"),
         events("involvedObject.kind=PersistentVolumeClaim"),
     ];
-    let requests: Vec<ListRequest<'_>> = facts.chain(observed).collect();
+    let requests: Vec<ListRequest<'_>> = facts.into_iter().chain(observed).collect();
     let mut one_shot = OneShot::default();
     let ((), now) = tokio::join!(reader.read(&requests, &mut one_shot), reader.time());
     one_shot.now = now;
@@ -89,29 +98,6 @@ struct ListRequest<'a> {
     fields: Option<&'static str>,
     /// The only object that is read.
     name: Option<&'a str>,
-}
-
-impl<'a> ListRequest<'a> {
-    fn new(resource: ApiResource, namespace: Option<&'a str>) -> Self {
-        Self {
-            kind: None,
-            resource,
-            namespace,
-            fields: None,
-            name: None,
-        }
-    }
-
-    fn facts(kind: ObjectKind, namespace: Option<&'a str>) -> Self {
-        Self {
-            kind: Some(kind),
-            name: namespace.filter(|_| kind == ObjectKind::Namespace),
-            ..Self::new(
-                api_resource(kind),
-                namespace.filter(|_| kind.is_namespaced()),
-            )
-        }
-    }
 }
 
 struct Reader<'a> {

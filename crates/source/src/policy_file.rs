@@ -41,11 +41,8 @@ pub enum PolicyFileError {
 /// Fails if the file cannot be read or is not a valid policy.
 pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileError> {
     match config {
-        Some(path) => PolicyFile::open(path.to_owned())?.1,
-        None => {
-            let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-            Ok(EffectivePolicy::new(Policy::default(), catalog))
-        }
+        Some(path) => PolicyFile::open(path.to_owned()).1,
+        None => with_catalog(Policy::default()),
     }
 }
 
@@ -60,63 +57,47 @@ const WARN_ONLY: &str =
 ///
 /// Fails if the catalog inside the program is damaged.
 pub fn warn_only() -> Result<EffectivePolicy, PolicyFileError> {
-    let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-    let policy = Policy::parse(WARN_ONLY, "the policy that only warns")?;
-    Ok(EffectivePolicy::new(policy, catalog))
+    with_catalog(Policy::parse(WARN_ONLY, "the policy that only warns")?)
 }
 
 /// The file named with `--config`.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
-    catalog: &'static Catalog,
     files: FilePoller<1>,
 }
 
 impl PolicyFile {
     /// Reads the current policy, and combines it with the catalog. The second result is the policy,
     /// or the reason why the file has none at the moment.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the catalog inside the program is damaged.
-    pub fn open(
-        path: PathBuf,
-    ) -> Result<(Self, Result<EffectivePolicy, PolicyFileError>), PolicyFileError> {
-        let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
+    pub fn open(path: PathBuf) -> (Self, Result<EffectivePolicy, PolicyFileError>) {
         let (files, read) = FilePoller::open([path.clone()]);
         let read = read.map_err(PolicyFileError::from);
-        let effective = read.and_then(|[content]| parse(&path, &content, catalog));
-        let file = Self {
-            path,
-            catalog,
-            files,
-        };
-        Ok((file, effective))
+        let effective = read.and_then(|[content]| parse(&path, &content));
+        (Self { path, files }, effective)
     }
 
     /// Follows the file forever, and checks it once `every` so often. Puts each valid change into
-    /// `effective`, which stays unchanged if a change is not valid. Calls `attempted` in both
-    /// cases.
+    /// `effective`, which stays unchanged if a change is not valid. Calls `attempted` with the
+    /// answer to whether the change is valid.
     pub async fn follow(
         mut self,
         every: Duration,
         effective: &ArcSwap<EffectivePolicy>,
-        mut attempted: impl FnMut(Result<&EffectivePolicy, &PolicyFileError>),
+        mut attempted: impl FnMut(bool),
     ) -> Infallible {
         loop {
             let changed = self.files.changed(every).await;
             let changed = changed.map_err(PolicyFileError::from);
-            match changed.and_then(|[content]| parse(&self.path, &content, self.catalog)) {
+            match changed.and_then(|[content]| parse(&self.path, &content)) {
                 Ok(changed) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
-                    let changed = Arc::new(changed);
-                    effective.store(Arc::clone(&changed));
-                    attempted(Ok(&changed));
+                    effective.store(Arc::new(changed));
+                    attempted(true);
                 }
                 Err(error) => {
                     tracing::error!(%error, "The policy in use stays.");
-                    attempted(Err(&error));
+                    attempted(false);
                 }
             }
         }
@@ -129,12 +110,12 @@ impl From<ReadError> for PolicyFileError {
     }
 }
 
-fn parse(
-    path: &Path,
-    content: &[u8],
-    catalog: &Catalog,
-) -> Result<EffectivePolicy, PolicyFileError> {
-    let policy = Policy::parse_bytes(content, &path.display().to_string())?;
+fn parse(path: &Path, content: &[u8]) -> Result<EffectivePolicy, PolicyFileError> {
+    with_catalog(Policy::parse_bytes(content, &path.display().to_string())?)
+}
+
+fn with_catalog(policy: Policy) -> Result<EffectivePolicy, PolicyFileError> {
+    let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
     Ok(EffectivePolicy::new(policy, catalog))
 }
 
@@ -154,7 +135,7 @@ mod tests {
     fn a_file_that_is_no_text_is_refused_with_its_place() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"nodes: auto\n# caf\xc3\xa9 \xff\n").unwrap();
-        let (_, effective) = PolicyFile::open(file.path().to_owned()).unwrap();
+        let (_, effective) = PolicyFile::open(file.path().to_owned());
         let refusal = effective.unwrap_err().to_string();
         let expected = ":2:8: this is not UTF-8 text; save the file as UTF-8";
         assert_eq!(refusal, format!("{}{expected}", file.path().display()));

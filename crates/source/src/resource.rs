@@ -12,82 +12,46 @@ use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::WorkloadKind;
 
-/// One resource of the API server.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Watched {
-    pub(super) kind: ObjectKind,
-    /// Limits the objects that the API server sends.
-    pub(super) field_selector: Option<&'static str>,
-}
-
 /// Selects pods that have not ended: ended pods use no volume, and no user writes their status.
 /// Labels would exclude more, because nearly all pods and ReplicaSets have an owner that is judged
 /// in their place. But anybody can write the labels that controllers write, so all are received,
 /// and the snapshot keeps few.
 const NOT_FINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Every watched resource. Those on which most verdicts depend come first.
-pub(super) const WATCHED: [Watched; 22] = [
-    watched(ObjectKind::Claim),
-    watched(ObjectKind::Volume),
-    watched(ObjectKind::StorageClass),
-    watched(ObjectKind::CsiDriver),
-    watched(ObjectKind::Node),
-    watched(ObjectKind::CsiNode),
-    watched(ObjectKind::Namespace),
-    watched(ObjectKind::Workload(WorkloadKind::Deployment)),
-    watched(ObjectKind::Workload(WorkloadKind::StatefulSet)),
-    watched(ObjectKind::Workload(WorkloadKind::DaemonSet)),
-    watched(ObjectKind::Workload(WorkloadKind::ReplicaSet)),
-    watched(ObjectKind::Workload(WorkloadKind::ReplicationController)),
-    watched(ObjectKind::Workload(WorkloadKind::Job)),
-    watched(ObjectKind::Workload(WorkloadKind::CronJob)),
-    watched(ObjectKind::Workload(WorkloadKind::Pod)).only(NOT_FINISHED),
-    watched(ObjectKind::Autoscaler),
-    watched(ObjectKind::RuntimeClass),
-    watched(ObjectKind::Workload(WorkloadKind::Rollout)),
-    watched(ObjectKind::Workload(WorkloadKind::ScaledJob)),
-    watched(ObjectKind::Workload(WorkloadKind::DeploymentConfig)),
-    watched(ObjectKind::Workload(WorkloadKind::CloneSet)),
-    watched(ObjectKind::ScaledObject),
+/// Every watched kind. Those on which most verdicts depend come first.
+pub(super) const WATCHED: [ObjectKind; 22] = [
+    ObjectKind::Claim,
+    ObjectKind::Volume,
+    ObjectKind::StorageClass,
+    ObjectKind::CsiDriver,
+    ObjectKind::Node,
+    ObjectKind::CsiNode,
+    ObjectKind::Namespace,
+    ObjectKind::Workload(WorkloadKind::Deployment),
+    ObjectKind::Workload(WorkloadKind::StatefulSet),
+    ObjectKind::Workload(WorkloadKind::DaemonSet),
+    ObjectKind::Workload(WorkloadKind::ReplicaSet),
+    ObjectKind::Workload(WorkloadKind::ReplicationController),
+    ObjectKind::Workload(WorkloadKind::Job),
+    ObjectKind::Workload(WorkloadKind::CronJob),
+    ObjectKind::Workload(WorkloadKind::Pod),
+    ObjectKind::Autoscaler,
+    ObjectKind::RuntimeClass,
+    ObjectKind::Workload(WorkloadKind::Rollout),
+    ObjectKind::Workload(WorkloadKind::ScaledJob),
+    ObjectKind::Workload(WorkloadKind::DeploymentConfig),
+    ObjectKind::Workload(WorkloadKind::CloneSet),
+    ObjectKind::ScaledObject,
 ];
 
-/// The Leases of nodes, which are looked up one by one.
-const LEASE: Watched = watched(ObjectKind::Lease);
-
-const fn watched(kind: ObjectKind) -> Watched {
-    Watched {
-        kind,
-        field_selector: None,
-    }
+/// The field selector that limits which objects of a kind the API server sends.
+pub(super) fn field_selector(kind: ObjectKind) -> Option<String> {
+    (kind == ObjectKind::Workload(WorkloadKind::Pod)).then(|| NOT_FINISHED.to_owned())
 }
 
-impl Watched {
-    /// The resource of this kind, if it is watched or looked up.
-    pub(super) fn find(kind: ObjectKind) -> Option<Self> {
-        let mut known = WATCHED.into_iter().chain([LEASE]);
-        known.find(|watched| watched.kind == kind)
-    }
-
-    const fn only(mut self, field_selector: &'static str) -> Self {
-        self.field_selector = Some(field_selector);
-        self
-    }
-
-    /// The resource's name in paths, permissions and metrics.
-    pub(super) const fn plural(&self) -> &'static str {
-        self.kind.plural()
-    }
-
-    /// The resource as the client names it.
-    pub(super) fn api_resource(&self) -> ApiResource {
-        api_resource(self.kind)
-    }
-
-    /// The path of the list of all its objects.
-    pub(super) fn path(&self) -> String {
-        RawObject::url_path(&self.api_resource(), None)
-    }
+/// The path of the list of all objects of a kind.
+pub(super) fn list_path(kind: ObjectKind) -> String {
+    RawObject::url_path(&api_resource(kind), None)
 }
 
 /// The resource of a kind as the client names it.

@@ -128,14 +128,12 @@ pub enum RevisionsError {
 /// Requests revisions from an API server.
 pub struct LiveRevisions {
     turns: Turns,
-    digester: Digester,
 }
 
 impl Default for LiveRevisions {
     fn default() -> Self {
         Self {
             turns: Turns::new(AT_ONCE, OF_A_NAMESPACE),
-            digester: Digester::default(),
         }
     }
 }
@@ -161,7 +159,7 @@ impl LiveRevisions {
         let Some(_turn) = self.turns.take(asker, deadline).await else {
             return Err(late);
         };
-        let is_wanted = comparison(&self.digester, owner.kind, template);
+        let is_wanted = comparison(owner.kind, template);
         let list = async {
             let mut revisions = resource.list(client, owner, is_wanted).await?;
             if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
@@ -178,7 +176,6 @@ impl LiveRevisions {
 pub struct FileRevisions {
     /// Revisions and pods as JSON.
     objects: Vec<(&'static Resource, String)>,
-    digester: Digester,
 }
 
 impl FileRevisions {
@@ -195,7 +192,7 @@ impl FileRevisions {
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
         let mut objects = Vec::new();
         for text in texts {
-            if !KINDS.iter().any(|it| text.contains(it.kind)) {
+            if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
                 continue;
             }
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
@@ -206,16 +203,13 @@ impl FileRevisions {
                 }
             }
         }
-        Self {
-            objects,
-            digester: Digester::default(),
-        }
+        Self { objects }
     }
 
     /// The revisions of `owner`, compared with `template`.
     #[must_use]
     pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
-        let is_wanted = comparison(&self.digester, owner.kind, template);
+        let is_wanted = comparison(owner.kind, template);
         let objects = self.objects.iter();
         let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
         let revisions =
@@ -235,11 +229,8 @@ impl FileRevisions {
 
 /// Whether a template of a workload of this kind is the `wanted` one. The API server writes the
 /// defaults of a pod into a ReplicaSet, but not into the custom resource from which it is made.
-fn comparison(
-    digester: &Digester,
-    kind: WorkloadKind,
-    wanted: &RawValue,
-) -> impl Fn(&RawValue) -> bool {
+fn comparison(kind: WorkloadKind, wanted: &RawValue) -> impl Fn(&RawValue) -> bool {
+    let digester = Digester::default();
     let number = move |template: &RawValue| match kind {
         WorkloadKind::Rollout => digester.number(&with_defaults(template)?),
         _ => digester.number(template),
@@ -264,7 +255,7 @@ pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
 
 fn revision(document: &Value) -> Option<(&'static Resource, String)> {
     let kind = document.get("kind")?.as_str()?;
-    let resource = KINDS.into_iter().find(|resource| resource.kind == kind)?;
+    let resource = RESOURCES.iter().find(|resource| resource.kind == kind)?;
     Some((resource, document.to_string()))
 }
 
@@ -284,7 +275,7 @@ struct Resource {
     is_numbered: bool,
 }
 
-static RESOURCES: [Resource; 2] = [
+static RESOURCES: [Resource; 3] = [
     Resource {
         kind: "ReplicaSet",
         plural: "replicasets",
@@ -301,9 +292,11 @@ static RESOURCES: [Resource; 2] = [
         column: "Revision",
         is_numbered: true,
     },
+    PODS,
 ];
 
-static PODS: Resource = Resource {
+/// The pods of revisions, which have no revision of their own.
+const PODS: Resource = Resource {
     kind: "Pod",
     plural: "pods",
     api: "api/v1",
@@ -311,9 +304,6 @@ static PODS: Resource = Resource {
     column: "",
     is_numbered: false,
 };
-
-/// The resources that are read from files.
-const KINDS: [&Resource; 3] = [&RESOURCES[0], &RESOURCES[1], &PODS];
 
 impl Resource {
     fn for_owner(owner: WorkloadKind) -> Option<&'static Self> {

@@ -7,8 +7,21 @@ use std::io;
 
 use serde_json::{Value, json, to_value};
 
+use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::{Snapshot, StoredObject};
+
+/// The kinds that are written, in their order.
+pub const KINDS: [ObjectKind; 8] = [
+    ObjectKind::Namespace,
+    ObjectKind::StorageClass,
+    ObjectKind::CsiDriver,
+    ObjectKind::Node,
+    ObjectKind::Volume,
+    ObjectKind::Claim,
+    ObjectKind::RuntimeClass,
+    ObjectKind::CsiNode,
+];
 
 /// The replacement for class parameters that may be secrets.
 const REDACTED: &str = "REDACTED";
@@ -41,10 +54,9 @@ pub enum SnapshotError {
     Fact(#[from] serde_json::Error),
 }
 
-/// Writes namespaces, classes, drivers, nodes, volumes, claims, RuntimeClasses and CSINodes, each
-/// kind sorted by name, so that two snapshots of one cluster compare line by line. Class parameters
-/// that may be secrets are replaced by `REDACTED`. `printable` turns the YAML of a document, and
-/// the value behind it, into the text to write.
+/// Writes the objects of the [`KINDS`], each kind sorted by name, so that two snapshots of one
+/// cluster compare line by line. Class parameters that may be secrets are replaced by `REDACTED`.
+/// `printable` turns the YAML of a document, and the value behind it, into the text to write.
 ///
 /// # Errors
 ///
@@ -56,7 +68,8 @@ pub fn write(
 ) -> Result<(), SnapshotError> {
     let mut manifests = Vec::new();
     for object in cluster.objects() {
-        if let Some((place, manifest)) = manifest(object)? {
+        if let Some(manifest) = manifest(object)? {
+            let place = KINDS.iter().position(|kind| *kind == object.kind());
             let key = object.key();
             manifests.push(((place, key.namespace, key.name), manifest));
         }
@@ -69,23 +82,18 @@ pub fn write(
     Ok(())
 }
 
-/// The object's manifest and the position of its kind; `None` for kinds that are not written.
-fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json::Error> {
-    let (place, fields) = match object {
-        StoredObject::Namespace(it) => (0, to_value(&**it)?),
-        StoredObject::StorageClass(it) => (1, to_value(redacted(it))?),
-        StoredObject::CsiDriver(it) => (2, to_value(&**it)?),
-        StoredObject::Node(it) => (3, to_value(&**it)?),
-        StoredObject::Volume(it) => (4, to_value(&**it)?),
-        StoredObject::Claim(it) => (5, to_value(&**it)?),
-        StoredObject::RuntimeClass(it) => (6, to_value(&**it)?),
-        StoredObject::CsiNode(it) => (7, to_value(&**it)?),
-        StoredObject::Workload(_)
-        | StoredObject::Autoscaler(_)
-        | StoredObject::Lease(_)
-        | StoredObject::VolumeAttachment(_) => {
-            return Ok(None);
-        }
+/// The object's manifest; `None` for kinds that are not written.
+fn manifest(object: &StoredObject) -> Result<Option<Value>, serde_json::Error> {
+    let fields = match object {
+        StoredObject::Namespace(it) => to_value(&**it)?,
+        StoredObject::StorageClass(it) => to_value(redacted(it))?,
+        StoredObject::CsiDriver(it) => to_value(&**it)?,
+        StoredObject::Node(it) => to_value(&**it)?,
+        StoredObject::Volume(it) => to_value(&**it)?,
+        StoredObject::Claim(it) => to_value(&**it)?,
+        StoredObject::RuntimeClass(it) => to_value(&**it)?,
+        StoredObject::CsiNode(it) => to_value(&**it)?,
+        _ => return Ok(None),
     };
     let kind = object.kind();
     let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});
@@ -96,7 +104,7 @@ fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json:
             metadata.remove("uid");
         }
     }
-    Ok(Some((place, manifest)))
+    Ok(Some(manifest))
 }
 
 fn redacted(class: &StorageClass) -> StorageClass {

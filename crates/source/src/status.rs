@@ -9,16 +9,13 @@ use tokio::sync::watch;
 use engine::model::object::ObjectKind;
 
 use super::lock;
-use super::resource::{WATCHED, Watched};
+use super::resource::{WATCHED, list_path};
 
 /// The status of one kind of object.
 #[derive(Clone, Debug)]
 pub struct KindStatus {
     /// The kind.
     pub kind: ObjectKind,
-    /// The resource's name as in permissions, such as `persistentvolumeclaims`. It is one of a
-    /// small fixed set, so it can be a metric label.
-    pub resource: &'static str,
     /// Whether a list of all objects was complete once; it stays true from then on.
     pub synced: bool,
     /// The number of objects of the kind in the snapshot.
@@ -37,10 +34,7 @@ pub enum Link {
     /// It has not responded yet.
     Connecting,
     /// It responds.
-    Connected {
-        /// The time since which it responds.
-        since: Timestamp,
-    },
+    Connected,
     /// It does not respond; the snapshot of the kind is outdated.
     Disconnected {
         /// The time of the first error.
@@ -72,14 +66,14 @@ impl KindStatus {
     /// Whether the snapshot of the kind is complete and kept up to date.
     #[must_use]
     pub(crate) const fn is_current(&self) -> bool {
-        self.synced && matches!(self.link, Link::Connected { .. })
+        self.synced && matches!(self.link, Link::Connected)
     }
 }
 
 /// A sentence with the status and, if something is wrong, the way out.
 impl fmt::Display for KindStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resource = self.resource;
+        let resource = self.kind.plural();
         let stale = if self.synced {
             "verdicts use what was known before"
         } else {
@@ -87,10 +81,10 @@ impl fmt::Display for KindStatus {
         };
         match &self.link {
             Link::Connecting => write!(f, "The API server has not responded about {resource} yet."),
-            Link::Connected { .. } if !self.synced => {
+            Link::Connected if !self.synced => {
                 write!(f, "The first list of {resource} is not complete yet.")
             }
-            Link::Connected { .. } => {
+            Link::Connected => {
                 write!(f, "All {resource} are known and watched: {}.", self.objects)
             }
             Link::Disconnected { since, reason } => write!(
@@ -112,16 +106,15 @@ impl fmt::Display for KindStatus {
 /// The statuses of the kinds that are watched.
 #[derive(Debug)]
 pub(super) struct Statuses {
-    kinds: Vec<(Watched, Mutex<KindStatus>)>,
+    kinds: Vec<(ObjectKind, Mutex<KindStatus>)>,
     changed: watch::Sender<()>,
 }
 
 impl Statuses {
     pub(super) fn new(kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        let watched = WATCHED.into_iter().filter(|watched| kinds(watched.kind));
-        let unknown = |watched: Watched| KindStatus {
-            kind: watched.kind,
-            resource: watched.plural(),
+        let watched = WATCHED.into_iter().filter(|kind| kinds(*kind));
+        let unknown = |kind| KindStatus {
+            kind,
             synced: false,
             objects: 0,
             malformed: 0,
@@ -134,14 +127,14 @@ impl Statuses {
         }
     }
 
-    pub(super) fn watched(&self) -> impl Iterator<Item = Watched> {
-        self.kinds.iter().map(|(watched, _)| *watched)
+    pub(super) fn watched(&self) -> impl Iterator<Item = ObjectKind> {
+        self.kinds.iter().map(|(kind, _)| *kind)
     }
 
     /// Whether objects of this kind may be looked up: it is watched, or a Lease, which changes
     /// too often to be watched. The ServiceAccount may have no right to other kinds.
     pub(super) fn may_look_up(&self, kind: ObjectKind) -> bool {
-        kind == ObjectKind::Lease || self.watched().any(|watched| watched.kind == kind)
+        kind == ObjectKind::Lease || self.watched().any(|watched| watched == kind)
     }
 
     /// Notifies of every event, list and change of a link.
@@ -152,8 +145,8 @@ impl Statuses {
     pub(super) fn report(&self, count: impl Fn(ObjectKind) -> usize) -> Vec<KindStatus> {
         self.kinds
             .iter()
-            .map(|(watched, status)| KindStatus {
-                objects: count(watched.kind),
+            .map(|(kind, status)| KindStatus {
+                objects: count(*kind),
                 ..lock(status).clone()
             })
             .collect()
@@ -161,14 +154,9 @@ impl Statuses {
 
     /// Records that the API server responded to a list or a watch of the resource at `path`.
     pub(super) fn answered(&self, path: &str) {
-        let found = self.watched().find(|watched| watched.path() == path);
-        if let Some(watched) = found {
-            self.link(watched.kind, |link| match link {
-                Link::Connected { .. } => None,
-                _ => Some(Link::Connected {
-                    since: Timestamp::now(),
-                }),
-            });
+        let found = self.watched().find(|kind| list_path(*kind) == path);
+        if let Some(kind) = found {
+            self.link(kind, |_| Link::Connected);
         }
     }
 
@@ -193,27 +181,26 @@ impl Statuses {
                 Link::Disconnected { since, .. } => *since,
                 _ => Timestamp::now(),
             };
-            Some(Link::Disconnected { since, reason })
+            Link::Disconnected { since, reason }
         });
     }
 
     /// Records that the API server refused.
     pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
-        self.link(kind, |_| Some(answer));
+        self.link(kind, |_| answer);
     }
 
-    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Option<Link>) {
-        self.change(kind, |state| match next(&state.link) {
-            Some(link) => {
-                state.link = link;
-                true
-            }
-            None => false,
+    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Link) {
+        self.change(kind, |state| {
+            let next = next(&state.link);
+            let is_new = next != state.link;
+            state.link = next;
+            is_new
         });
     }
 
     fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut KindStatus) -> bool) {
-        let Some((_, state)) = self.kinds.iter().find(|(watched, _)| watched.kind == kind) else {
+        let Some((_, state)) = self.kinds.iter().find(|(watched, _)| *watched == kind) else {
             return;
         };
         if change(&mut lock(state)) {

@@ -6,17 +6,114 @@ use serde_json::{Map, Value, json};
 /// The lists of containers in a pod.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
-/// The volumes whose files have a mode.
-const WITH_MODES: [&str; 4] = ["configMap", "secret", "downwardAPI", "projected"];
-
 /// The template as the API server would write it (`zz_generated.defaults.go` in
 /// `pkg/apis/core/v1`), for the fields that ordinary templates use; `None` if it is not JSON.
 pub(super) fn with_defaults(template: &RawValue) -> Option<Box<RawValue>> {
     let mut template: Value = serde_json::from_str(template.get()).ok()?;
-    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
-        pod(spec);
+    if let Some(spec) = template.get_mut("spec") {
+        fill(spec, &defaults());
+        if let Some(spec) = spec.as_object_mut() {
+            fill_from_other_fields(spec);
+        }
     }
     RawValue::from_string(template.to_string()).ok()
+}
+
+/// The defaults of a pod's fields. An object with fields, or a list, stands for one that the
+/// template has; each item of that list gets the defaults.
+fn defaults() -> Value {
+    let http_get = json!({"path": "/", "scheme": "HTTP"});
+    let hook = json!({"httpGet": http_get});
+    let probe = json!({
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+        "httpGet": http_get,
+        "grpc": {"service": ""},
+    });
+    let with_field = json!({"fieldRef": {"apiVersion": "v1"}});
+    let projection = json!({
+        "serviceAccountToken": {"expirationSeconds": 3600},
+        "downwardAPI": {"items": [with_field]},
+    });
+    let files = json!({"defaultMode": 0o644, "items": [with_field], "sources": [projection]});
+    let container = json!({
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "resources": {},
+        "ports": [{"protocol": "TCP"}],
+        "env": [{"valueFrom": with_field}],
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "startupProbe": probe,
+        "lifecycle": {"postStart": hook, "preStop": hook},
+    });
+    let volume = json!({
+        "configMap": files,
+        "secret": files,
+        "downwardAPI": files,
+        "projected": files,
+        "hostPath": {"type": ""},
+        "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}},
+    });
+    json!({
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {},
+        "containers": [container],
+        "initContainers": [container],
+        "volumes": [volume],
+    })
+}
+
+/// Writes the defaults into a value, where it has none of its own.
+fn fill(value: &mut Value, defaults: &Value) {
+    match (value, defaults) {
+        (Value::Object(fields), Value::Object(defaults)) => {
+            for (key, default) in defaults {
+                let has_fields = default.as_object().is_some_and(|it| !it.is_empty());
+                if !has_fields && !default.is_array() {
+                    set(fields, key, default.clone());
+                } else if let Some(field) = fields.get_mut(key) {
+                    fill(field, default);
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(defaults)) => {
+            for item in items {
+                defaults.iter().for_each(|it| fill(item, it));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes the defaults of a pod that depend on its other fields.
+fn fill_from_other_fields(spec: &mut Map<String, Value>) {
+    // The two are names of one field.
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        set(spec, "serviceAccount", account);
+    }
+    let is_on_the_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for list in CONTAINERS {
+        for container in each(spec, list) {
+            let image = container.get("image").and_then(Value::as_str);
+            let policy = if image.is_some_and(is_latest) {
+                "Always"
+            } else {
+                "IfNotPresent"
+            };
+            set(container, "imagePullPolicy", policy);
+            for port in each(container, "ports").filter(|_| is_on_the_host) {
+                if let Some(number) = port.get("containerPort").cloned() {
+                    set(port, "hostPort", number);
+                }
+            }
+        }
+    }
 }
 
 fn set(object: &mut Map<String, Value>, key: &str, default: impl Into<Value>) {
@@ -35,116 +132,10 @@ fn each<'v>(
     list.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-fn object<'v>(parent: &'v mut Map<String, Value>, key: &str) -> Option<&'v mut Map<String, Value>> {
-    parent.get_mut(key)?.as_object_mut()
-}
-
-fn pod(spec: &mut Map<String, Value>) {
-    set(spec, "restartPolicy", "Always");
-    set(spec, "dnsPolicy", "ClusterFirst");
-    set(spec, "schedulerName", "default-scheduler");
-    set(spec, "terminationGracePeriodSeconds", 30);
-    set(spec, "securityContext", json!({}));
-    // The two are names of one field.
-    if let Some(account) = spec.get("serviceAccountName").cloned() {
-        set(spec, "serviceAccount", account);
-    }
-    let is_on_the_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
-    for list in CONTAINERS {
-        for it in each(spec, list) {
-            container(it, is_on_the_host);
-        }
-    }
-    each(spec, "volumes").for_each(volume);
-}
-
-fn container(container: &mut Map<String, Value>, is_on_the_host: bool) {
-    set(container, "terminationMessagePath", "/dev/termination-log");
-    set(container, "terminationMessagePolicy", "File");
-    set(container, "resources", json!({}));
-    let image = container.get("image").and_then(Value::as_str);
-    let policy = if image.is_some_and(is_latest) {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
-    set(container, "imagePullPolicy", policy);
-    for port in each(container, "ports") {
-        set(port, "protocol", "TCP");
-        if is_on_the_host && let Some(number) = port.get("containerPort").cloned() {
-            set(port, "hostPort", number);
-        }
-    }
-    for variable in each(container, "env") {
-        if let Some(field) = object(variable, "valueFrom").and_then(|it| object(it, "fieldRef")) {
-            set(field, "apiVersion", "v1");
-        }
-    }
-    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = object(container, name) else {
-            continue;
-        };
-        set(probe, "timeoutSeconds", 1);
-        set(probe, "periodSeconds", 10);
-        set(probe, "successThreshold", 1);
-        set(probe, "failureThreshold", 3);
-        http_get(probe);
-        if let Some(grpc) = object(probe, "grpc") {
-            set(grpc, "service", "");
-        }
-    }
-    let hooks = object(container, "lifecycle").into_iter();
-    let hooks = hooks
-        .flat_map(Map::values_mut)
-        .filter_map(Value::as_object_mut);
-    hooks.for_each(http_get);
-}
-
-fn http_get(action: &mut Map<String, Value>) {
-    if let Some(get) = object(action, "httpGet") {
-        set(get, "path", "/");
-        set(get, "scheme", "HTTP");
-    }
-}
-
 /// Whether an image has no tag or digest, or the tag `latest`.
 fn is_latest(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or(image);
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
-fn volume(volume: &mut Map<String, Value>) {
-    for kind in WITH_MODES {
-        if let Some(source) = object(volume, kind) {
-            set(source, "defaultMode", 0o644);
-            each(source, "sources").for_each(projection);
-            each(source, "items").for_each(item);
-        }
-    }
-    if let Some(path) = object(volume, "hostPath") {
-        set(path, "type", "");
-    }
-    if let Some(claim) = object(volume, "ephemeral")
-        .and_then(|it| object(it, "volumeClaimTemplate"))
-        .and_then(|it| object(it, "spec"))
-    {
-        set(claim, "volumeMode", "Filesystem");
-    }
-}
-
-fn projection(source: &mut Map<String, Value>) {
-    if let Some(token) = object(source, "serviceAccountToken") {
-        set(token, "expirationSeconds", 3600);
-    }
-    if let Some(fields) = object(source, "downwardAPI") {
-        each(fields, "items").for_each(item);
-    }
-}
-
-fn item(item: &mut Map<String, Value>) {
-    if let Some(field) = object(item, "fieldRef") {
-        set(field, "apiVersion", "v1");
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 
-use super::resource::{RawObject, Watched};
+use engine::model::object::ObjectKind;
+
+use super::resource::{RawObject, api_resource, field_selector};
 use super::status::{Link, Statuses};
 use super::store::SnapshotStore;
 
@@ -22,42 +24,33 @@ const PAGE: u32 = 200;
 
 /// Watches the resource for as long as it is polled.
 pub(super) async fn follow(
-    watched: Watched,
+    kind: ObjectKind,
     client: Client,
     cluster: Arc<SnapshotStore>,
     statuses: Arc<Statuses>,
 ) {
-    let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
+    let api: Api<RawObject> = Api::all_with(client, &api_resource(kind));
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
-    config.field_selector = watched.field_selector.map(str::to_owned);
+    config.field_selector = field_selector(kind);
     // With a streamed list, only one object is in memory as text.
     let streaming = config.clone().streaming_lists();
-    let Ended::NoStreaming = run(watched, &api, streaming, &cluster, &statuses).await else {
-        return;
-    };
+    run(kind, &api, streaming, &cluster, &statuses).await;
     tracing::info!(
-        resource = watched.plural(),
+        resource = kind.plural(),
         "The API server cannot stream lists; reading them page by page."
     );
-    run(watched, &api, config, &cluster, &statuses).await;
+    run(kind, &api, config, &cluster, &statuses).await;
 }
 
-enum Ended {
-    /// The API server refuses to stream lists, or ends them without the bookmark that says
-    /// that they are complete.
-    NoStreaming,
-    /// The stream of events ended, which it never does by itself.
-    Stopped,
-}
-
+/// Ends only if `config` streams lists, and the API server refuses to stream them or ends them
+/// without the bookmark that says that they are complete. The watcher never ends by itself.
 async fn run(
-    watched: Watched,
+    kind: ObjectKind,
     api: &Api<RawObject>,
     config: Config,
     cluster: &SnapshotStore,
     statuses: &Statuses,
-) -> Ended {
-    let kind = watched.kind;
+) {
     let mut is_listing = false;
     let is_streaming = matches!(
         config.initial_list_strategy,
@@ -68,9 +61,7 @@ async fn run(
     while let Some(event) = events.next().await {
         match event {
             // The list started again before it was complete; pages will complete it.
-            Ok(Event::Init) if is_streaming && is_listing => {
-                return Ended::NoStreaming;
-            }
+            Ok(Event::Init) if is_streaming && is_listing => return,
             Ok(Event::Init) => {
                 is_listing = true;
                 cluster.write().begin_list(kind);
@@ -81,24 +72,20 @@ async fn run(
                 statuses.synced(kind);
             }
             Ok(Event::InitApply(raw) | Event::Apply(raw)) => {
-                take(watched, &raw, cluster, statuses);
+                take(kind, &raw, cluster, statuses);
             }
             Ok(Event::Delete(raw)) => {
                 cluster.write().remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
             }
-            Err(error) if is_streaming && refuses_streaming(&error) => {
-                return Ended::NoStreaming;
-            }
-            Err(error) => record(watched, &error, statuses),
+            Err(error) if is_streaming && refuses_streaming(&error) => return,
+            Err(error) => record(kind, &error, statuses),
         }
     }
-    Ended::Stopped
 }
 
 /// Stores an object in the snapshot, and records its arrival.
-fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &Statuses) {
-    let kind = watched.kind;
+fn take(kind: ObjectKind, raw: &RawObject, cluster: &SnapshotStore, statuses: &Statuses) {
     let object = raw.read(kind);
     let is_readable = object.is_ok();
     match object {
@@ -107,7 +94,7 @@ fn take(watched: Watched, raw: &RawObject, cluster: &SnapshotStore, statuses: &S
             // The object in the snapshot is outdated.
             cluster.write().remove(kind, raw.namespace(), raw.name());
             tracing::warn!(
-                resource = watched.plural(),
+                resource = kind.plural(),
                 namespace = raw.namespace(),
                 name = raw.name(),
                 %error,
@@ -125,8 +112,7 @@ fn refuses_streaming(error: &watcher::Error) -> bool {
         if matches!(status.code, 400 | 422))
 }
 
-fn record(watched: Watched, error: &watcher::Error, statuses: &Statuses) {
-    let kind = watched.kind;
+fn record(kind: ObjectKind, error: &watcher::Error, statuses: &Statuses) {
     match status_of(error) {
         // The watch was too far behind; the watcher lists again by itself.
         Some(status) if status.code == 410 => {}
@@ -138,7 +124,7 @@ fn record(watched: Watched, error: &watcher::Error, statuses: &Statuses) {
         Some(status) => statuses.disconnected(kind, status.message.clone()),
         None => statuses.disconnected(kind, root_cause(error)),
     }
-    tracing::debug!(resource = watched.plural(), %error, "A list or watch failed.");
+    tracing::debug!(resource = kind.plural(), %error, "A list or watch failed.");
 }
 
 fn status_of(error: &watcher::Error) -> Option<&kube::core::Status> {

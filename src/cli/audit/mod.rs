@@ -11,13 +11,11 @@ mod objects;
 mod overrides;
 mod owner;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
@@ -28,7 +26,7 @@ use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::verdict::EffectivePolicy;
-use objects::{Audited, Commands};
+use objects::Audited;
 use report::live::{Origin, Override, Stuck};
 use report::{Format, Notice, Report, by_namespace};
 use source::one_shot::OneShot;
@@ -91,15 +89,8 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     printed.verbose |= subject.target.is_some();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
     write_report(&report, &printed, io::stdout().lock())?;
-    let fails = options.report.fails(&report.summary);
-    let blind = facts::is_blind(&one_shot.observed);
-    Ok(if fails {
-        1
-    } else if blind {
-        2
-    } else {
-        0
-    })
+    let is_blind = facts::is_blind(&one_shot.observed);
+    Ok(options.report.exit_code(&report.summary, is_blind))
 }
 
 /// The subject of one audit, and the means for it.
@@ -113,7 +104,6 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
-        let format = self.options.report.format;
         let target = self.subject.target.as_ref();
         let audited = Audited::new(&one_shot.cluster, self.effective, self.now, |reference| {
             target.is_none_or(|target| target.is_object(reference))
@@ -123,11 +113,8 @@ impl Look<'_> {
         }
         let mut entries = audited.judge();
         audited.complete(&mut entries, self.connection)?;
-        let commands = Commands {
-            kubectl: &self.options.cluster.kubectl(),
-            helm: &self.options.cluster.helm(),
-        };
-        let mut report = audited.report(entries, format, commands);
+        let format = self.options.report.format;
+        let mut report = audited.report(entries, format, &self.options.cluster);
         report.stuck = self.stuck(one_shot)?;
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);
@@ -156,7 +143,7 @@ impl Look<'_> {
             found.retain(|case| target.is_about(case));
         }
         let waiting: Vec<_> = found.iter().filter_map(waits).collect();
-        let documents = self.documents(&waiting)?;
+        let documents = self.connection.documents(&waiting)?;
         let helm = self.options.cluster.helm();
         let stuck = found.into_iter().map(|case| {
             let document = waits(&case).and_then(|it| Some((documents.get(&it)?, it)));
@@ -178,7 +165,7 @@ impl Look<'_> {
             all.retain(|it| target.is_object(&it.object));
         }
         let wanted: Vec<_> = all.iter().map(|it| it.object.clone()).collect();
-        let documents = self.documents(&wanted)?;
+        let documents = self.connection.documents(&wanted)?;
         let complete = all.into_iter().map(|mut it| {
             let written = documents.get(&it.object).and_then(overrides::written);
             if let Some((by, since)) = written {
@@ -187,15 +174,6 @@ impl Look<'_> {
             it
         });
         Ok(complete.collect())
-    }
-
-    fn documents(&self, wanted: &[ObjectRef]) -> Result<HashMap<ObjectRef, Value>, CommandError> {
-        let documents = self.connection.documents(wanted)?;
-        let named = wanted.iter().cloned();
-        Ok(named
-            .zip(documents)
-            .filter_map(|(it, document)| Some((it, document?)))
-            .collect())
     }
 }
 

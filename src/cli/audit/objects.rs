@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::super::cluster::Connection;
+use super::super::cluster::{ClusterArgs, Connection};
 use super::super::error::CommandError;
 use super::members::{Live, Member};
 use super::owner;
@@ -17,13 +17,6 @@ use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, View};
 use engine::verdict::{EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate};
 use manifest::split::parts;
 use report::{Format, JudgedObject, Located, Notice, Report};
-
-/// The beginnings of printed commands about the cluster.
-#[derive(Clone, Copy)]
-pub(super) struct Commands<'a> {
-    pub(super) kubectl: &'a str,
-    pub(super) helm: &'a str,
-}
 
 /// The objects of a cluster that are judged.
 pub(super) struct Audited<'c> {
@@ -123,16 +116,14 @@ impl<'c> Audited<'c> {
         entries: &mut [AuditEntry],
         connection: &Connection,
     ) -> Result<(), CommandError> {
-        let mut at_fault: Vec<&mut AuditEntry> = entries
-            .iter_mut()
-            .filter(|entry| entry.verdict.action() != Action::Ignore)
-            .collect();
-        let wanted: Vec<ObjectRef> = at_fault
+        let wanted: Vec<ObjectRef> = entries
             .iter()
+            .filter(|entry| entry.verdict.action() != Action::Ignore)
             .map(|entry| self.members[entry.number].reference.clone())
             .collect();
-        let documents = connection.documents(&wanted)?;
-        for (entry, document) in at_fault.iter_mut().zip(documents) {
+        let mut documents = connection.documents(&wanted)?;
+        for entry in entries {
+            let document = documents.remove(&self.members[entry.number].reference);
             if let Some(document) = document {
                 entry.verdict = self.verdict(entry.number, Some(&document));
                 entry.document = Some(document);
@@ -182,31 +173,28 @@ impl<'c> Audited<'c> {
         &self,
         entries: Vec<AuditEntry>,
         format: Format,
-        commands: Commands<'_>,
+        cluster: &ClusterArgs,
     ) -> Report {
+        let (kubectl, helm) = (cluster.kubectl(), cluster.helm());
         let mut report = Report::default();
         report.summary.cluster = true;
         report.summary.judged = self.meant.len();
         report.summary.facts = self.cluster.objects().count() - self.members.len();
         for entry in entries {
             let member = &self.members[entry.number];
+            let document = entry.document.as_ref();
             for finding in entry.verdict.findings {
                 let mut located = Located::new(member.qualified(finding), None);
-                let reference = &member.reference;
-                let repair = entry
-                    .document
-                    .as_ref()
-                    .and_then(|document| self.repair(entry.number, &located.finding, document));
-                if let Some(document) = &entry.document {
-                    located.owner = owner::writer(document, reference, commands.helm);
-                    located.command = repair
-                        .and_then(|it| patch(&located.finding, it, member.kind, commands.kubectl));
-                }
+                let repair =
+                    document.and_then(|it| self.repair(entry.number, &located.finding, it));
+                located.owner = document.and_then(|it| owner::writer(it, &member.reference, &helm));
+                located.command =
+                    repair.and_then(|it| patch(&located.finding, it, member.kind, &kubectl));
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
                     let volumes = &located.finding.volumes;
                     located.users = report::users(self.cluster.view(), namespace, volumes);
-                    located.fix = entry.document.as_ref().and_then(|document| {
+                    located.fix = document.and_then(|document| {
                         let text = serde_saphyr::to_string(&own_part(document)).ok()?;
                         hunk::of(parts(&text).first()?, &[], repair?)
                     });

@@ -39,23 +39,16 @@ fn controller(document: &Value) -> Option<Owner> {
 }
 
 fn flux(document: &Value) -> Option<Owner> {
-    let named = |tool: &str| {
+    let written_by = |tool: &str, kind: &str, changed: &str| {
         let of = |field: &str| label(document, &format!("{tool}.toolkit.fluxcd.io/{field}"));
-        Some((of("namespace")?, of("name")?))
-    };
-    if let Some((namespace, name)) = named("helm") {
-        return Some(Owner {
-            name: format!("Flux HelmRelease {namespace}/{name}"),
-            change: "Change its spec.values in Git; Flux sets the object back.".to_owned(),
+        Some(Owner {
+            name: format!("Flux {kind} {}/{}", of("namespace")?, of("name")?),
+            change: format!("Change {changed} in Git; Flux sets the object back."),
             command: None,
-        });
-    }
-    let (namespace, name) = named("kustomize")?;
-    Some(Owner {
-        name: format!("Flux Kustomization {namespace}/{name}"),
-        change: "Change the manifest in Git; Flux sets the object back.".to_owned(),
-        command: None,
-    })
+        })
+    };
+    written_by("helm", "HelmRelease", "its spec.values")
+        .or_else(|| written_by("kustomize", "Kustomization", "the manifest"))
 }
 
 /// The Application of Argo CD, by annotation or label, whichever

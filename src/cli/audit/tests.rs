@@ -1,5 +1,5 @@
 use serde::de::DeserializeSeed;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::objects::own_part;
 use super::*;
@@ -51,11 +51,7 @@ fn report(objects: &[Value], namespace: Option<&str>) -> Report {
         namespace.is_none() || reference.namespace.as_deref() == namespace
     });
     let entries = audited.judge();
-    let commands = Commands {
-        kubectl: "kubectl",
-        helm: "helm",
-    };
-    let mut report = audited.report(entries, Format::Text, commands);
+    let mut report = audited.report(entries, Format::Text, &ClusterArgs::default());
     report.count();
     report.sort_by_namespace();
     report

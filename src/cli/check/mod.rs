@@ -276,22 +276,12 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     } else {
         write_report(report, &options.report, io::stdout().lock())?;
     }
-    if report.summary.judged == 0 {
+    let is_empty = report.summary.judged == 0;
+    if is_empty {
         complain(&nothing(options, report));
     }
-    Ok(code(options, report))
-}
-
-/// The exit code. Findings outweigh files that could not be read.
-fn code(options: &CheckOptions, report: &Report) -> u8 {
-    let nothing = report.summary.judged == 0;
-    if options.report.fails(&report.summary) {
-        1
-    } else if !report.unread.is_empty() || (nothing && options.fail_if_no_objects) {
-        2
-    } else {
-        0
-    }
+    let is_incomplete = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
+    Ok(options.report.exit_code(&report.summary, is_incomplete))
 }
 
 /// Explains why nothing was judged.

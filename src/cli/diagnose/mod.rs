@@ -20,9 +20,7 @@ use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
 use engine::model::observed::Observed;
-use engine::policy::Policy;
-use engine::storage::Catalog;
-use source::one_shot::OneShot;
+use source::policy_file;
 
 /// The time between two looks at a cluster that is watched.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -76,8 +74,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
     loop {
-        let one_shot = connection.one_shot(&subject)?;
-        let (diagnosis, code) = look(&subject, &kubectl, &connection, one_shot)?;
+        let (diagnosis, code) = look(&subject, &kubectl, &connection)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -105,23 +102,18 @@ fn look(
     subject: &Subject,
     kubectl: &str,
     connection: &Connection,
-    one_shot: OneShot,
 ) -> Result<(Diagnosis, u8), CommandError> {
-    let catalog = Catalog::embedded().map_err(|error| CommandError::Catalog(error.to_string()))?;
-    let OneShot {
-        cluster,
-        observed,
-        now,
-    } = one_shot;
-    let now = now.unwrap_or_else(Timestamp::now);
+    let effective = policy_file::effective(None)?;
+    let one_shot = connection.one_shot(subject)?;
+    let observed = &one_shot.observed;
     let facts = DiagnosisInput {
         objects: analysis::Facts {
-            view: cluster.view(),
-            catalog,
-            nodes: Policy::default().nodes(),
+            view: one_shot.cluster.view(),
+            catalog: effective.catalog(),
+            nodes: effective.policy().nodes(),
         },
-        observed: &observed,
-        now,
+        observed,
+        now: one_shot.now.unwrap_or_else(Timestamp::now),
         kubectl,
     };
     let mut found = cases(facts, |wanted| {
@@ -129,7 +121,7 @@ fn look(
         connection.documents(wanted).unwrap_or_default()
     });
     let mut diagnosis = Diagnosis {
-        open: open::questions(&observed),
+        open: open::questions(observed),
         ..Diagnosis::default()
     };
     match &subject.target {
@@ -139,11 +131,11 @@ fn look(
                 diagnosis.notes.push(target.nothing(facts)?);
             }
         }
-        None => diagnosis.notes.extend(held_up(&observed)),
+        None => diagnosis.notes.extend(held_up(observed)),
     }
     diagnosis.cases = found;
-    diagnosis.notes.extend(skew(&observed, now));
-    let code = match (diagnosis.cases.is_empty(), open::is_blind(&observed)) {
+    diagnosis.notes.extend(skew(observed, facts.now));
+    let code = match (diagnosis.cases.is_empty(), open::is_blind(observed)) {
         (false, _) => 1,
         (true, true) => 2,
         (true, false) => 0,

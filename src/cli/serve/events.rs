@@ -87,43 +87,34 @@ pub(super) struct Events {
 /// Something that happened to an object.
 struct Occurrence {
     object: Submitted,
-    /// The rule of the finding.
-    rule: &'static str,
-    /// The reason of the Event, which names the action.
-    reason: &'static str,
-    /// The Event's text.
-    note: String,
+    event: Event,
 }
 
-/// The queue, with `--events`, and a future that records its Events forever.
+/// The queue and a future that records its Events forever, with `--events`.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
-) -> Result<(Option<Events>, impl Future<Output = Infallible> + use<>), ServeError> {
+) -> Result<Option<(Events, impl Future<Output = Infallible> + use<>)>, ServeError> {
     for result in [RECORDED, REPEATED, GONE, DROPPED, FAILED] {
         drop(metrics.events.get_or_create(&[("result", result)]));
     }
-    let (events, recorder) = if options.events {
-        let (client, _) = cluster("--events").await?;
-        let (sender, queue) = channel(QUEUE);
-        let events = Events {
-            sender,
-            metrics: metrics.clone(),
-        };
-        let recorder = EventRecorder::new(client, metrics.clone());
-        (Some(events), Some((recorder, queue)))
-    } else {
-        (None, None)
+    if !options.events {
+        return Ok(None);
+    }
+    let (client, _) = cluster("--events").await?;
+    let recorder = EventRecorder::new(client, metrics.clone());
+    let (sender, mut queue) = channel(QUEUE);
+    let events = Events {
+        sender,
+        metrics: metrics.clone(),
     };
-    let record = async {
-        if let Some((recorder, mut queue)) = recorder {
-            poll_fn(|context| queue.poll_recv(context))
-                .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
-                .await;
-        }
+    let record = async move {
+        poll_fn(|context| queue.poll_recv(context))
+            .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
+            .await;
         pending().await
     };
-    Ok((events, record))
+    Ok(Some((events, record)))
 }
 
 impl Events {
@@ -135,9 +126,7 @@ impl Events {
         for (finding, reason) in reportable(decision, verdict) {
             let sent = self.sender.try_send(Occurrence {
                 object: object.clone(),
-                rule: finding.rule,
-                reason,
-                note: finding.message.clone(),
+                event: event(finding, reason),
             });
             if sent.is_err() {
                 count(&self.metrics, DROPPED);
@@ -180,7 +169,7 @@ enum Trouble {
 }
 
 /// The identity of an Event: the object's uid, the rule and the reason.
-type Key = (String, &'static str, &'static str);
+type Key = (String, String, String);
 
 struct EventRecorder {
     client: Client,
@@ -222,17 +211,18 @@ impl EventRecorder {
     }
 
     async fn record(&self, occurrence: &Occurrence) -> Result<&'static str, Trouble> {
-        let Some(uid) = self.stored(&occurrence.object).await? else {
+        let Occurrence { object, event } = occurrence;
+        let Some(uid) = self.stored(object).await? else {
             return Ok(GONE);
         };
-        let key = (uid.clone(), occurrence.rule, occurrence.reason);
+        let key = (uid.clone(), event.action.clone(), event.reason.clone());
         if !self.is_new(&key, Instant::now()) {
             return Ok(REPEATED);
         }
-        let (event, reference) = (occurrence.event(), reference(&occurrence.object, uid));
+        let reference = reference(object, uid);
         let published = {
             let _turn = self.turns.acquire().await;
-            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
+            timeout(ANSWER, self.recorder.publish(event, &reference)).await
         };
         match published {
             Ok(Ok(())) => Ok(RECORDED),
@@ -285,20 +275,18 @@ impl EventRecorder {
     }
 }
 
-impl Occurrence {
-    /// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
-    fn event(&self) -> Event {
-        Event {
-            type_: if self.reason == REPAIRED {
-                EventType::Normal
-            } else {
-                EventType::Warning
-            },
-            reason: self.reason.to_owned(),
-            note: Some(noted(&self.note)),
-            action: self.rule.to_owned(),
-            secondary: None,
-        }
+/// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
+fn event(finding: &Finding, reason: &str) -> Event {
+    Event {
+        type_: if reason == REPAIRED {
+            EventType::Normal
+        } else {
+            EventType::Warning
+        },
+        reason: reason.to_owned(),
+        note: Some(noted(&finding.message)),
+        action: finding.rule.to_owned(),
+        secondary: None,
     }
 }
 

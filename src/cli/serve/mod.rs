@@ -136,7 +136,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let policy = CurrentPolicy::open(options, &metrics)?;
     let view = Arc::new(FactSource::open(options, &metrics)?);
     let view_health = view.health(&metrics);
-    let (events, record_events) = events::open(options, &metrics).await?;
+    let (events, record_events) = events::open(options, &metrics).await?.unzip();
     let facts = if options.admission_policies {
         let (client, _) = cluster("--admission-policies").await?;
         let writer = Writer::new(&view, policy.effective(), client, &metrics);
@@ -182,7 +182,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = follow_certificate => match never {},
         never = or_pending(follow_clients) => match never {},
         never = policy.follow(&metrics) => match never {},
-        never = record_events => match never {},
+        never = or_pending(record_events) => match never {},
         never = or_pending(facts.as_ref().map(|it| it.follow())) => match never {},
     }
 }

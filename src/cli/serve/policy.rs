@@ -37,7 +37,7 @@ impl CurrentPolicy {
         let mut condition = good();
         let (file, effective) = match &options.config {
             Some(path) => {
-                let (file, effective) = PolicyFile::open(path.clone())?;
+                let (file, effective) = PolicyFile::open(path.clone());
                 let effective = match effective {
                     Err(error) if !options.policy_required => {
                         tracing::error!(%error, "The policy file cannot be used; until it can, nothing is refused.");
@@ -81,9 +81,9 @@ impl CurrentPolicy {
             return std::future::pending().await;
         };
         let mut was_good = self.condition.load().state == HealthState::Ready;
-        let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
-            metrics.policy_reloaded(attempt.is_ok());
-            if attempt.is_ok() {
+        let attempted = |is_valid| {
+            metrics.policy_reloaded(is_valid);
+            if is_valid {
                 was_good = true;
                 self.condition.store(Arc::new(good()));
             } else if was_good {

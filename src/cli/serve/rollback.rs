@@ -54,23 +54,16 @@ pub(super) async fn allow_rollback(
     let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
     match found {
         // Users who may edit pods can write the labels of a DaemonSet's pods.
-        Ok(Some(Revision { pods: Some(_), .. })) if !verdict.may_be_overridden => verdict,
-        Ok(Some(Revision {
-            kind,
-            name,
-            number,
-            created,
-            pods,
-            ready,
-            ..
-        })) => {
+        Ok(Some(it)) if it.pods.is_some() && !verdict.may_be_overridden => verdict,
+        Ok(Some(it)) => {
+            let revision = format!("{} {}", it.kind, it.name);
             tracing::info!(
-                object = %received.reference(), endpoint = endpoint.name(),
-                user = received.user(), revision = %format!("{kind} {name}"), number, %created, ?pods, ready,
+                object = %received.reference(), endpoint = endpoint.name(), user = received.user(),
+                %revision, number = it.number, created = %it.created, pods = ?it.pods, ready = it.ready,
                 "An update passed as a rollback."
             );
             verdict.of_rollback(&format!(
-                "This is a rollback to {kind} {name}, whose pods are there, so it passes."
+                "This is a rollback to {revision}, whose pods are there, so it passes."
             ))
         }
         Ok(None) => verdict,

@@ -207,11 +207,10 @@ fn condition(fitness: Fitness) -> Readiness {
 }
 
 fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
-    let connected = |status: &KindStatus| matches!(status.link, Link::Connected { .. });
-    let is_connected = statuses.iter().all(connected);
+    let is_connected = statuses.iter().all(|it| it.link == Link::Connected);
     metrics.view_connected.set(is_connected.into());
     for status in statuses {
-        let labels = [("resource", status.resource)];
+        let labels = [("resource", status.kind.plural())];
         let synced = metrics.view_synced.get_or_create(&labels);
         synced.set(status.synced.into());
         let objects = i64::try_from(status.objects).unwrap_or(i64::MAX);

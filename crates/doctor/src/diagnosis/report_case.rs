@@ -110,10 +110,10 @@ pub struct AttachmentEntry {
 }
 
 /// Every case; those that do not pass by themselves come first. `documents` returns objects as the
-/// API server has them, in the order of the request; without them some commands cannot be written.
+/// API server has them; without them some commands cannot be written.
 pub fn cases(
     facts: DiagnosisInput<'_>,
-    documents: impl FnOnce(&[ObjectRef]) -> Vec<Option<Value>>,
+    documents: impl FnOnce(&[ObjectRef]) -> HashMap<ObjectRef, Value>,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
@@ -134,12 +134,7 @@ pub fn cases(
         .flat_map(|group| group.cause.wants(&group.pods[0]));
     let mut seen = HashSet::new();
     let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
-    let found = documents(&wanted);
-    let documents: Documents = wanted
-        .into_iter()
-        .zip(found)
-        .filter_map(|(reference, document)| Some((reference, document?)))
-        .collect();
+    let documents = documents(&wanted);
     let mut entries: Vec<CaseEntry> = groups
         .into_values()
         .map(|mut group| {

@@ -176,10 +176,10 @@ impl Cluster {
                 it["kind"] == reference.kind.as_str()
                     && it["metadata"]["name"] == reference.name.as_str()
             });
-            found.cloned()
+            Some((reference.clone(), found?.clone()))
         };
         Diagnosis {
-            cases: cases(facts, |wanted| wanted.iter().map(document).collect()),
+            cases: cases(facts, |wanted| wanted.iter().filter_map(document).collect()),
             ..Diagnosis::default()
         }
     }
