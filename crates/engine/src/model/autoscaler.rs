@@ -1,13 +1,14 @@
 //! Autoscalers and scales, which change a workload's replicas.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::Deserializer;
 
 use super::Text;
 use super::condition::Condition;
-use super::de::{Written, nullable};
+use super::de::nullable;
 use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
 use super::object::{ObjectKind, group_of};
+use super::resource::{Resource, Skipped};
 
 /// The kinds of autoscaler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl Autoscaler {
     pub(crate) fn read_scaled_object<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        let object = Written::<ScaledObjectSpec, IgnoredAny>::deserialize(deserializer)?;
+        let object = Resource::<ScaledObjectSpec, Skipped>::deserialize(deserializer)?;
         let mut spec = object.spec;
         // KEDA writes this into the HorizontalPodAutoscaler, and does not scale from 0 itself
         // (`controllers/keda/hpa.go`).
@@ -251,17 +252,9 @@ impl ScaleTarget {
 }
 
 /// A request to set a workload's replicas, by `kubectl scale` or an autoscaler. It does not
-/// contain the workload's kind, which is in the request's resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Scale {
-    /// Name and namespace of the workload.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The requested replicas.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: ScaleSpec,
-}
+/// contain the workload's kind, which is in the request's resource. Its name and namespace are
+/// those of the workload.
+pub type Scale = Resource<ScaleSpec>;
 
 /// The requested replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

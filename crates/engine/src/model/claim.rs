@@ -5,25 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
 use super::de::{name, nullable, present, some_name};
-use super::metadata::{CLASS_BETA, Metadata};
+use super::metadata::CLASS_BETA;
 use super::quantity::Quantity;
+use super::resource::Resource;
 use super::selector::LabelSelector;
 use super::ser::{is_default, object_if};
 
 /// A persistent volume claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Claim {
-    /// Name, namespace and the rest.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The requested storage.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: ClaimSpec,
-    /// The storage it is bound to.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: ClaimStatus,
-}
+pub type Claim = Resource<ClaimSpec, ClaimStatus>;
 
 /// The storage that a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Text;
-use super::metadata::Metadata;
 
 /// The most characters in the name of an object.
 pub(super) const LONGEST_NAME: usize = 253;
@@ -104,21 +103,6 @@ pub struct Named {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub name: Text,
-}
-
-/// An object as it is written, with the spec and the status of its kind.
-#[derive(Default, Deserialize)]
-#[serde(
-    default,
-    bound = "Spec: Default + Deserialize<'de>, Status: Default + Deserialize<'de>"
-)]
-pub(super) struct Written<Spec, Status> {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) metadata: Metadata,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) spec: Spec,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: Status,
 }
 
 /// A text that is read but not kept.

@@ -12,27 +12,16 @@ use super::de::{Named, nullable};
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::quantity::Quantity;
+use super::resource::Resource;
 use super::selector::Requirement;
 use super::ser::is_default;
 
 /// A node: its labels, lasting taints and condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Node {
-    /// Name and labels.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// Its taints.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub spec: NodeSpec,
-    /// Its resources and its condition.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: NodeStatus,
-}
+pub type Node = Resource<NodeSpec, NodeStatus>;
 
 /// The taints of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenSpec")]
+#[serde(from = "NodeStateSpec")]
 pub struct NodeSpec {
     /// Lasting taints that keep pods off.
     #[serde(skip_serializing_if = "is_default")]
@@ -283,17 +272,24 @@ impl Node {
     }
 }
 
-/// The taints as they are written.
-#[derive(Default, Deserialize)]
+/// A node with its momentary state.
+pub type NodeState = Resource<NodeStateSpec, NodeStatus>;
+
+/// The spec of a node as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct WrittenSpec {
+pub struct NodeStateSpec {
+    /// All its taints.
     #[serde(deserialize_with = "nullable")]
-    taints: Vec<Taint>,
+    pub taints: Vec<Taint>,
+    /// Whether it is cordoned, so that it accepts no new pods.
+    #[serde(deserialize_with = "nullable")]
+    pub unschedulable: bool,
 }
 
 /// Keeps lasting taints that keep pods off.
-impl From<WrittenSpec> for NodeSpec {
-    fn from(WrittenSpec { taints }: WrittenSpec) -> Self {
+impl From<NodeStateSpec> for NodeSpec {
+    fn from(NodeStateSpec { taints, .. }: NodeStateSpec) -> Self {
         let lasts = |taint: &Taint| {
             matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !is_temporary(&taint.key)
         };

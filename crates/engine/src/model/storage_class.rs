@@ -9,6 +9,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata};
 use super::node::{NodeSelector, NodeSelectorTerm};
+use super::resource::Resource;
 use super::selector::{Operator, Requirement};
 use super::ser::is_default;
 
@@ -105,17 +106,8 @@ impl StorageClass {
     }
 }
 
-/// A CSIDriver.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CsiDriver {
-    /// The driver's name.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The driver's properties.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: CsiDriverSpec,
-}
+/// A CSIDriver, which has the driver's name.
+pub type CsiDriver = Resource<CsiDriverSpec>;
 
 /// The properties of a CSI driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,23 +13,12 @@ use super::de::nullable;
 use super::in_tree::InTreeType;
 use super::metadata::{CLASS_BETA, Metadata};
 use super::node::NodeSelector;
+use super::resource::Resource;
 use super::ser::is_default;
 use super::uid::Uid;
 
 /// A persistent volume, reduced to the fields that decide who may use it and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Volume {
-    /// Name and labels.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// Its properties.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: VolumeSpec,
-    /// Its status.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: VolumeStatus,
-}
+pub type Volume = Resource<VolumeSpec, VolumeStatus>;
 
 /// The status of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,10 @@ use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::condition::Condition;
-use super::de::{Written, for_each, nullable, present};
+use super::de::{for_each, nullable, present};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
+use super::resource::Resource;
 use super::strategy_reader::WrittenStrategy;
 use super::workload::{Workload, WorkloadKind};
 
@@ -24,13 +25,13 @@ impl Workload {
         deserializer: D,
     ) -> Result<Self, D::Error> {
         if kind == WorkloadKind::Pod {
-            return Ok(bare_pod(Written::deserialize(deserializer)?));
+            return Ok(bare_pod(Resource::deserialize(deserializer)?));
         }
-        let Written {
+        let Resource {
             metadata,
             spec,
             status,
-        } = Written::<Spec, Status>::deserialize(deserializer)?;
+        } = Resource::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             is_behind: status.is_behind(),
             finished: kind == WorkloadKind::Job && (status.completion_time || status.has_ended),
@@ -239,7 +240,7 @@ struct PodStatus {
     phase: Text,
 }
 
-fn bare_pod(pod: Written<PodSpec, PodStatus>) -> Workload {
+fn bare_pod(pod: Resource<PodSpec, PodStatus>) -> Workload {
     let spec = Spec {
         template: pod.spec.with_labels(pod.metadata.labels.clone()),
         ..Spec::default()
