@@ -113,22 +113,29 @@ impl Spec {
             WorkloadKind::CloneSet => Box::default(),
             _ => self.volume_claim_templates,
         };
-        let strategy = match kind {
+        let mut strategy = match kind {
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet => {
                 self.update_strategy
             }
             _ => self.strategy,
         };
-        let rollouts = strategy.rollouts(kind);
+        let hook_volumes = match kind {
+            WorkloadKind::DeploymentConfig => strategy.take_hook_volumes(),
+            _ => Box::default(),
+        };
         Workload {
             kind,
             metadata,
             replicas,
-            strategy: rollouts.strategy,
-            partition: rollouts.partition,
+            partition: match kind {
+                WorkloadKind::StatefulSet => strategy.partition(),
+                _ => 0,
+            },
             is_behind: None,
-            keeps_revisions_apart: rollouts.keeps_revisions_apart,
-            hook_volumes: rollouts.hook_volumes,
+            keeps_revisions_apart: kind == WorkloadKind::Rollout
+                && strategy.keeps_revisions_apart(),
+            hook_volumes,
+            strategy: strategy.of_kind(kind),
             template,
             template_source: self.workload_ref.filter(|_| kind == WorkloadKind::Rollout),
             claim_templates,
