@@ -154,7 +154,7 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
         });
     }
     let spreads = |spread: &TopologySpread| {
-        spread.hard
+        !spread.is_soft
             && pods > spread.max_skew
             && counts_own_pods(spread, situation, revisions)
             && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())
