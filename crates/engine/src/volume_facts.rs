@@ -108,7 +108,7 @@ impl Members {
 /// The workload that an autoscaler scales.
 fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
-    let kind = WorkloadKind::find(&target.kind, target.group())?;
+    let kind = target.workload_kind()?;
     Some((kind.name(), target.name.clone()))
 }
 

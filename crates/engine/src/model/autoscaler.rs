@@ -9,6 +9,7 @@ use super::de::nullable;
 use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
 use super::object::{ObjectKind, group_of};
 use super::resource::{Resource, Skipped};
+use super::workload::WorkloadKind;
 
 /// The kinds of autoscaler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,9 +246,14 @@ pub struct ScaleTarget {
 }
 
 impl ScaleTarget {
-    /// The API group of the kind, empty for the core one.
-    pub fn group(&self) -> &str {
-        group_of(&self.api_version)
+    /// The kind of workload, if it is one of those that are read.
+    pub(crate) fn workload_kind(&self) -> Option<WorkloadKind> {
+        WorkloadKind::find(&self.kind, group_of(&self.api_version))
+    }
+
+    /// Whether it refers to the workload of that kind and name, in the same namespace.
+    pub(crate) fn is(&self, kind: WorkloadKind, name: &str) -> bool {
+        self.name == name && self.workload_kind() == Some(kind)
     }
 }
 

@@ -405,12 +405,9 @@ impl<'a> View<'a> {
     /// The Rollouts that take their pod template from the workload.
     fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
         let is_source = |rollout: &&Workload| {
+            let source = rollout.template_source.as_ref();
             rollout.metadata.namespace == workload.metadata.namespace
-                && rollout.template_source.as_ref().is_some_and(|source| {
-                    source.kind == workload.kind.name()
-                        && source.name == workload.metadata.name
-                        && source.group() == workload.kind.group()
-                })
+                && source.is_some_and(|it| it.is(workload.kind, &workload.metadata.name))
         };
         let target = IndexKey::Target {
             namespace: &workload.metadata.namespace,
@@ -426,7 +423,7 @@ impl<'a> View<'a> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
         };
-        let kind = WorkloadKind::find(&source.kind, source.group())?;
+        let kind = source.workload_kind()?;
         let source = self.workload(kind, &workload.metadata.namespace, &source.name);
         let template = &source.found()?.template;
         Some(Cow::Owned(Workload {
@@ -508,11 +505,8 @@ impl<'a> View<'a> {
         };
         self.dependencies(target)
             .filter(|autoscaler: &&Autoscaler| {
-                let target = &autoscaler.spec.scale_target_ref;
                 autoscaler.metadata.namespace == namespace
-                    && target.name == name
-                    && target.kind == kind.name()
-                    && target.group() == kind.group()
+                    && autoscaler.spec.scale_target_ref.is(kind, name)
             })
             .collect()
     }

@@ -40,7 +40,7 @@ impl Evaluation<'_> {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
-        let kind = WorkloadKind::find(&target.kind, target.group())?;
+        let kind = target.workload_kind()?;
         let workload = &*self.scalable(kind, &metadata.namespace, &target.name)?;
         let scaled = |by: &Autoscaler| self.scaled(workload, by.most(workload.replicas), Some(by));
         let hazards = scaled(autoscaler);
