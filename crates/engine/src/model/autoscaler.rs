@@ -11,46 +11,13 @@ use super::object::{ObjectKind, group_of};
 use super::resource::{Resource, Skipped};
 use super::workload::WorkloadKind;
 
-/// The kinds of autoscaler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AutoscalerKind {
-    /// Kubernetes' own HorizontalPodAutoscaler.
-    #[default]
-    Horizontal,
-    /// KEDA's ScaledObject.
-    ScaledObject,
-}
-
-impl AutoscalerKind {
-    /// The kind in the table of kinds.
-    pub const fn object_kind(self) -> ObjectKind {
-        match self {
-            Self::Horizontal => ObjectKind::Autoscaler,
-            Self::ScaledObject => ObjectKind::ScaledObject,
-        }
-    }
-
-    /// The kind's name.
-    pub const fn name(self) -> &'static str {
-        self.object_kind().name()
-    }
-
-    /// The fields with the fewest and the most replicas.
-    pub const fn fields(self) -> [&'static str; 2] {
-        match self {
-            Self::Horizontal => ["minReplicas", "maxReplicas"],
-            Self::ScaledObject => ["minReplicaCount", "maxReplicaCount"],
-        }
-    }
-}
-
 /// A HorizontalPodAutoscaler, of either version, or the one that KEDA makes of a ScaledObject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Autoscaler {
-    /// The kind of autoscaler.
+    /// Whether it is KEDA's ScaledObject.
     #[serde(skip)]
-    pub kind: AutoscalerKind,
+    pub is_scaled_object: bool,
     /// Name, namespace and the rest.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
@@ -99,6 +66,24 @@ pub struct ScalingRules {
 }
 
 impl Autoscaler {
+    /// Its kind.
+    pub const fn kind(&self) -> ObjectKind {
+        if self.is_scaled_object {
+            ObjectKind::ScaledObject
+        } else {
+            ObjectKind::Autoscaler
+        }
+    }
+
+    /// The fields with the fewest and the most replicas.
+    pub(crate) const fn fields(&self) -> [&'static str; 2] {
+        if self.is_scaled_object {
+            ["minReplicaCount", "maxReplicaCount"]
+        } else {
+            ["minReplicas", "maxReplicas"]
+        }
+    }
+
     /// The most replicas it gives a workload that has `replicas`. It does not scale from 0,
     /// unless it scaled to 0 itself, and it scales to its minimum regardless of its policies
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
@@ -160,7 +145,7 @@ impl Autoscaler {
             target.api_version = "apps/v1".into();
         }
         Ok(Self {
-            kind: AutoscalerKind::ScaledObject,
+            is_scaled_object: true,
             metadata: object.metadata,
             spec: AutoscalerSpec {
                 scale_target_ref: target,
@@ -175,7 +160,7 @@ impl Autoscaler {
     /// The name of KEDA's ScaledObject: the autoscaler itself, or the owner that reverts changes to
     /// it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     pub fn scaled_object(&self) -> Option<&Text> {
-        if self.kind == AutoscalerKind::ScaledObject {
+        if self.is_scaled_object {
             return Some(&self.metadata.name);
         }
         let owner = self.metadata.controller.as_deref()?;

@@ -139,7 +139,7 @@ macro_rules! kinds {
             /// The kind.
             pub const fn kind(&self) -> ObjectKind {
                 if let Self::Autoscaler(autoscaler) = self {
-                    return autoscaler.kind.object_kind();
+                    return autoscaler.kind();
                 }
                 match self {
                     Self::Workload(workload) => ObjectKind::Workload(workload.kind),

@@ -71,7 +71,7 @@ stored! {
     CsiDriver(it): ObjectKind::CsiDriver,
     Node(it): ObjectKind::Node,
     Namespace(it): ObjectKind::Namespace,
-    Autoscaler(it): it.kind.object_kind(),
+    Autoscaler(it): it.kind(),
     Lease(it): ObjectKind::Lease,
     RuntimeClass(it): ObjectKind::RuntimeClass,
     VolumeAttachment(it): ObjectKind::VolumeAttachment,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Evaluation, Verdict, existing_violations};
 use crate::analysis::{Analysis, Facts};
 use crate::model::Text;
-use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
+use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::{Hazard, Outcome, Scaling, Subject, judge, judge_workload};
@@ -36,7 +36,7 @@ impl Evaluation<'_> {
             let view = self.facts.view;
             view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name)
         };
-        if autoscaler.kind == AutoscalerKind::Horizontal && keda.is_some_and(is_known) {
+        if !autoscaler.is_scaled_object && keda.is_some_and(is_known) {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
@@ -53,7 +53,7 @@ impl Evaluation<'_> {
         Some(self.decided(
             &hazards,
             metadata,
-            autoscaler.kind.name(),
+            autoscaler.kind().name(),
             || self.owner_is_real(metadata),
             |finding, hazard, _| {
                 if !existing_violations::is_new(hazard, &before) {

@@ -74,7 +74,7 @@ impl<'a> Changed<'a> {
     /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
     pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
         let metadata = &autoscaler.metadata;
-        let kind = autoscaler.kind.object_kind();
+        let kind = autoscaler.kind();
         let document = documents.get(&kind.reference(&metadata.namespace, &metadata.name));
         let keda = autoscaler.scaled_object();
         Self {
