@@ -2,9 +2,8 @@
 
 use super::{Facts, UsedVolume};
 use crate::model::Text;
-use crate::model::in_tree::csi_driver_of;
 use crate::model::node::CSI;
-use crate::model::volume::{Volume, VolumeSource};
+use crate::model::volume::Volume;
 
 /// The nodes to which a bound volume is known to be attached; there may be none.
 pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>) -> Vec<Text> {
@@ -34,11 +33,7 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
 /// The attach-detach controller's name for a volume of a CSI driver (`GetUniqueVolumeNameFromSpec`
 /// in `pkg/volume/util/util.go`).
 fn unique_name(volume: &Volume) -> Option<Text> {
-    let driver = match &volume.spec.source {
-        VolumeSource::Csi(driver) => driver.as_str(),
-        VolumeSource::InTree(in_tree) => csi_driver_of(in_tree.provisioner),
-        VolumeSource::Unknown => return None,
-    };
+    let driver = volume.csi_driver()?;
     let handle = &volume.spec.handle;
     (!handle.is_empty()).then(|| format!("{CSI}{driver}^{handle}").into())
 }
