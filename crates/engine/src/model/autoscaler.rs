@@ -6,34 +6,21 @@ use serde::de::Deserializer;
 use super::Text;
 use super::condition::Condition;
 use super::de::nullable;
-use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
+use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT};
 use super::object::{ObjectKind, group_of};
 use super::resource::{Resource, Skipped};
 use super::workload::WorkloadKind;
 
 /// A HorizontalPodAutoscaler, of either version, or the one that KEDA makes of a ScaledObject.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Autoscaler {
-    /// Whether it is KEDA's ScaledObject.
-    #[serde(skip)]
-    pub is_scaled_object: bool,
-    /// Name, namespace and the rest.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The target and the limits.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: AutoscalerSpec,
-    /// Whether it has itself brought its workload down to 0, and will bring it up again
-    /// (condition `ScaledToZero`, Kubernetes 1.37).
-    #[serde(rename = "status", deserialize_with = "scaled_to_zero")]
-    pub scaled_to_zero: bool,
-}
+pub type Autoscaler = Resource<AutoscalerSpec, AutoscalerStatus>;
 
 /// The target and the limits of an autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
+    /// Whether it is that of KEDA's ScaledObject.
+    #[serde(skip)]
+    pub is_scaled_object: bool,
     /// The workload it scales.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
@@ -45,6 +32,16 @@ pub struct AutoscalerSpec {
     /// The rules by which it scales.
     #[serde(deserialize_with = "nullable")]
     pub behavior: ScalingBehavior,
+}
+
+/// The state of an autoscaler.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AutoscalerStatus {
+    /// Whether it has itself brought its workload down to 0, and will bring it up again
+    /// (condition `ScaledToZero`, Kubernetes 1.37).
+    #[serde(rename = "conditions", deserialize_with = "scaled_to_zero")]
+    pub scaled_to_zero: bool,
 }
 
 /// The rules by which an autoscaler scales.
@@ -68,7 +65,7 @@ pub struct ScalingRules {
 impl Autoscaler {
     /// Its kind.
     pub const fn kind(&self) -> ObjectKind {
-        if self.is_scaled_object {
+        if self.spec.is_scaled_object {
             ObjectKind::ScaledObject
         } else {
             ObjectKind::Autoscaler
@@ -77,7 +74,7 @@ impl Autoscaler {
 
     /// The fields with the fewest and the most replicas.
     pub(crate) const fn fields(&self) -> [&'static str; 2] {
-        if self.is_scaled_object {
+        if self.spec.is_scaled_object {
             ["minReplicaCount", "maxReplicaCount"]
         } else {
             ["minReplicas", "maxReplicas"]
@@ -93,7 +90,7 @@ impl Autoscaler {
         }
         let most = self.spec.max_replicas;
         let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
-        if replicas <= 0 && !self.scaled_to_zero {
+        if replicas <= 0 && !self.status.scaled_to_zero {
             return replicas;
         }
         if never_adds {
@@ -145,22 +142,24 @@ impl Autoscaler {
             target.api_version = "apps/v1".into();
         }
         Ok(Self {
-            is_scaled_object: true,
             metadata: object.metadata,
             spec: AutoscalerSpec {
+                is_scaled_object: true,
                 scale_target_ref: target,
                 min_replicas: spec.min_replica_count,
                 max_replicas: spec.max_replica_count.unwrap_or(MAX_REPLICA_COUNT),
                 behavior: spec.advanced.horizontal_pod_autoscaler_config.behavior,
             },
-            scaled_to_zero: !never_adds,
+            status: AutoscalerStatus {
+                scaled_to_zero: !never_adds,
+            },
         })
     }
 
     /// The name of KEDA's ScaledObject: the autoscaler itself, or the owner that reverts changes to
     /// it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     pub fn scaled_object(&self) -> Option<&Text> {
-        if self.is_scaled_object {
+        if self.spec.is_scaled_object {
             return Some(&self.metadata.name);
         }
         let owner = self.metadata.controller.as_deref()?;
@@ -203,14 +202,7 @@ struct HorizontalConfig {
 }
 
 fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Status {
-        #[serde(deserialize_with = "nullable")]
-        conditions: Vec<Condition>,
-    }
-
-    let Status { conditions } = nullable(deserializer)?;
+    let conditions: Vec<Condition> = nullable(deserializer)?;
     let mut conditions = conditions.iter();
     Ok(conditions.any(|it| it.kind == "ScaledToZero" && it.status == "True"))
 }

@@ -36,7 +36,7 @@ impl Evaluation<'_> {
             let view = self.facts.view;
             view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name)
         };
-        if !autoscaler.is_scaled_object && keda.is_some_and(is_known) {
+        if !autoscaler.spec.is_scaled_object && keda.is_some_and(is_known) {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
