@@ -128,12 +128,7 @@ impl WorkloadKind {
             }
             Self::Rollout => Some("rollouts-pod-template-hash"),
             Self::DeploymentConfig => Some("deployment"),
-            Self::ReplicaSet
-            | Self::Job
-            | Self::CronJob
-            | Self::ScaledJob
-            | Self::ReplicationController
-            | Self::Pod => None,
+            _ => None,
         }
     }
 

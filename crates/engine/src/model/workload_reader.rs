@@ -190,12 +190,7 @@ impl JobSpec {
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
             // Its API has no default, so a missing number means no pods.
             WorkloadKind::DeploymentConfig => replicas.unwrap_or(0),
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController
-            | WorkloadKind::Rollout
-            | WorkloadKind::CloneSet => replicas.unwrap_or(1),
+            _ => replicas.unwrap_or(1),
         }
     }
 

@@ -140,13 +140,7 @@ impl StoredObject {
             Self::VolumeAttachment(it) if it.attached => {
                 add(IndexKey::Attached(&it.volume));
             }
-            Self::Claim(_)
-            | Self::VolumeAttachment(_)
-            | Self::CsiDriver(_)
-            | Self::CsiNode(_)
-            | Self::Namespace(_)
-            | Self::Lease(_)
-            | Self::RuntimeClass(_) => {}
+            _ => {}
         }
     }
 }
