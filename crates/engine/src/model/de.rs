@@ -21,11 +21,6 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads only whether there is a value other than `null`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
-}
-
 /// Calls `each` with every entry of a list and keeps none; `null` has no entries. `what` describes
 /// the list.
 pub(super) fn for_each<'de, D, T>(

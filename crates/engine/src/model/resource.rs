@@ -28,13 +28,14 @@ pub struct Resource<Spec, Status = Skipped> {
     pub status: Status,
 }
 
-/// A part that is skipped.
+/// A part or an object that is skipped. It is serialized as an empty object, as only its presence
+/// was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "IgnoredAny")]
-pub struct Skipped;
+pub struct Skipped {}
 
 impl From<IgnoredAny> for Skipped {
     fn from(_: IgnoredAny) -> Self {
-        Self
+        Self {}
     }
 }

@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 
 use super::Text;
 use super::amount::Amount;
-use super::de::{nullable, present};
+use super::de::nullable;
 use super::pod::Required;
 use super::strategy::{SideBySide, Strategy};
 use super::workload::WorkloadKind;
@@ -39,9 +39,8 @@ struct Settings {
     max_unavailable: Option<Amount>,
     /// The partition of a StatefulSet.
     partition: Option<i64>,
-    /// Whether a Rollout splits the traffic.
-    #[serde(deserialize_with = "present")]
-    traffic_routing: bool,
+    /// The way in which a Rollout splits the traffic.
+    traffic_routing: Option<IgnoredAny>,
     /// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those
     /// of the next one (`GenerateReplicaSetAffinity` in its `utils/replicaset`).
     #[serde(deserialize_with = "nullable")]
@@ -137,7 +136,7 @@ impl WrittenStrategy {
         match self.canary {
             _ if self.blue_green.is_some() => Strategy::SideBySide(SideBySide::BlueGreen),
             // The stable pods stay (`CalculateReplicaCountsForTrafficRoutedCanary`).
-            Some(canary) if canary.traffic_routing => {
+            Some(canary) if canary.traffic_routing.is_some() => {
                 Strategy::SideBySide(SideBySide::TrafficRouting)
             }
             Some(canary) => rolling(canary.max_surge, canary.max_unavailable, A_QUARTER),

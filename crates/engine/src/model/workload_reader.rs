@@ -1,13 +1,13 @@
 //! Reads workloads of every kind into one type.
 
 use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::de::{Deserializer, IgnoredAny};
 
 use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::condition::Condition;
-use super::de::{for_each, nullable, present};
+use super::de::{for_each, nullable};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
 use super::resource::Resource;
@@ -34,7 +34,8 @@ impl Workload {
         } = Resource::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             is_behind: status.is_behind(),
-            finished: kind == WorkloadKind::Job && (status.completion_time || status.has_ended),
+            finished: kind == WorkloadKind::Job
+                && (status.completion_time.is_some() || status.has_ended),
             ready: status.ready_replicas > 0,
             ..spec.workload(kind, metadata)
         })
@@ -211,9 +212,8 @@ struct Status {
     current_revision: Text,
     #[serde(deserialize_with = "nullable")]
     update_revision: Text,
-    /// Whether a Job has a completion time.
-    #[serde(deserialize_with = "present")]
-    completion_time: bool,
+    /// The time at which a Job was complete.
+    completion_time: Option<IgnoredAny>,
     #[serde(rename = "conditions", deserialize_with = "has_ended")]
     has_ended: bool,
 }
