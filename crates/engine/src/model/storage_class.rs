@@ -118,12 +118,8 @@ pub struct CsiDriverSpec {
     pub attach_required: Option<bool>,
     /// Whether its volumes may be mounted with an SELinux label (`-o context`), which all
     /// their pods on a node then share.
-    #[serde(
-        rename = "seLinuxMount",
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
-    pub selinux_mount: bool,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub se_linux_mount: bool,
     /// Whether the scheduler keeps pods with its volumes off nodes that lack the driver
     /// (`VolumeLimitScaling`).
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
