@@ -51,7 +51,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         bind(&mut known.object, &facts);
         // The API server clears this field on objects that it creates, so it must not excuse
         // anything.
-        known.object.metadata_mut().deleted = None;
+        known.object.metadata_mut().deletion_timestamp = None;
     }
     let objects = &reading.objects;
     let named = named_classes(objects);

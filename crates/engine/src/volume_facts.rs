@@ -107,8 +107,7 @@ impl Members {
 /// The workload that an autoscaler scales.
 fn target(autoscaler: &Autoscaler) -> Option<(WorkloadKind, Text)> {
     let target = &autoscaler.spec.scale_target_ref;
-    let kind = WorkloadKind::find(&target.kind, target.group())?;
-    Some((kind, target.name.clone()))
+    Some((target.workload_kind()?, target.name.clone()))
 }
 
 impl VolumeFacts {

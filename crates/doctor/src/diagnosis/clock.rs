@@ -21,7 +21,7 @@ impl Clock {
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
         let is_ready = |name: &str| {
             let mut nodes = observed.nodes.iter();
-            nodes.any(|node| node.name == name && node.ready == Some(true))
+            nodes.any(|node| node.metadata.name == name && node.status.ready == Some(true))
         };
         // The newest Lease comes first, so that few nodes are looked up.
         let mut leases: Vec<_> = observed.leases.iter().collect();

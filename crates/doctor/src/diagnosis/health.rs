@@ -65,8 +65,10 @@ impl Examined {
         let lease = looked_up(index.leases.get(name).copied(), observed.has_read("leases"));
         let node = index.nodes.get(name).copied();
         let ready = looked_up(node, observed.has_read("nodes"));
-        let ready = ready.map(|node| node.ready);
-        let taints = node.map(|node| node.taints.as_slice()).unwrap_or_default();
+        let ready = ready.map(|node| node.status.ready);
+        let taints = node
+            .map(|node| node.spec.taints.as_slice())
+            .unwrap_or_default();
         let is_given_up = taints
             .iter()
             .any(|taint| LOST.contains(&taint.key.as_str()));
@@ -83,14 +85,14 @@ impl Examined {
         Self {
             name: name.to_owned(),
             health,
-            ready: node.map(|node| match node.ready {
+            ready: node.map(|node| match node.status.ready {
                 Some(true) => "True",
                 Some(false) => "False",
                 None => "Unknown",
             }),
             lease_seconds: age.map(|age| age.as_secs().max(0)),
             taints: taints.iter().map(shown).collect(),
-            cordoned: node.is_some_and(|node| node.cordoned),
+            cordoned: node.is_some_and(|node| node.spec.unschedulable),
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
         }
     }

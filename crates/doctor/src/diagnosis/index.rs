@@ -8,7 +8,7 @@ use engine::model::event::Event;
 use engine::model::lease::Lease;
 use engine::model::live_pod::Pod;
 use engine::model::metadata::Metadata;
-use engine::model::observed::NodeState;
+use engine::model::node::NodeState;
 use engine::model::volume_attachment::VolumeAttachment;
 
 /// The observed objects, indexed by the keys of their look-ups.
@@ -57,7 +57,9 @@ impl<'a> Index<'a> {
             users,
             attachments,
             events,
-            nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
+            nodes: nodes
+                .map(|node| (node.metadata.name.as_str(), node))
+                .collect(),
             leases: leases
                 .map(|lease| (lease.metadata.name.as_str(), lease))
                 .collect(),

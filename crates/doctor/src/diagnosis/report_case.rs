@@ -239,7 +239,7 @@ fn attachment(attachment: &engine::model::volume_attachment::VolumeAttachment) -
     AttachmentEntry {
         name: attachment.metadata.name.clone(),
         node: attachment.node.clone(),
-        state: match (attachment.metadata.deleted, attachment.attached) {
+        state: match (attachment.metadata.deletion_timestamp, attachment.attached) {
             (Some(_), _) => "detaching",
             (None, true) => "attached",
             (None, false) => "attaching",

@@ -338,7 +338,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The number of seconds by which the pod is overdue, if it is.
     fn overdue(&self, pod: &Pod) -> Option<i64> {
-        let due = pod.meta.deleted?;
+        let due = pod.meta.deletion_timestamp?;
         let late = self.index.facts.now.as_second() - due.as_second();
         (late > OVERDUE).then_some(late)
     }

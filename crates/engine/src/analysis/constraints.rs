@@ -141,7 +141,7 @@ fn forbids(situation: &Analysis<'_>, together: Together) -> Option<Constraint> {
         Together::Rollout => situation.pods() + 1,
     };
     let spreads = |spread: &TopologySpread| {
-        spread.hard
+        !spread.is_soft
             && pods > spread.max_skew
             && counts_own_pods(spread, situation, together)
             && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())

@@ -171,7 +171,7 @@ impl<'a> Eligibility<'a> {
         let counts = |node: &&Node| {
             has_places_of_spreads(self.template, node)
                 && (spread.ignores_affinity || self.selects(node))
-                && (spread.ignores_taints || self.tolerates_taints(node))
+                && (!spread.honours_taints || self.tolerates_taints(node))
         };
         let hint = self.hint().filter(|_| !spread.ignores_affinity);
         self.near(hint, facts)
@@ -284,7 +284,7 @@ fn lists_devices(template: &PodTemplate, facts: Facts<'_>) -> bool {
 
 /// Whether the node has the labels of all hard spreads.
 fn has_places_of_spreads(template: &PodTemplate, node: &Node) -> bool {
-    let mut hard = template.spread.iter().filter(|spread| spread.hard);
+    let mut hard = template.spread.iter().filter(|spread| !spread.is_soft);
     hard.all(|spread| node.metadata.labels.get(&spread.topology_key).is_some())
 }
 

@@ -156,9 +156,7 @@ impl<'a> Analysis<'a> {
         let (workload, view) = (self.workload, self.facts.view);
         view.autoscalers(workload)
             .into_iter()
-            .filter(|autoscaler| {
-                view.turn(autoscaler.kind.object_kind(), &autoscaler.metadata) == Turn::Never
-            })
+            .filter(|autoscaler| view.turn(autoscaler.kind(), &autoscaler.metadata) == Turn::Never)
             .max_by_key(|autoscaler| autoscaler.most(workload.replicas))
     }
 

@@ -1,70 +1,26 @@
 //! Autoscalers and scales, which change a workload's replicas.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::Deserializer;
 
 use super::Text;
 use super::condition::Condition;
-use super::de::{Written, nullable};
-use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT, Metadata};
+use super::de::nullable;
+use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, KEDA_PAUSED_SCALE_OUT};
 use super::object::{ObjectKind, group_of};
-
-/// The kinds of autoscaler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AutoscalerKind {
-    /// Kubernetes' own HorizontalPodAutoscaler.
-    #[default]
-    Horizontal,
-    /// KEDA's ScaledObject.
-    ScaledObject,
-}
-
-impl AutoscalerKind {
-    /// The kind in the table of kinds.
-    pub const fn object_kind(self) -> ObjectKind {
-        match self {
-            Self::Horizontal => ObjectKind::Autoscaler,
-            Self::ScaledObject => ObjectKind::ScaledObject,
-        }
-    }
-
-    /// The kind's name.
-    pub const fn name(self) -> &'static str {
-        self.object_kind().name()
-    }
-
-    /// The fields with the fewest and the most replicas.
-    pub const fn fields(self) -> [&'static str; 2] {
-        match self {
-            Self::Horizontal => ["minReplicas", "maxReplicas"],
-            Self::ScaledObject => ["minReplicaCount", "maxReplicaCount"],
-        }
-    }
-}
+use super::resource::{Resource, Skipped};
+use super::workload::WorkloadKind;
 
 /// A HorizontalPodAutoscaler, of either version, or the one that KEDA makes of a ScaledObject.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Autoscaler {
-    /// The kind of autoscaler.
-    #[serde(skip)]
-    pub kind: AutoscalerKind,
-    /// Name, namespace and the rest.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The target and the limits.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: AutoscalerSpec,
-    /// Whether it has itself brought its workload down to 0, and will bring it up again
-    /// (condition `ScaledToZero`, Kubernetes 1.37).
-    #[serde(rename = "status", deserialize_with = "scaled_to_zero")]
-    pub scaled_to_zero: bool,
-}
+pub type Autoscaler = Resource<AutoscalerSpec, AutoscalerStatus>;
 
 /// The target and the limits of an autoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
+    /// Whether it is that of KEDA's ScaledObject.
+    #[serde(skip)]
+    pub is_scaled_object: bool,
     /// The workload it scales.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
@@ -76,6 +32,16 @@ pub struct AutoscalerSpec {
     /// The rules by which it scales.
     #[serde(deserialize_with = "nullable")]
     pub behavior: ScalingBehavior,
+}
+
+/// The state of an autoscaler.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AutoscalerStatus {
+    /// Whether it has itself brought its workload down to 0, and will bring it up again
+    /// (condition `ScaledToZero`, Kubernetes 1.37).
+    #[serde(rename = "conditions", deserialize_with = "scaled_to_zero")]
+    pub scaled_to_zero: bool,
 }
 
 /// The rules by which an autoscaler scales.
@@ -97,6 +63,24 @@ pub struct ScalingRules {
 }
 
 impl Autoscaler {
+    /// Its kind.
+    pub const fn kind(&self) -> ObjectKind {
+        if self.spec.is_scaled_object {
+            ObjectKind::ScaledObject
+        } else {
+            ObjectKind::Autoscaler
+        }
+    }
+
+    /// The fields with the fewest and the most replicas.
+    pub(crate) const fn fields(&self) -> [&'static str; 2] {
+        if self.spec.is_scaled_object {
+            ["minReplicaCount", "maxReplicaCount"]
+        } else {
+            ["minReplicas", "maxReplicas"]
+        }
+    }
+
     /// The most replicas it gives a workload that has `replicas`. It does not scale from 0,
     /// unless it scaled to 0 itself, and it scales to its minimum regardless of its policies
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
@@ -106,7 +90,7 @@ impl Autoscaler {
         }
         let most = self.spec.max_replicas;
         let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
-        if replicas <= 0 && !self.scaled_to_zero {
+        if replicas <= 0 && !self.status.scaled_to_zero {
             return replicas;
         }
         if never_adds {
@@ -141,7 +125,7 @@ impl Autoscaler {
     pub(crate) fn read_scaled_object<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        let object = Written::<ScaledObjectSpec, IgnoredAny>::deserialize(deserializer)?;
+        let object = Resource::<ScaledObjectSpec, Skipped>::deserialize(deserializer)?;
         let mut spec = object.spec;
         // KEDA writes this into the HorizontalPodAutoscaler, and does not scale from 0 itself
         // (`controllers/keda/hpa.go`).
@@ -158,22 +142,24 @@ impl Autoscaler {
             target.api_version = "apps/v1".into();
         }
         Ok(Self {
-            kind: AutoscalerKind::ScaledObject,
             metadata: object.metadata,
             spec: AutoscalerSpec {
+                is_scaled_object: true,
                 scale_target_ref: target,
                 min_replicas: spec.min_replica_count,
                 max_replicas: spec.max_replica_count.unwrap_or(MAX_REPLICA_COUNT),
                 behavior: spec.advanced.horizontal_pod_autoscaler_config.behavior,
             },
-            scaled_to_zero: !never_adds,
+            status: AutoscalerStatus {
+                scaled_to_zero: !never_adds,
+            },
         })
     }
 
     /// The name of KEDA's ScaledObject: the autoscaler itself, or the owner that reverts changes to
     /// it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     pub fn scaled_object(&self) -> Option<&Text> {
-        if self.kind == AutoscalerKind::ScaledObject {
+        if self.spec.is_scaled_object {
             return Some(&self.metadata.name);
         }
         let owner = self.metadata.controller.as_deref()?;
@@ -216,14 +202,7 @@ struct HorizontalConfig {
 }
 
 fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Status {
-        #[serde(deserialize_with = "nullable")]
-        conditions: Vec<Condition>,
-    }
-
-    let Status { conditions } = nullable(deserializer)?;
+    let conditions: Vec<Condition> = nullable(deserializer)?;
     let mut conditions = conditions.iter();
     Ok(conditions.any(|it| it.kind == "ScaledToZero" && it.status == "True"))
 }
@@ -244,24 +223,21 @@ pub struct ScaleTarget {
 }
 
 impl ScaleTarget {
-    /// The API group of the kind, empty for the core one.
-    pub fn group(&self) -> &str {
-        group_of(&self.api_version)
+    /// The kind of workload, if it is one of those that are read.
+    pub(crate) fn workload_kind(&self) -> Option<WorkloadKind> {
+        WorkloadKind::find(&self.kind, group_of(&self.api_version))
+    }
+
+    /// Whether it refers to the workload of that kind and name, in the same namespace.
+    pub(crate) fn is(&self, kind: WorkloadKind, name: &str) -> bool {
+        self.name == name && self.workload_kind() == Some(kind)
     }
 }
 
 /// A request to set a workload's replicas, by `kubectl scale` or an autoscaler. It does not
-/// contain the workload's kind, which is in the request's resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Scale {
-    /// Name and namespace of the workload.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The requested replicas.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: ScaleSpec,
-}
+/// contain the workload's kind, which is in the request's resource. Its name and namespace are
+/// those of the workload.
+pub type Scale = Resource<ScaleSpec>;
 
 /// The requested replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

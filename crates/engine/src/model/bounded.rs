@@ -75,11 +75,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
     #[inline]
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        name: &'static str,
+        _name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_newtype_struct(name, Bounded(visitor, self.1))
+        visitor.visit_newtype_struct(self)
     }
 
     #[inline]
@@ -123,14 +122,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
     #[inline]
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
         self.0.visit_some(Bounded(deserializer, self.1))
-    }
-
-    #[inline]
-    fn visit_newtype_struct<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Bounded(deserializer, self.1))
     }
 
     #[inline]

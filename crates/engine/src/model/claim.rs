@@ -4,26 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
-use super::de::{name, nullable, present, some_name};
-use super::metadata::{CLASS_BETA, Metadata};
+use super::de::{name, nullable, some_name};
+use super::metadata::CLASS_BETA;
 use super::quantity::Quantity;
+use super::resource::{Resource, Skipped};
 use super::selector::LabelSelector;
-use super::ser::{is_default, object_if};
+use super::ser::is_default;
 
 /// A persistent volume claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Claim {
-    /// Name, namespace and the rest.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The requested storage.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: ClaimSpec,
-    /// The storage it is bound to.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: ClaimStatus,
-}
+pub type Claim = Resource<ClaimSpec, ClaimStatus>;
 
 /// The storage that a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,20 +34,12 @@ pub struct ClaimSpec {
     /// Restricts the volumes that the claim can be bound to; an empty one allows all.
     #[serde(skip_serializing_if = "is_default")]
     pub selector: Option<LabelSelector>,
-    /// Whether the volume is a copy of another one or of a snapshot.
-    #[serde(
-        deserialize_with = "present",
-        serialize_with = "object_if",
-        skip_serializing_if = "is_default"
-    )]
-    pub data_source: bool,
-    /// Whether the newer of the two fields for that is set.
-    #[serde(
-        deserialize_with = "present",
-        serialize_with = "object_if",
-        skip_serializing_if = "is_default"
-    )]
-    pub data_source_ref: bool,
+    /// The volume or snapshot of which the volume is a copy.
+    #[serde(skip_serializing_if = "is_default")]
+    pub data_source: Option<Skipped>,
+    /// The newer of the two fields for that.
+    #[serde(skip_serializing_if = "is_default")]
+    pub data_source_ref: Option<Skipped>,
     /// The VolumeAttributesClass, whose parameters override those of the storage class; empty:
     /// none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
@@ -117,7 +98,7 @@ impl Claim {
     }
 
     /// Whether the volume is a copy of another one or of a snapshot.
-    pub(crate) const fn has_data_source(&self) -> bool {
-        self.spec.data_source || self.spec.data_source_ref
+    pub const fn has_data_source(&self) -> bool {
+        self.spec.data_source.is_some() || self.spec.data_source_ref.is_some()
     }
 }

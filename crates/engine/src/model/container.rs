@@ -143,9 +143,9 @@ pub(super) struct ContainerList {
     /// The ports of the init containers that keep running beside the others.
     ports_of_sidecars: Ports,
     /// The amount of each resource that all containers request together.
-    extended_resources: BTreeMap<Text, u128>,
+    extended_resources: BTreeMap<Text, Quantity>,
     /// The largest amount of each resource that one container requests.
-    most_of_one: BTreeMap<Text, u128>,
+    most_of_one: BTreeMap<Text, Quantity>,
     uses: HashSet<(Text, Label)>,
 }
 
@@ -167,13 +167,13 @@ impl ContainerList {
         }
         let Resources { limits, requests } = container.resources;
         // The API server demands that both are equal, or fills the request in.
-        let mut asked: BTreeMap<Text, Quantity> = limits.0.into_iter().collect();
+        let mut asked = limits.0;
         asked.extend(requests.0);
-        for (name, Quantity(amount)) in asked {
+        for (name, amount) in asked {
             let most = self.most_of_one.entry(name.clone()).or_default();
             *most = amount.max(*most);
-            let sum = self.extended_resources.entry(name).or_default();
-            *sum = sum.saturating_add(amount);
+            let Quantity(sum) = self.extended_resources.entry(name).or_default();
+            *sum = sum.saturating_add(amount.0);
         }
         let label = match &container.security_context.se_linux_options {
             Some(options) => Label::Own(options.label()),
@@ -217,8 +217,7 @@ pub(super) fn extended_resources(
         let sum = asked.entry(name.clone()).or_default();
         *sum = (*most).max(*sum);
     }
-    let asked = asked.into_iter();
-    asked.map(|(name, sum)| (name, Quantity(sum))).collect()
+    asked.into_iter().collect()
 }
 
 /// Records for each volume whether containers use it, and under which SELinux label. The first of

@@ -3,19 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::de::{Named, nullable};
-use super::metadata::Metadata;
+use super::resource::Resource;
 
 /// The CSINode of a node, which has the node's name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CsiNode {
-    /// Its name.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The drivers that its kubelet reports.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: CsiNodeSpec,
-}
+pub type CsiNode = Resource<CsiNodeSpec>;
 
 /// The drivers of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

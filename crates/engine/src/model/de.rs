@@ -8,7 +8,6 @@ use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Text;
-use super::metadata::Metadata;
 
 /// The most characters in the name of an object.
 pub(super) const LONGEST_NAME: usize = 253;
@@ -20,11 +19,6 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// Reads only whether there is a value other than `null`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
 /// Calls `each` with every entry of a list and keeps none; `null` has no entries. `what` describes
@@ -104,21 +98,6 @@ pub struct Named {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub name: Text,
-}
-
-/// An object as it is written, with the spec and the status of its kind.
-#[derive(Default, Deserialize)]
-#[serde(
-    default,
-    bound = "Spec: Default + Deserialize<'de>, Status: Default + Deserialize<'de>"
-)]
-pub(super) struct Written<Spec, Status> {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) metadata: Metadata,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) spec: Spec,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: Status,
 }
 
 /// A text that is read but not kept.

@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::de::nullable;
-use super::metadata::Metadata;
+use super::resource::Resource;
 
 /// The namespace of the Leases, each with the name of its node
 /// (`NamespaceNodeLease` in `k8s.io/api/core/v1`).
@@ -15,16 +14,7 @@ pub const NODE_LEASES: &str = "kube-node-lease";
 pub const DURATION_SECONDS: i64 = 40;
 
 /// A Lease: the time of its last renewal, and its duration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Lease {
-    /// Name and namespace.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// Its times.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: LeaseSpec,
-}
+pub type Lease = Resource<LeaseSpec>;
 
 /// The times of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

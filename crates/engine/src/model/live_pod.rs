@@ -6,11 +6,12 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::condition::Condition;
-use super::de::{Written, nullable};
+use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::node::{OUT_OF_SERVICE, Taint};
 use super::pod::PodSpec;
+use super::resource::Resource;
 
 /// A pod and its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Pod {
 
 impl<'de> Deserialize<'de> for Pod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Written::<PodSpec, PodStatus>::deserialize(deserializer)?;
+        let wire = Resource::<PodSpec, PodStatus>::deserialize(deserializer)?;
         let status = wire.status;
         let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
         let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");

@@ -105,18 +105,14 @@ pub struct Metadata {
     pub drained_first: bool,
     /// The time of the deletion or, for a pod, the end of its grace period; `None` unless the
     /// object is being deleted.
-    #[serde(
-        rename = "deletionTimestamp",
-        deserialize_with = "time",
-        skip_serializing_if = "is_default"
-    )]
-    pub deleted: Option<Timestamp>,
+    #[serde(deserialize_with = "time", skip_serializing_if = "is_default")]
+    pub deletion_timestamp: Option<Timestamp>,
 }
 
 impl Metadata {
     /// Whether the object is being deleted.
     pub const fn is_being_deleted(&self) -> bool {
-        self.deleted.is_some()
+        self.deletion_timestamp.is_some()
     }
 
     /// The creation time, if it is known.

@@ -24,6 +24,7 @@ pub mod object;
 pub mod observed;
 pub mod pod;
 pub mod quantity;
+pub mod resource;
 pub mod runtime_class;
 pub mod selector;
 mod ser;

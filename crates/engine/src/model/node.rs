@@ -1,9 +1,9 @@
 //! Nodes, node selectors, taints and tolerations.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
@@ -12,27 +12,16 @@ use super::de::{Named, nullable};
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::quantity::Quantity;
+use super::resource::Resource;
 use super::selector::Requirement;
 use super::ser::is_default;
 
 /// A node: its labels, lasting taints and condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Node {
-    /// Name and labels.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// Its taints.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub spec: NodeSpec,
-    /// Its resources and its condition.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: NodeStatus,
-}
+pub type Node = Resource<NodeSpec, NodeStatus>;
 
 /// The taints of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenSpec")]
+#[serde(from = "NodeStateSpec")]
 pub struct NodeSpec {
     /// Lasting taints that keep pods off.
     #[serde(skip_serializing_if = "is_default")]
@@ -132,23 +121,8 @@ fn is_temporary(taint: &str) -> bool {
 /// size for example; those with a quantity of 0 are omitted.
 ///
 /// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtendedResources(pub Box<[(Text, Quantity)]>);
-
-impl ExtendedResources {
-    /// The amount of the resource `name`.
-    pub(crate) fn amount(&self, name: &str) -> Quantity {
-        let mut resources = self.0.iter();
-        let found = resources.find(|(known, _)| known == name);
-        found.map_or(Quantity(0), |(_, amount)| *amount)
-    }
-}
-
-impl Serialize for ExtendedResources {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, amount)| (name, amount)))
-    }
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ExtendedResources(pub BTreeMap<Text, Quantity>);
 
 impl<'de> Deserialize<'de> for ExtendedResources {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -162,26 +136,21 @@ impl<'de> Deserialize<'de> for ExtendedResources {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut names = Vec::new();
+                let mut resources = BTreeMap::new();
                 while let Some(name) = map.next_key::<Text>()? {
                     let is_huge_pages = name.starts_with("hugepages-");
                     if !is_huge_pages && (!name.contains('/') || name.contains("kubernetes.io/")) {
                         map.next_value::<IgnoredAny>()?;
-                    } else {
-                        names.push((name, map.next_value::<Quantity>()?));
+                        continue;
                     }
+                    // The readers that serde derives refuse duplicate fields too.
+                    if resources.contains_key(&name) {
+                        return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+                    }
+                    resources.insert(name, map.next_value::<Quantity>()?);
                 }
-                let mut known: Vec<&Text> = names.iter().map(|(name, _)| name).collect();
-                known.sort_unstable();
-                // The readers that serde derives refuse duplicate fields too.
-                let twice = known.windows(2).find(|pair| pair[0] == pair[1]);
-                if let Some([name, _]) = twice {
-                    return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
-                }
-                let some = names
-                    .into_iter()
-                    .filter(|(_, amount)| *amount != Quantity(0));
-                Ok(ExtendedResources(some.collect()))
+                resources.retain(|_, amount| *amount != Quantity(0));
+                Ok(ExtendedResources(resources))
             }
         }
 
@@ -268,7 +237,7 @@ impl Node {
     pub(crate) fn has(&self, requests: &[(Text, Quantity)]) -> Option<bool> {
         let has = self.status.allocatable.as_ref()?;
         let mut requests = requests.iter();
-        Some(requests.all(|(name, amount)| has.amount(name) >= *amount))
+        Some(requests.all(|(name, amount)| has.0.get(name).is_some_and(|has| has >= amount)))
     }
 
     /// Whether pods with `tolerations` can be scheduled to the node despite its taints.
@@ -283,17 +252,24 @@ impl Node {
     }
 }
 
-/// The taints as they are written.
-#[derive(Default, Deserialize)]
+/// A node with its momentary state.
+pub type NodeState = Resource<NodeStateSpec, NodeStatus>;
+
+/// The spec of a node as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct WrittenSpec {
+pub struct NodeStateSpec {
+    /// All its taints.
     #[serde(deserialize_with = "nullable")]
-    taints: Vec<Taint>,
+    pub taints: Vec<Taint>,
+    /// Whether it is cordoned, so that it accepts no new pods.
+    #[serde(deserialize_with = "nullable")]
+    pub unschedulable: bool,
 }
 
 /// Keeps lasting taints that keep pods off.
-impl From<WrittenSpec> for NodeSpec {
-    fn from(WrittenSpec { taints }: WrittenSpec) -> Self {
+impl From<NodeStateSpec> for NodeSpec {
+    fn from(NodeStateSpec { taints, .. }: NodeStateSpec) -> Self {
         let lasts = |taint: &Taint| {
             matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !is_temporary(&taint.key)
         };

@@ -11,6 +11,7 @@ use super::csi_node::CsiNode;
 use super::lease::Lease;
 use super::metadata::Metadata;
 use super::node::Node;
+use super::resource::{Resource, Skipped};
 use super::runtime_class::RuntimeClass;
 use super::storage_class::{CsiDriver, StorageClass};
 use super::volume::Volume;
@@ -18,12 +19,7 @@ use super::volume_attachment::VolumeAttachment;
 use super::workload::{Workload, WorkloadKind};
 
 /// A namespace: its labels and the guard's annotations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
-pub struct Namespace {
-    /// Name, labels and annotations.
-    #[serde(default)]
-    pub metadata: Metadata,
-}
+pub type Namespace = Resource<Skipped>;
 
 /// The names of a kind in the API, and whether its objects are in namespaces.
 pub(super) struct KindRow {
@@ -143,7 +139,7 @@ macro_rules! kinds {
             /// The kind.
             pub const fn kind(&self) -> ObjectKind {
                 if let Self::Autoscaler(autoscaler) = self {
-                    return autoscaler.kind.object_kind();
+                    return autoscaler.kind();
                 }
                 match self {
                     Self::Workload(workload) => ObjectKind::Workload(workload.kind),

@@ -2,15 +2,11 @@
 //! Diagnoses use it. It is not in a [`Snapshot`](crate::snapshot::Snapshot), as no verdict on a
 //! manifest depends on it.
 
-use serde::Deserialize;
-use serde::de::Deserializer;
-
 use super::Text;
-use super::de::{Written, nullable};
 use super::event::Event;
 use super::lease::Lease;
 use super::live_pod::Pod;
-use super::node::{NodeStatus, Taint};
+use super::node::NodeState;
 use super::volume_attachment::VolumeAttachment;
 
 /// The state of a cluster at one moment.
@@ -67,39 +63,5 @@ impl Unread {
     pub fn leaves_open(&self, question: &str) -> String {
         let Self { resource, reason } = self;
         format!("It is not known {question}, because the {resource} could not be read: {reason}.")
-    }
-}
-
-/// The health of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeState {
-    /// Its name.
-    pub name: Text,
-    /// Its condition Ready; `None` if that is missing or `Unknown`.
-    pub ready: Option<bool>,
-    /// All its taints.
-    pub taints: Vec<Taint>,
-    /// Whether it accepts no new pods.
-    pub cordoned: bool,
-}
-
-impl<'de> Deserialize<'de> for NodeState {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Spec {
-            #[serde(deserialize_with = "nullable")]
-            taints: Vec<Taint>,
-            #[serde(deserialize_with = "nullable")]
-            unschedulable: bool,
-        }
-
-        let wire = Written::<Spec, NodeStatus>::deserialize(deserializer)?;
-        Ok(Self {
-            name: wire.metadata.name,
-            ready: wire.status.ready,
-            taints: wire.spec.taints,
-            cordoned: wire.spec.unschedulable,
-        })
     }
 }

@@ -140,13 +140,10 @@ pub struct TopologySpread {
     /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
     pub topology_key: Text,
-    /// `true` for `DoNotSchedule`, which is the default.
-    #[serde(
-        default = "yes",
-        rename = "whenUnsatisfiable",
-        deserialize_with = "do_not_schedule"
-    )]
-    pub hard: bool,
+    /// Whether it is only a preference: `true` for `ScheduleAnyway`; the default is
+    /// `DoNotSchedule`.
+    #[serde(default, rename = "whenUnsatisfiable", deserialize_with = "anyway")]
+    pub is_soft: bool,
     /// The minimum number of domains. If there are fewer, the emptiest one counts as empty.
     pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
@@ -158,34 +155,26 @@ pub struct TopologySpread {
     /// the default is `Honor`.
     #[serde(default, rename = "nodeAffinityPolicy", deserialize_with = "ignored")]
     pub ignores_affinity: bool,
-    /// Whether nodes with taints that the pod does not tolerate are counted: `true` for `Ignore`,
-    /// which is the default.
-    #[serde(
-        default = "yes",
-        rename = "nodeTaintsPolicy",
-        deserialize_with = "not_honoured"
-    )]
-    pub ignores_taints: bool,
+    /// Whether nodes with taints that the pod does not tolerate are left out: `true` for `Honor`;
+    /// the default is `Ignore`.
+    #[serde(default, rename = "nodeTaintsPolicy", deserialize_with = "honoured")]
+    pub honours_taints: bool,
 }
 
 const fn one() -> i64 {
     1
 }
 
-const fn yes() -> bool {
-    true
-}
-
 fn ignored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Ignore"))
 }
 
-fn not_honoured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() != Some("Honor"))
+fn honoured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Honor"))
 }
 
-fn do_not_schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() != Some("ScheduleAnyway"))
+fn anyway<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("ScheduleAnyway"))
 }
 
 /// One volume of a pod template.

@@ -6,38 +6,32 @@ use super::Text;
 use super::de::nullable;
 use super::labels::Labels;
 use super::ser::is_default;
+use super::words::words;
 
-/// The operator of a requirement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "Text")]
-pub enum Operator {
-    /// The label has one of the values.
-    In,
-    /// The label is missing or has none of the values.
-    NotIn,
-    /// The label exists.
-    Exists,
-    /// The label is missing.
-    DoesNotExist,
-    /// The label is an integer greater than the only value (nodes only).
-    Gt,
-    /// The label is an integer less than the only value (nodes only).
-    Lt,
-    /// An unknown operator, which matches nothing.
-    Unknown,
+words! {
+    /// The operator of a requirement.
+    #[serde(from = "Text")]
+    Operator {
+        /// The label has one of the values.
+        In = "In",
+        /// The label is missing or has none of the values.
+        NotIn = "NotIn",
+        /// The label exists.
+        Exists = "Exists",
+        /// The label is missing.
+        DoesNotExist = "DoesNotExist",
+        /// The label is an integer greater than the only value (nodes only).
+        Gt = "Gt",
+        /// The label is an integer less than the only value (nodes only).
+        Lt = "Lt",
+        /// An unknown operator, which matches nothing.
+        Unknown = "Unknown",
+    }
 }
 
 impl From<Text> for Operator {
     fn from(text: Text) -> Self {
-        match text.as_str() {
-            "In" => Self::In,
-            "NotIn" => Self::NotIn,
-            "Exists" => Self::Exists,
-            "DoesNotExist" => Self::DoesNotExist,
-            "Gt" => Self::Gt,
-            "Lt" => Self::Lt,
-            _ => Self::Unknown,
-        }
+        Self::from_name(&text).unwrap_or(Self::Unknown)
     }
 }
 

@@ -9,6 +9,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata};
 use super::node::{NodeSelector, NodeSelectorTerm};
+use super::resource::Resource;
 use super::selector::{Operator, Requirement};
 use super::ser::is_default;
 
@@ -105,17 +106,8 @@ impl StorageClass {
     }
 }
 
-/// A CSIDriver.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CsiDriver {
-    /// The driver's name.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// The driver's properties.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: CsiDriverSpec,
-}
+/// A CSIDriver, which has the driver's name.
+pub type CsiDriver = Resource<CsiDriverSpec>;
 
 /// The properties of a CSI driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,12 +118,8 @@ pub struct CsiDriverSpec {
     pub attach_required: Option<bool>,
     /// Whether its volumes may be mounted with an SELinux label (`-o context`), which all
     /// their pods on a node then share.
-    #[serde(
-        rename = "seLinuxMount",
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
-    pub selinux_mount: bool,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub se_linux_mount: bool,
     /// Whether the scheduler keeps pods with its volumes off nodes that lack the driver
     /// (`VolumeLimitScaling`).
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]

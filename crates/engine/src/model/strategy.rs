@@ -8,10 +8,10 @@ use super::amount::{Amount, Rounding};
 pub enum Strategy {
     /// New pods are started while old ones still run.
     RollingUpdate {
-        /// Pods above the desired number; `None` for the default, 25 %.
-        max_surge: Option<Amount>,
-        /// Pods below the desired number; `None` for the default, 25 %.
-        max_unavailable: Option<Amount>,
+        /// Pods above the desired number, the default filled in.
+        max_surge: Amount,
+        /// Pods below the desired number, the default filled in.
+        max_unavailable: Amount,
     },
     /// Old pods are stopped before new ones are started.
     Recreate {
@@ -64,25 +64,13 @@ impl Strategy {
             }
             Self::Recreate { .. } | Self::Other(_) => return None,
         };
-        let default = Amount::Percent(25);
-        let surge = max_surge.as_ref().unwrap_or(&default);
-        let unavailable = max_unavailable.as_ref().unwrap_or(&default);
-        let surge = surge.resolve(replicas, Rounding::Up)?;
-        let unavailable = unavailable.resolve(replicas, Rounding::Down)?;
+        let surge = max_surge.resolve(replicas, Rounding::Up)?;
+        let unavailable = max_unavailable.resolve(replicas, Rounding::Down)?;
         let least = i64::from(surge == 0);
         Some(Room {
             surge,
             unavailable: unavailable.max(least),
         })
-    }
-}
-
-impl Default for Strategy {
-    fn default() -> Self {
-        Self::RollingUpdate {
-            max_surge: None,
-            max_unavailable: None,
-        }
     }
 }
 
@@ -95,7 +83,7 @@ mod tests {
     fn read(text: &str) -> Strategy {
         let written: Option<WrittenStrategy> = serde_json::from_str(text).unwrap();
         let kind = WorkloadKind::Deployment;
-        written.unwrap_or_default().rollouts(kind).strategy
+        written.unwrap_or_default().of_kind(kind)
     }
 
     #[test]

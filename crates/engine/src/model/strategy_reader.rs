@@ -5,31 +5,10 @@ use serde::de::IgnoredAny;
 
 use super::Text;
 use super::amount::Amount;
-use super::de::{nullable, present};
+use super::de::nullable;
 use super::pod::Required;
 use super::strategy::{SideBySide, Strategy};
 use super::workload::WorkloadKind;
-
-/// The settings that are read from a workload's strategy.
-#[derive(Default)]
-pub(super) struct Rollouts {
-    pub(super) strategy: Strategy,
-    /// The pods of a StatefulSet with a smaller ordinal are not updated.
-    pub(super) partition: i64,
-    /// Whether required anti-affinity is added between the pods of two revisions.
-    pub(super) keeps_revisions_apart: bool,
-    /// The volumes, by name, that hook pods mount while other pods run.
-    pub(super) hook_volumes: Box<[Text]>,
-}
-
-impl From<Strategy> for Rollouts {
-    fn from(strategy: Strategy) -> Self {
-        Self {
-            strategy,
-            ..Self::default()
-        }
-    }
-}
 
 /// `spec.strategy` or `spec.updateStrategy`, with the fields of every kind.
 #[derive(Default, Deserialize)]
@@ -60,9 +39,8 @@ struct Settings {
     max_unavailable: Option<Amount>,
     /// The partition of a StatefulSet.
     partition: Option<i64>,
-    /// Whether a Rollout splits the traffic.
-    #[serde(deserialize_with = "present")]
-    traffic_routing: bool,
+    /// The way in which a Rollout splits the traffic.
+    traffic_routing: Option<IgnoredAny>,
     /// The anti-affinity that Argo Rollouts adds between the pods of the stable revision and those
     /// of the next one (`GenerateReplicaSetAffinity` in its `utils/replicaset`).
     #[serde(deserialize_with = "nullable")]
@@ -89,24 +67,32 @@ struct HookPod {
     volumes: Vec<Text>,
 }
 
+/// The surge and the unavailable pods of a Deployment and a Rollout (`DefaultMaxSurge` and
+/// `DefaultMaxUnavailable` in Argo Rollouts' `utils/defaults`) by default.
+const A_QUARTER: [Amount; 2] = [Amount::Percent(25), Amount::Percent(25)];
+
+/// Those of a DaemonSet and a StatefulSet.
+const ONE_BY_ONE: [Amount; 2] = [Amount::Count(0), Amount::Count(1)];
+
+/// Those of a CloneSet.
+const A_FIFTH: [Amount; 2] = [Amount::Count(0), Amount::Percent(20)];
+
 impl WrittenStrategy {
-    /// The update settings of a workload of `kind`.
-    pub(super) fn rollouts(self, kind: WorkloadKind) -> Rollouts {
+    /// The update strategy of a workload of `kind`. A StatefulSet's `partition` only delays the
+    /// consequences.
+    pub(super) fn of_kind(self, kind: WorkloadKind) -> Strategy {
         match kind {
             WorkloadKind::Rollout => self.of_rollout(),
             WorkloadKind::DeploymentConfig => self.of_deployment_config(),
-            WorkloadKind::CloneSet => self.of_clone_set().into(),
-            WorkloadKind::StatefulSet => Rollouts {
-                partition: self.partition(),
-                ..self.one_by_one().into()
-            },
-            WorkloadKind::DaemonSet => self.one_by_one().into(),
-            _ => self.built_in().into(),
+            WorkloadKind::CloneSet if self.r#type == "InPlaceOnly" => Strategy::Other(self.r#type),
+            WorkloadKind::CloneSet => rolling(self.max_surge, self.max_unavailable, A_FIFTH),
+            WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => self.built_in(ONE_BY_ONE),
+            _ => self.built_in(A_QUARTER),
         }
     }
 
     /// The ordinal below which a StatefulSet's pods are not updated.
-    fn partition(&self) -> i64 {
+    pub(super) fn partition(&self) -> i64 {
         if self.r#type == "OnDelete" {
             return i64::MAX;
         }
@@ -114,14 +100,30 @@ impl WrittenStrategy {
         rolling.and_then(|rolling| rolling.partition).unwrap_or(0)
     }
 
-    fn built_in(self) -> Strategy {
+    /// Whether a Rollout adds required anti-affinity between the pods of two revisions.
+    pub(super) fn keeps_revisions_apart(&self) -> bool {
+        let settings = self.blue_green.as_ref().or(self.canary.as_ref());
+        settings.is_some_and(|it| it.anti_affinity.required.is_some())
+    }
+
+    /// The volumes, by name, that hook pods of a DeploymentConfig mount while other pods run.
+    pub(super) fn take_hook_volumes(&mut self) -> Box<[Text]> {
+        let params = match self.r#type.as_str() {
+            "" | "Rolling" => &mut self.rolling_params,
+            "Recreate" => &mut self.recreate_params,
+            _ => return Box::default(),
+        };
+        let hooks = [&mut params.pre, &mut params.post].into_iter();
+        hooks
+            .flat_map(|hook| std::mem::take(&mut hook.exec_new_pod.volumes))
+            .collect()
+    }
+
+    fn built_in(self, defaults: [Amount; 2]) -> Strategy {
         match self.r#type.as_str() {
             "" | "RollingUpdate" => {
-                let rolling = self.rolling_update.unwrap_or_default();
-                Strategy::RollingUpdate {
-                    max_surge: rolling.max_surge,
-                    max_unavailable: rolling.max_unavailable,
-                }
+                let written = self.rolling_update.unwrap_or_default();
+                rolling(written.max_surge, written.max_unavailable, defaults)
             }
             "Recreate" => Strategy::Recreate {
                 leftover: self.rolling_update.is_some(),
@@ -130,90 +132,51 @@ impl WrittenStrategy {
         }
     }
 
-    /// The strategy of a DaemonSet or StatefulSet: no surge and one pod unavailable by default. A
-    /// StatefulSet's `partition` only delays the consequences.
-    fn one_by_one(self) -> Strategy {
-        match self.built_in() {
-            Strategy::RollingUpdate {
-                max_surge,
-                max_unavailable,
-            } => Strategy::RollingUpdate {
-                max_surge: max_surge.or(Some(Amount::Count(0))),
-                max_unavailable: max_unavailable.or(Some(Amount::Count(1))),
-            },
-            other => other,
-        }
-    }
-
-    /// A missing amount is 25 %, as in a Deployment (`DefaultMaxSurge` and `DefaultMaxUnavailable`
-    /// in Argo Rollouts' `utils/defaults`).
-    fn of_rollout(self) -> Rollouts {
-        let canary = self.canary.as_ref().map(|it| &it.anti_affinity);
-        let blue_green = self.blue_green.as_ref().map(|it| &it.anti_affinity);
-        let keeps_revisions_apart = (blue_green.or(canary)).is_some_and(|it| it.required.is_some());
-        let strategy = match self.canary {
+    fn of_rollout(self) -> Strategy {
+        match self.canary {
             _ if self.blue_green.is_some() => Strategy::SideBySide(SideBySide::BlueGreen),
             // The stable pods stay (`CalculateReplicaCountsForTrafficRoutedCanary`).
-            Some(canary) if canary.traffic_routing => {
+            Some(canary) if canary.traffic_routing.is_some() => {
                 Strategy::SideBySide(SideBySide::TrafficRouting)
             }
-            Some(canary) => Strategy::RollingUpdate {
-                max_surge: canary.max_surge,
-                max_unavailable: canary.max_unavailable,
-            },
+            Some(canary) => rolling(canary.max_surge, canary.max_unavailable, A_QUARTER),
             // The controller does not act on such a Rollout (`InvalidSpec`).
             None => Strategy::Other(Text::default()),
-        };
-        Rollouts {
-            keeps_revisions_apart,
-            ..strategy.into()
         }
     }
 
-    fn of_deployment_config(self) -> Rollouts {
-        let (strategy, pre, post) = match self.r#type.as_str() {
+    /// A missing amount is 25 % if the other one is missing too or is 0, and 0 otherwise
+    /// (`SetDefaults_RollingDeploymentStrategyParams` in OpenShift's API server).
+    fn of_deployment_config(self) -> Strategy {
+        let is_zero = |amount: &Amount| matches!(amount, Amount::Count(0) | Amount::Percent(0));
+        let beside = |other: &Option<Amount>| match other {
+            Some(other) if !is_zero(other) => Amount::Count(0),
+            _ => Amount::Percent(25),
+        };
+        match self.r#type.as_str() {
             "" | "Rolling" => {
-                let params = self.rolling_params;
-                let strategy = rolling(params.max_surge, params.max_unavailable);
-                (strategy, params.pre, params.post)
+                let Settings {
+                    max_surge,
+                    max_unavailable,
+                    ..
+                } = self.rolling_params;
+                let defaults = [beside(&max_unavailable), beside(&max_surge)];
+                rolling(max_surge, max_unavailable, defaults)
             }
-            "Recreate" => {
-                let Settings { pre, post, .. } = self.recreate_params;
-                (Strategy::Recreate { leftover: false }, pre, post)
-            }
-            _ => return Strategy::Other(self.r#type).into(),
-        };
-        let volumes = [pre, post].map(|hook| hook.exec_new_pod.volumes);
-        Rollouts {
-            hook_volumes: volumes.into_iter().flatten().collect(),
-            ..strategy.into()
-        }
-    }
-
-    /// No surge and 20 % unavailable by default.
-    fn of_clone_set(self) -> Strategy {
-        if self.r#type == "InPlaceOnly" {
-            return Strategy::Other(self.r#type);
-        }
-        Strategy::RollingUpdate {
-            max_surge: self.max_surge.or(Some(Amount::Count(0))),
-            max_unavailable: self.max_unavailable.or(Some(Amount::Percent(20))),
+            "Recreate" => Strategy::Recreate { leftover: false },
+            _ => Strategy::Other(self.r#type),
         }
     }
 }
 
-/// The strategy with OpenShift's defaults: a missing amount is 25 % if the other one is missing too
-/// or is 0, and 0 otherwise (`SetDefaults_RollingDeploymentStrategyParams` in its API server).
-fn rolling(max_surge: Option<Amount>, max_unavailable: Option<Amount>) -> Strategy {
-    let is_zero = |amount: &Amount| matches!(amount, Amount::Count(0) | Amount::Percent(0));
-    let beside = |other: &Option<Amount>| match other {
-        Some(other) if !is_zero(other) => Amount::Count(0),
-        _ => Amount::Percent(25),
-    };
-    let (surge, unavailable) = (beside(&max_unavailable), beside(&max_surge));
+fn rolling(
+    max_surge: Option<Amount>,
+    max_unavailable: Option<Amount>,
+    [surge, unavailable]: [Amount; 2],
+) -> Strategy {
     Strategy::RollingUpdate {
-        max_surge: max_surge.or(Some(surge)),
-        max_unavailable: max_unavailable.or(Some(unavailable)),
+        max_surge: max_surge.unwrap_or(surge),
+        max_unavailable: max_unavailable.unwrap_or(unavailable),
     }
 }
 
@@ -224,7 +187,7 @@ mod tests {
 
     fn room(kind: WorkloadKind, text: &str) -> Option<(i64, i64)> {
         let written: WrittenStrategy = serde_json::from_str(text).unwrap();
-        let room = written.rollouts(kind).strategy.room(2);
+        let room = written.of_kind(kind).room(2);
         room.map(|Room { surge, unavailable }| (surge, unavailable))
     }
 

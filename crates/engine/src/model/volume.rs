@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
@@ -13,23 +13,12 @@ use super::de::nullable;
 use super::in_tree::InTreeType;
 use super::metadata::{CLASS_BETA, Metadata};
 use super::node::NodeSelector;
+use super::resource::Resource;
 use super::ser::is_default;
 use super::uid::Uid;
 
 /// A persistent volume, reduced to the fields that decide who may use it and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Volume {
-    /// Name and labels.
-    #[serde(deserialize_with = "nullable")]
-    pub metadata: Metadata,
-    /// Its properties.
-    #[serde(deserialize_with = "nullable")]
-    pub spec: VolumeSpec,
-    /// Its status.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub status: VolumeStatus,
-}
+pub type Volume = Resource<VolumeSpec, VolumeStatus>;
 
 /// The status of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,10 +83,9 @@ impl Volume {
     }
 }
 
-/// The properties of a persistent volume. Serialized by hand, because its source is one of several
-/// fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "WrittenSpec")]
+/// The properties of a persistent volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenSpec", rename_all = "camelCase")]
 pub struct VolumeSpec {
     /// Its access modes.
     pub access_modes: AccessModes,
@@ -106,15 +94,26 @@ pub struct VolumeSpec {
     /// Its size.
     pub capacity: Capacity,
     /// Its class; empty if it has none.
+    #[serde(skip_serializing_if = "is_default")]
     pub storage_class_name: Text,
     /// Its source.
+    #[serde(flatten)]
     pub source: VolumeSource,
-    /// The CSI driver's name for it; empty if no CSI driver serves it.
+    /// The CSI driver's name for it; empty if no CSI driver serves it. It is not serialized, because
+    /// some drivers put addresses and accounts into it.
+    #[serde(skip)]
     pub handle: Text,
-    /// The nodes that can attach it; `None` if all can.
-    pub node_affinity: Option<NodeSelector>,
     /// The claim that it is bound to, or reserved for.
+    #[serde(skip_serializing_if = "is_default")]
     pub claim_ref: Option<ClaimRef>,
+    /// The nodes that can attach it; `None` if all can.
+    #[serde(serialize_with = "required", skip_serializing_if = "is_default")]
+    pub node_affinity: Option<NodeSelector>,
+}
+
+#[allow(clippy::ref_option, reason = "serde passes references")]
+fn required<S: Serializer>(nodes: &Option<NodeSelector>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("required", nodes)])
 }
 
 /// A reference to a claim.
@@ -142,37 +141,15 @@ pub enum VolumeSource {
     Unknown,
 }
 
-impl Serialize for VolumeSpec {
+/// A map with the field of the source.
+impl Serialize for VolumeSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// A map with one field.
-        fn of<T>(field: &'static str, value: T) -> BTreeMap<&'static str, T> {
-            BTreeMap::from([(field, value)])
-        }
-
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("accessModes", &self.access_modes)?;
-        map.serialize_entry("volumeMode", &self.volume_mode)?;
-        map.serialize_entry("capacity", &self.capacity)?;
-        if !self.storage_class_name.is_empty() {
-            map.serialize_entry("storageClassName", &self.storage_class_name)?;
-        }
-        match &self.source {
-            VolumeSource::Csi(driver) => {
-                // The handle is left out: some drivers put addresses and accounts into it.
-                map.serialize_entry("csi", &of("driver", driver))?;
-            }
-            VolumeSource::InTree(in_tree) => {
-                map.serialize_entry(in_tree.field, &BTreeMap::<&str, &str>::new())?;
-            }
-            VolumeSource::Unknown => {}
-        }
-        if let Some(claim) = &self.claim_ref {
-            map.serialize_entry("claimRef", claim)?;
-        }
-        if let Some(nodes) = &self.node_affinity {
-            map.serialize_entry("nodeAffinity", &of("required", nodes))?;
-        }
-        map.end()
+        let source = match self {
+            Self::Csi(driver) => Some(("csi", Some(("driver", driver)))),
+            Self::InTree(in_tree) => Some((in_tree.field, None)),
+            Self::Unknown => None,
+        };
+        serializer.collect_map(source.map(|(field, driver)| (field, BTreeMap::from_iter(driver))))
     }
 }
 

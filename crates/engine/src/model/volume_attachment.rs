@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
-use super::de::{Written, nullable};
+use super::de::nullable;
 use super::metadata::Metadata;
+use super::resource::Resource;
 
 /// A `storage.k8s.io` VolumeAttachment: a volume that is attached to a node, or being attached or
 /// detached.
@@ -68,11 +69,11 @@ impl<'de> Deserialize<'de> for VolumeAttachment {
             message: String,
         }
 
-        let Written {
+        let Resource {
             metadata,
             spec,
             status,
-        } = Written::<Spec, Status>::deserialize(deserializer)?;
+        } = Resource::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             metadata,
             volume: spec.source.persistent_volume_name,

@@ -128,12 +128,7 @@ impl WorkloadKind {
             }
             Self::Rollout => Some("rollouts-pod-template-hash"),
             Self::DeploymentConfig => Some("deployment"),
-            Self::ReplicaSet
-            | Self::Job
-            | Self::CronJob
-            | Self::ScaledJob
-            | Self::ReplicationController
-            | Self::Pod => None,
+            _ => None,
         }
     }
 
@@ -301,12 +296,6 @@ impl Workload {
         if !self.ordinals().contains(&number) || number.to_string() != ordinal {
             return None;
         }
-        self.template_of_stem(stem)
-    }
-
-    /// The claim template that creates the claims whose names are `stem`, a dash and an ordinal
-    /// (`data-postgres`).
-    pub(crate) fn template_of_stem(&self, stem: &str) -> Option<&Claim> {
         let template = stem
             .strip_suffix(self.metadata.name.as_str())?
             .strip_suffix('-')?;

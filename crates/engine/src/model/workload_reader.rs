@@ -1,15 +1,16 @@
 //! Reads workloads of every kind into one type.
 
 use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::de::{Deserializer, IgnoredAny};
 
 use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::condition::Condition;
-use super::de::{Written, for_each, nullable, present};
+use super::de::{for_each, nullable};
 use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
+use super::resource::Resource;
 use super::strategy_reader::WrittenStrategy;
 use super::workload::{Workload, WorkloadKind};
 
@@ -24,16 +25,17 @@ impl Workload {
         deserializer: D,
     ) -> Result<Self, D::Error> {
         if kind == WorkloadKind::Pod {
-            return Ok(bare_pod(Written::deserialize(deserializer)?));
+            return Ok(bare_pod(Resource::deserialize(deserializer)?));
         }
-        let Written {
+        let Resource {
             metadata,
             spec,
             status,
-        } = Written::<Spec, Status>::deserialize(deserializer)?;
+        } = Resource::<Spec, Status>::deserialize(deserializer)?;
         Ok(Self {
             is_behind: status.is_behind(),
-            finished: kind == WorkloadKind::Job && (status.completion_time || status.has_ended),
+            finished: kind == WorkloadKind::Job
+                && (status.completion_time.is_some() || status.has_ended),
             ready: status.ready_replicas > 0,
             ..spec.workload(kind, metadata)
         })
@@ -112,22 +114,29 @@ impl Spec {
             WorkloadKind::CloneSet => Box::default(),
             _ => self.volume_claim_templates,
         };
-        let strategy = match kind {
+        let mut strategy = match kind {
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet => {
                 self.update_strategy
             }
             _ => self.strategy,
         };
-        let rollouts = strategy.rollouts(kind);
+        let hook_volumes = match kind {
+            WorkloadKind::DeploymentConfig => strategy.take_hook_volumes(),
+            _ => Box::default(),
+        };
         Workload {
             kind,
             metadata,
             replicas,
-            strategy: rollouts.strategy,
-            partition: rollouts.partition,
+            partition: match kind {
+                WorkloadKind::StatefulSet => strategy.partition(),
+                _ => 0,
+            },
             is_behind: None,
-            keeps_revisions_apart: rollouts.keeps_revisions_apart,
-            hook_volumes: rollouts.hook_volumes,
+            keeps_revisions_apart: kind == WorkloadKind::Rollout
+                && strategy.keeps_revisions_apart(),
+            hook_volumes,
+            strategy: strategy.of_kind(kind),
             template,
             template_source: self.workload_ref.filter(|_| kind == WorkloadKind::Rollout),
             claim_templates,
@@ -182,12 +191,7 @@ impl JobSpec {
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
             // Its API has no default, so a missing number means no pods.
             WorkloadKind::DeploymentConfig => replicas.unwrap_or(0),
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController
-            | WorkloadKind::Rollout
-            | WorkloadKind::CloneSet => replicas.unwrap_or(1),
+            _ => replicas.unwrap_or(1),
         }
     }
 
@@ -208,9 +212,8 @@ struct Status {
     current_revision: Text,
     #[serde(deserialize_with = "nullable")]
     update_revision: Text,
-    /// Whether a Job has a completion time.
-    #[serde(deserialize_with = "present")]
-    completion_time: bool,
+    /// The time at which a Job was complete.
+    completion_time: Option<IgnoredAny>,
     #[serde(rename = "conditions", deserialize_with = "has_ended")]
     has_ended: bool,
 }
@@ -239,7 +242,7 @@ struct PodStatus {
     phase: Text,
 }
 
-fn bare_pod(pod: Written<PodSpec, PodStatus>) -> Workload {
+fn bare_pod(pod: Resource<PodSpec, PodStatus>) -> Workload {
     let spec = Spec {
         template: pod.spec.with_labels(pod.metadata.labels.clone()),
         ..Spec::default()

@@ -53,7 +53,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let (workload, pods) = (analysis.workload, analysis.pods());
     let (field, who, fewer) = match scaling.autoscaler {
         Some(autoscaler) => (
-            format!("spec.{}", autoscaler.kind.fields()[1]),
+            format!("spec.{}", autoscaler.fields()[1]),
             format!(
                 "it may scale {} {} to {pods} pods",
                 workload.kind, workload.metadata.name
@@ -89,14 +89,14 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         messages::pods_field(workload.kind),
         &format!(
             "{} {} may scale it to {} pods",
-            autoscaler.kind.name(),
+            autoscaler.kind().name(),
             autoscaler.metadata.name,
             scaled.replicas
         ),
         &set_to_one(
             autoscaler,
             "",
-            &format!(" of the {}", autoscaler.kind.name()),
+            &format!(" of the {}", autoscaler.kind().name()),
         ),
     ));
 }
@@ -104,7 +104,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 /// The advice to keep the autoscaler at one replica, as the beginning of a sentence. The fields
 /// have `before` before them and `after` behind them.
 fn set_to_one(autoscaler: &Autoscaler, before: &str, after: &str) -> String {
-    let [fewest, most] = autoscaler.kind.fields();
+    let [fewest, most] = autoscaler.fields();
     match autoscaler.fewest() {
         ..=1 => format!("Set {before}{most}{after} to 1"),
         _ => format!("Set {before}{fewest} and {before}{most}{after} to 1"),

@@ -70,7 +70,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
     let claim = volume.claim.as_ref()?;
     let own = label(analysis.workload, claim)?;
     let driver = analysis.facts.view.csi_driver(&volume.driver).found()?;
-    if !driver.spec.selinux_mount {
+    if !driver.spec.se_linux_mount {
         return None;
     }
     let mut others = users::others(analysis, claim);

@@ -146,8 +146,8 @@ fn reason(
         codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
             Some(autoscaler) => format!(
                 "{} of {} {} allows it {} pods",
-                autoscaler.kind.fields()[1],
-                autoscaler.kind.name(),
+                autoscaler.fields()[1],
+                autoscaler.kind().name(),
                 autoscaler.metadata.name,
                 autoscaler.most(analysis.workload.replicas)
             ),

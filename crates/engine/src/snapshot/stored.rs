@@ -71,7 +71,7 @@ stored! {
     CsiDriver(it): ObjectKind::CsiDriver,
     Node(it): ObjectKind::Node,
     Namespace(it): ObjectKind::Namespace,
-    Autoscaler(it): it.kind.object_kind(),
+    Autoscaler(it): it.kind(),
     Lease(it): ObjectKind::Lease,
     RuntimeClass(it): ObjectKind::RuntimeClass,
     VolumeAttachment(it): ObjectKind::VolumeAttachment,
@@ -129,24 +129,18 @@ impl StoredObject {
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
                 for (key, value) in node.metadata.labels.iter() {
-                    add(IndexKey::NodeLabel { key, value });
+                    add(IndexKey::NodeLabel(key, value));
                 }
             }
-            Self::Autoscaler(autoscaler) => add(IndexKey::Target {
-                namespace: &autoscaler.metadata.namespace,
-                kind: &autoscaler.spec.scale_target_ref.kind,
-                name: &autoscaler.spec.scale_target_ref.name,
-            }),
+            Self::Autoscaler(autoscaler) => {
+                let target = &autoscaler.spec.scale_target_ref;
+                let namespace = &autoscaler.metadata.namespace;
+                add(IndexKey::Target(namespace, &target.kind, &target.name));
+            }
             Self::VolumeAttachment(it) if it.attached => {
                 add(IndexKey::Attached(&it.volume));
             }
-            Self::Claim(_)
-            | Self::VolumeAttachment(_)
-            | Self::CsiDriver(_)
-            | Self::CsiNode(_)
-            | Self::Namespace(_)
-            | Self::Lease(_)
-            | Self::RuntimeClass(_) => {}
+            _ => {}
         }
     }
 }
@@ -156,10 +150,7 @@ fn volume_keys(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
         add(IndexKey::FreeOfClass(volume.class()));
     }
     if let Some(claim) = volume.claimed_by() {
-        add(IndexKey::ClaimedBy {
-            namespace: &claim.namespace,
-            claim: &claim.name,
-        });
+        add(IndexKey::ClaimedBy(&claim.namespace, &claim.name));
     }
     if !volume.spec.handle.is_empty() {
         add(IndexKey::Handle(&volume.spec.handle));
@@ -170,29 +161,19 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
     let namespace = workload.metadata.namespace.as_str();
     add(IndexKey::Namespace(namespace));
     for (key, value) in workload.template.labels.iter() {
-        add(IndexKey::PodLabel { key, value });
+        add(IndexKey::PodLabel(key, value));
     }
     for claim in workload.template.claims() {
-        add(IndexKey::Claim { namespace, claim });
+        add(IndexKey::Claim(namespace, claim));
     }
     if let Some(source) = &workload.template_source {
-        add(IndexKey::Target {
-            namespace,
-            kind: &source.kind,
-            name: &source.name,
-        });
+        add(IndexKey::Target(namespace, &source.kind, &source.name));
     }
     for (claim, _) in workload.ephemeral_claims() {
-        add(IndexKey::Claim {
-            namespace,
-            claim: &claim,
-        });
+        add(IndexKey::Claim(namespace, &claim));
     }
     for template in &workload.claim_templates {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
-        add(IndexKey::ClaimStem {
-            namespace,
-            stem: &stem,
-        });
+        add(IndexKey::ClaimStem(namespace, &stem));
     }
 }

@@ -195,11 +195,7 @@ mod tests {
     }
 
     fn named(table: &Table, colour: &str) -> Vec<String> {
-        let key = IndexKey::NodeLabel {
-            key: colour,
-            value: "yes",
-        };
-        let found = table.with(key).iter();
+        let found = table.with(IndexKey::NodeLabel(colour, "yes")).iter();
         let mut names: Vec<_> = found.map(|node| node.key().name.to_owned()).collect();
         names.sort_unstable();
         names

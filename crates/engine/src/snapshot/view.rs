@@ -159,12 +159,8 @@ impl<'a> View<'a> {
     /// The persistent volume whose `claimRef` names the claim, whether or not the claim names
     /// the volume; the first by name if there are several.
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
-        let key = IndexKey::ClaimedBy {
-            namespace: &claim.namespace,
-            claim: &claim.name,
-        };
         self.depends_on_all(ObjectKind::Volume, "");
-        self.dependencies(key)
+        self.dependencies(IndexKey::ClaimedBy(&claim.namespace, &claim.name))
             .filter(|volume: &&Volume| volume.is_claimed_by(claim))
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
@@ -262,9 +258,10 @@ impl<'a> View<'a> {
             None => self.cluster.get(key),
         };
         // Files without any CSINode do not show the drivers of nodes.
-        let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
-            && self.cluster.count(ObjectKind::CsiNode) > 0;
-        node.map_or(is_known, |node| !node.has(driver))
+        node.map_or_else(
+            || self.cluster.has_any(ObjectKind::CsiNode),
+            |node| !node.has(driver),
+        )
     }
 
     /// Records that the judgement depends on the drivers of the node `name`.
@@ -280,14 +277,9 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Whether any node is known, or the reason for which none is.
-    pub fn nodes_known(&self) -> Lookup<()> {
-        self.cluster.nodes_known()
-    }
-
-    /// Whether any node is known.
-    pub(crate) fn knows_nodes(&self) -> bool {
-        self.nodes_known().found().is_some()
+    /// Whether the nodes are known, and there is one.
+    pub fn knows_nodes(&self) -> bool {
+        self.cluster.has_any(ObjectKind::Node)
     }
 
     /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
@@ -309,7 +301,7 @@ impl<'a> View<'a> {
             return Box::new(values.filter_map(move |name| view.node(&name).found()));
         }
         Box::new(values.flat_map(move |value| {
-            let nodes = view.nodes_with(IndexKey::NodeLabel { key, value: &value });
+            let nodes = view.nodes_with(IndexKey::NodeLabel(key, &value));
             nodes.filter(move |node| node.metadata.labels.get(key) == Some(&*value))
         }))
     }
@@ -366,14 +358,14 @@ impl<'a> View<'a> {
             workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
         };
         let by_name = self
-            .dependencies_but(IndexKey::Claim { namespace, claim }, |workload| {
+            .dependencies_but(IndexKey::Claim(namespace, claim), |workload| {
                 self.is_covered(workload, claim)
             })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
-            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
+            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem(namespace, stem)))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
@@ -408,19 +400,13 @@ impl<'a> View<'a> {
 
     /// The Rollouts that take their pod template from the workload.
     fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
+        let (namespace, name) = (&workload.metadata.namespace, &workload.metadata.name);
         let is_source = |rollout: &&Workload| {
-            rollout.metadata.namespace == workload.metadata.namespace
-                && rollout.template_source.as_ref().is_some_and(|source| {
-                    source.kind == workload.kind.name()
-                        && source.name == workload.metadata.name
-                        && source.group() == workload.kind.group()
-                })
+            let source = rollout.template_source.as_ref();
+            rollout.metadata.namespace == *namespace
+                && source.is_some_and(|it| it.is(workload.kind, name))
         };
-        let target = IndexKey::Target {
-            namespace: &workload.metadata.namespace,
-            kind: workload.kind.name(),
-            name: &workload.metadata.name,
-        };
+        let target = IndexKey::Target(namespace, workload.kind.name(), name);
         self.dependencies(target).filter(is_source).collect()
     }
 
@@ -430,7 +416,7 @@ impl<'a> View<'a> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
         };
-        let kind = WorkloadKind::find(&source.kind, source.group())?;
+        let kind = source.workload_kind()?;
         let source = self.workload(kind, &workload.metadata.namespace, &source.name);
         let template = &source.found()?.template;
         Some(Cow::Owned(Workload {
@@ -481,7 +467,7 @@ impl<'a> View<'a> {
             self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
         let of_labels = labels.iter();
-        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel { key, value });
+        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel(key, value));
         let keys = of_labels.chain(namespace.map(IndexKey::Namespace));
         let keys: Vec<IndexKey<'_>> = keys.collect();
         let workloads = view.with_nearer(&keys, view.further(&keys));
@@ -505,18 +491,10 @@ impl<'a> View<'a> {
         namespace: &str,
         name: &str,
     ) -> Vec<&'a Autoscaler> {
-        let target = IndexKey::Target {
-            namespace,
-            kind: kind.name(),
-            name,
-        };
-        self.dependencies(target)
+        self.dependencies(IndexKey::Target(namespace, kind.name(), name))
             .filter(|autoscaler: &&Autoscaler| {
-                let target = &autoscaler.spec.scale_target_ref;
                 autoscaler.metadata.namespace == namespace
-                    && target.name == name
-                    && target.kind == kind.name()
-                    && target.group() == kind.group()
+                    && autoscaler.spec.scale_target_ref.is(kind, name)
             })
             .collect()
     }

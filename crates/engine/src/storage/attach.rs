@@ -172,6 +172,7 @@ mod tests {
                 attach_required: Some(attach_required),
                 ..CsiDriverSpec::default()
             },
+            ..CsiDriver::default()
         }
     }
 

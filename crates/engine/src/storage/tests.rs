@@ -140,6 +140,7 @@ fn provisioners_can_do_what_is_said_of_them() {
                 attach_required: Some(required),
                 ..CsiDriverSpec::default()
             },
+            ..CsiDriver::default()
         });
         let attach = catalog.attach(&case.of, |driver| match &object {
             None => Lookup::Absent,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Evaluation, Verdict, existing_violations};
 use crate::analysis::{Analysis, Facts};
 use crate::model::Text;
-use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
+use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::{Hazard, Outcome, Scaling, Subject, judge, judge_workload};
@@ -34,11 +34,11 @@ impl Evaluation<'_> {
         let keda = autoscaler.scaled_object();
         let is_known =
             |name: &Text| view.is_known(ObjectKind::ScaledObject, &metadata.namespace, name);
-        if autoscaler.kind == AutoscalerKind::Horizontal && keda.is_some_and(is_known) {
+        if !autoscaler.spec.is_scaled_object && keda.is_some_and(is_known) {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
-        let kind = WorkloadKind::find(&target.kind, target.group())?;
+        let kind = target.workload_kind()?;
         let workload = view.workload(kind, &metadata.namespace, &target.name);
         let workload = &*view.with_template(workload.found()?)?;
         let scaled = |by: &Autoscaler| self.scaled(workload, by.most(workload.replicas), Some(by));
@@ -52,7 +52,7 @@ impl Evaluation<'_> {
         Some(self.decided(
             &hazards,
             metadata,
-            autoscaler.kind.name(),
+            autoscaler.kind().name(),
             || self.owner_is_real(metadata),
             |finding, hazard, _| {
                 if !existing_violations::is_new(hazard, &before) {

@@ -88,6 +88,7 @@ fn is_denied(workload: &Workload, facts: Facts<'_>, effective: &EffectivePolicy)
                 ..Metadata::default()
             },
             spec: ScaleSpec { replicas },
+            ..Scale::default()
         })
     };
     let reference = ObjectKind::Scale.reference(&metadata.namespace, &metadata.name);

@@ -74,7 +74,7 @@ impl<'a> Changed<'a> {
     /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
     pub(super) fn scaling(autoscaler: &'a Autoscaler, waiting: &WaitingPod<'_>) -> Self {
         let metadata = &autoscaler.metadata;
-        let kind = autoscaler.kind.object_kind();
+        let kind = autoscaler.kind();
         let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
         Self {

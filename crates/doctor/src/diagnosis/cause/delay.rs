@@ -38,8 +38,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 /// from the end of its grace period.
 pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
     let attachments = waiting.shown_attachments().map(|it| &it.metadata);
-    let changed = attachments.flat_map(|it| [it.created(), it.deleted]);
-    let ends = waiting.holders.iter().map(|it| it.meta.deleted);
+    let changed = attachments.flat_map(|it| [it.created(), it.deletion_timestamp]);
+    let ends = waiting.holders.iter().map(|it| it.meta.deletion_timestamp);
     let all = [waiting.pod.waits_since()].into_iter().chain(changed);
     let last = all.chain(ends).flatten().max();
     let limit = match unready_node(waiting) {
@@ -74,7 +74,7 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
     }
     let now = waiting.index.facts.now.as_second();
     if let Some(old) = waiting.holders.first() {
-        let left = old.meta.deleted.map(|due| due.as_second() - now);
+        let left = old.meta.deletion_timestamp.map(|due| due.as_second() - now);
         return match left {
             Some(left @ 0..) => format!(
                 "The volume is with {}, which is terminating and has up to {} left.",
@@ -91,7 +91,7 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
         return arriving(waiting);
     };
     let node = &attachment.node;
-    match attachment.metadata.deleted {
+    match attachment.metadata.deletion_timestamp {
         Some(since) => format!(
             "No pod uses the volume on node {node} any more, and the driver has been detaching it for {}.",
             span(now - since.as_second())

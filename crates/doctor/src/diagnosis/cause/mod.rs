@@ -130,7 +130,7 @@ impl Cause {
             .filter(|user| user.kind == WorkloadKind::CronJob)
             .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
         let autoscaler = waiting.autoscaler();
-        let autoscaler = autoscaler.map(|it| wanted(it.kind.object_kind(), &it.metadata));
+        let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
         let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
         workloads
             .chain(cron_jobs)

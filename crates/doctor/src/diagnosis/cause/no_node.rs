@@ -181,9 +181,11 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
     let nodes = &waiting.index.nodes;
     let names = nodes_of(waiting);
-    let cordoned = names
-        .iter()
-        .find(|name| nodes.get(name.as_str()).is_some_and(|node| node.cordoned))?;
+    let cordoned = names.iter().find(|name| {
+        nodes
+            .get(name.as_str())
+            .is_some_and(|node| node.spec.unschedulable)
+    })?;
     Some(SuggestedAction::way_out(
         waiting.kubectl(&["uncordon", cordoned]),
         "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",

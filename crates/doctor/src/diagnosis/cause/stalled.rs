@@ -129,7 +129,7 @@ fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     let silent = |attachment: &'a VolumeAttachment| {
         let meta = &attachment.metadata;
         let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
-        let since = match (meta.deleted, attachment.attached) {
+        let since = match (meta.deletion_timestamp, attachment.attached) {
             (Some(deleted), _) => deleted,
             (None, false) => meta.created()?,
             (None, true) => return None,

@@ -4,7 +4,7 @@ use super::{Cause, Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
 use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::model::claim::ClaimPhase;
+use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 use engine::snapshot::Lookup;
@@ -287,7 +287,7 @@ fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
         .into_iter()
         .find(|(words, _)| words.iter().any(|it| message.contains(*it)));
     let claim = waiting.found_claim();
-    let is_copy = claim.is_some_and(|it| it.spec.data_source || it.spec.data_source_ref);
+    let is_copy = claim.is_some_and(Claim::has_data_source);
     let notes = known.map(|(_, advice)| advice).into_iter();
     let notes = notes.chain(is_copy.then_some(SOURCE));
     [classes(waiting)]
