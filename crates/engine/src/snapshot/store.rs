@@ -121,9 +121,13 @@ impl Snapshot {
         }
     }
 
-    /// Whether objects of `kind` are known.
-    pub(super) fn has_any(&self, kind: ObjectKind) -> bool {
-        self.is_synced(kind) && self.count(kind) > 0
+    /// Whether nodes are known.
+    pub(super) fn nodes_known(&self) -> Lookup<()> {
+        if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
+            Lookup::Found(())
+        } else {
+            self.missing(ObjectKind::Node)
+        }
     }
 
     pub(super) fn default_class(&self) -> Lookup<&StorageClass> {

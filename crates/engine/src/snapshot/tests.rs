@@ -96,11 +96,11 @@ fn names<'a>(workloads: &[&'a Workload]) -> Vec<&'a str> {
     names
 }
 
-fn nodes(view: View<'_>, hint: Option<NodeHint<'_>>) -> (bool, Vec<String>) {
+fn nodes(view: View<'_>, hint: Option<NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
     let nodes = view.nodes(hint);
     let mut names: Vec<_> = nodes.map(|node| node.metadata.name.to_string()).collect();
     names.sort_unstable();
-    (view.knows_nodes(), names)
+    (view.nodes_known(), names)
 }
 
 fn visited(view: View<'_>, namespace: Option<&str>, labels: &[(&str, &str)]) -> Vec<String> {
@@ -116,7 +116,7 @@ fn nothing_is_absent_before_its_kind_has_synced() {
     let mut cluster = Snapshot::new();
     assert_eq!(cluster.view().claim("shop", "data"), Lookup::NotSynced);
     assert_eq!(cluster.view().default_storage_class(), Lookup::NotSynced);
-    assert!(!cluster.view().knows_nodes());
+    assert_eq!(cluster.view().nodes_known(), Lookup::NotSynced);
     cluster.apply(claim("shop", "data"));
     cluster.apply(class("fast", "", true));
     cluster.apply(node("n1", "a"));
@@ -128,7 +128,7 @@ fn nothing_is_absent_before_its_kind_has_synced() {
     );
     assert_eq!(
         nodes(cluster.view(), None),
-        (false, vec![]),
+        (Lookup::NotSynced, vec![]),
         "half the nodes would mislead"
     );
     assert_eq!(cluster.view().claim("shop", "other"), Lookup::NotSynced);
@@ -157,7 +157,7 @@ fn nothing_is_absent_before_its_kind_has_synced() {
 
 #[test]
 fn a_complete_cluster_without_nodes_says_so() {
-    assert_eq!(nodes(Snapshot::complete().view(), None), (false, vec![]));
+    assert_eq!(nodes(Snapshot::complete().view(), None).0, Lookup::Absent);
     assert_eq!(
         Snapshot::complete().view().default_storage_class(),
         Lookup::Absent
@@ -460,7 +460,7 @@ fn a_hint_narrows_the_nodes() {
             values: values.clone().into(),
         };
         let (known, found) = nodes(cluster.view(), Some(hint));
-        assert!(known, "{key} {values:?}");
+        assert_eq!(known, Lookup::Found(()), "{key} {values:?}");
         assert_eq!(found, expected, "{key} {values:?}");
     }
 }

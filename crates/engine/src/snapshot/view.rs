@@ -258,10 +258,9 @@ impl<'a> View<'a> {
             None => self.cluster.get(key),
         };
         // Files without any CSINode do not show the drivers of nodes.
-        node.map_or_else(
-            || self.cluster.has_any(ObjectKind::CsiNode),
-            |node| !node.has(driver),
-        )
+        let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
+            && self.cluster.count(ObjectKind::CsiNode) > 0;
+        node.map_or(is_known, |node| !node.has(driver))
     }
 
     /// Records that the judgement depends on the drivers of the node `name`.
@@ -277,9 +276,14 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Whether the nodes are known, and there is one.
-    pub fn knows_nodes(&self) -> bool {
-        self.cluster.has_any(ObjectKind::Node)
+    /// Whether any node is known, or the reason for which none is.
+    pub fn nodes_known(&self) -> Lookup<()> {
+        self.cluster.nodes_known()
+    }
+
+    /// Whether any node is known.
+    pub(crate) fn knows_nodes(&self) -> bool {
+        self.nodes_known().found().is_some()
     }
 
     /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
