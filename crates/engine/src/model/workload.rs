@@ -128,7 +128,12 @@ impl WorkloadKind {
             }
             Self::Rollout => Some("rollouts-pod-template-hash"),
             Self::DeploymentConfig => Some("deployment"),
-            _ => None,
+            Self::ReplicaSet
+            | Self::Job
+            | Self::CronJob
+            | Self::ScaledJob
+            | Self::ReplicationController
+            | Self::Pod => None,
         }
     }
 

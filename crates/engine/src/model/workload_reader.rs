@@ -191,7 +191,12 @@ impl JobSpec {
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
             // Its API has no default, so a missing number means no pods.
             WorkloadKind::DeploymentConfig => replicas.unwrap_or(0),
-            _ => replicas.unwrap_or(1),
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::Rollout
+            | WorkloadKind::CloneSet => replicas.unwrap_or(1),
         }
     }
 

@@ -140,7 +140,13 @@ impl StoredObject {
             Self::VolumeAttachment(it) if it.attached => {
                 add(IndexKey::Attached(&it.volume));
             }
-            _ => {}
+            Self::Claim(_)
+            | Self::VolumeAttachment(_)
+            | Self::CsiDriver(_)
+            | Self::CsiNode(_)
+            | Self::Namespace(_)
+            | Self::Lease(_)
+            | Self::RuntimeClass(_) => {}
         }
     }
 }
