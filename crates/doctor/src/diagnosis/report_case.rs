@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::DiagnosisInput;
 use super::action::SuggestedAction;
@@ -113,7 +112,7 @@ pub struct AttachmentEntry {
 /// API server has them; without them some commands cannot be written.
 pub fn cases(
     facts: DiagnosisInput<'_>,
-    documents: impl FnOnce(&[ObjectRef]) -> HashMap<ObjectRef, Value>,
+    documents: impl FnOnce(&[ObjectRef]) -> Documents,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();

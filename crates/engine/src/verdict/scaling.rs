@@ -7,7 +7,7 @@ use crate::analysis::{Analysis, Facts};
 use crate::model::Text;
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::{Object, ObjectKind};
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::Workload;
 use crate::rules::{Hazard, Outcome, Scaling, Subject, judge, judge_workload};
 
 /// The workload with at most the replicas that its autoscaler allows: a larger number is scaled

@@ -112,7 +112,7 @@ impl Paths<'_> {
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
     pub(super) fn roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.all(roots, Renderer::root)
+        self.all(roots, &Renderer::root)
     }
 
     /// Renders the jobs of releases, several at once. The results are in the same order.
@@ -120,19 +120,19 @@ impl Paths<'_> {
     /// # Errors
     /// See [`Self::roots`].
     pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.all(jobs, Renderer::job)
+        self.all(jobs, &Renderer::job)
     }
 
     /// The results of `each` for all items, several at once, in the order of the items.
     fn all<I>(
         &self,
         items: &[I],
-        each: impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
+        each: &impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
     ) -> io::Result<Vec<Result<String, Reason>>> {
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        let (renderer, each) = (self.renderer()?, &each);
+        let renderer = self.renderer()?;
         let at_once = available_parallelism().map_or(1, usize::from);
         let texts = stream::iter(items)
             .map(|item| async move { renderer.count(each(renderer, item).await?) })
