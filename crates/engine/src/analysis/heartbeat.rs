@@ -49,6 +49,7 @@ impl Heartbeat {
             (Lookup::Found(Some(true)), _) => Life::Alive,
             (_, Lookup::Found(Some((age, valid)))) if age.abs() <= valid => Life::Alive,
             (Lookup::NotSynced, _) | (_, Lookup::NotSynced) => Life::Unknown,
+            // The clocks differ.
             (_, Lookup::Found(Some((age, _)))) if age.is_negative() => Life::Unknown,
             _ => Life::Silent,
         }

@@ -5,7 +5,7 @@ use wildmatch::WildMatch;
 use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::selector::Requirement;
 
-use super::{Target, is_met};
+use super::{Target, is_unset_or_any};
 
 /// A name with wildcards: `*` is any text, `?` any one character.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub(super) struct NamespaceMatch {
 impl NamespaceMatch {
     /// Whether the target's namespace matches; `None` if that depends on unknown labels.
     pub(super) fn matches(&self, target: &Target<'_>) -> Option<bool> {
-        let is_named = is_met(&self.names, |name| name.matches(target.namespace));
+        let is_named = is_unset_or_any(&self.names, |name| name.matches(target.namespace));
         if target.namespace.is_empty() || !is_named {
             return Some(false);
         }

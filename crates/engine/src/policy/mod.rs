@@ -89,7 +89,8 @@ impl Policy {
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
     pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
-        let here = |it: &&Exemption| is_met(&it.namespaces, |glob| glob.matches(namespace));
+        let here =
+            |it: &&Exemption| is_unset_or_any(&it.namespaces, |glob| glob.matches(namespace));
         let names: BTreeSet<String> = (self.exemptions.iter().filter(here))
             .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
             .collect();
@@ -216,15 +217,15 @@ struct Exemption {
 
 impl Exemption {
     fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
-        is_met(&self.rules, |it| it.0 == rule)
-            && is_met(&self.kinds, |it| it.0 == target.kind)
-            && is_met(&self.namespaces, |it| it.matches(target.namespace))
-            && is_met(&self.names, |it| it.matches(target.name))
+        is_unset_or_any(&self.rules, |it| it.0 == rule)
+            && is_unset_or_any(&self.kinds, |it| it.0 == target.kind)
+            && is_unset_or_any(&self.namespaces, |it| it.matches(target.namespace))
+            && is_unset_or_any(&self.names, |it| it.matches(target.name))
     }
 }
 
-/// Whether one of the list is meant; an empty list matches everything.
-fn is_met<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
+/// Whether the list is empty, which matches everything, or one of it is meant.
+fn is_unset_or_any<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
     list.is_empty() || list.iter().any(is_meant)
 }
 

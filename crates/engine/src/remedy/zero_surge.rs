@@ -33,8 +33,8 @@ fn of_canary(raw: &Value, amounts: Value) -> Option<Patch> {
     if !raw.pointer("/spec/strategy/canary")?.is_object() {
         return Some(edit::set(raw, &canary, amounts));
     }
-    let amounts = [("maxSurge", 0), ("maxUnavailable", 1)];
-    let operations = amounts.into_iter().flat_map(|(name, amount)| {
+    let each = [("maxSurge", 0), ("maxUnavailable", 1)];
+    let operations = each.into_iter().flat_map(|(name, amount)| {
         let path = [canary[0], canary[1], canary[2], name];
         edit::set(raw, &path, json!(amount)).0
     });

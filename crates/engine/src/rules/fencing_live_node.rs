@@ -87,6 +87,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
     if volumes.is_empty() {
         return;
     }
+    // The Lease takes a live lookup, so it is read only if volumes are at stake.
     let ready = node.map(|node| node.status.ready);
     let heartbeat = Heartbeat::seen(ready, view.node_lease(name), review.now);
     let (number, are) = match volumes.len() {

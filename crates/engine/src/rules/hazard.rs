@@ -46,9 +46,11 @@ impl Hazard {
     /// then too, no graver and no larger.
     pub(crate) fn is_covered_by(&self, old: &Self) -> bool {
         let volumes_are_among = || {
-            // A set, as there may be thousands.
-            let old: HashSet<&Text> = old.volumes.iter().collect();
-            self.volumes.iter().all(|volume| old.contains(volume))
+            // Nearly always they are the same; if not, there may be thousands.
+            self.volumes == old.volumes || {
+                let old: HashSet<&Text> = old.volumes.iter().collect();
+                self.volumes.iter().all(|volume| old.contains(volume))
+            }
         };
         self.rule == old.rule
             && self.outcome >= old.outcome

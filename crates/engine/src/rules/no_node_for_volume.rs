@@ -279,7 +279,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         })
         .collect();
     let (one, other) = too_many(&pods)?;
-    let ((ordinal, claim, places), other) = (one, &other.1);
+    let ((ordinal, claim, places), (_, other, _)) = (one, other);
     let pod = format!("{}-{ordinal}", workload.metadata.name);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;

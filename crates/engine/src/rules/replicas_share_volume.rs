@@ -59,10 +59,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let kind = analysis.workload.kind;
     let volumes = messages::volumes(analysis.exclusive());
     let first = messages::first_of(analysis.exclusive());
-    let (wants, eligible) = (
-        messages::pods_wanted(analysis),
-        &analysis.placement.eligible,
-    );
+    let wants = messages::pods_wanted(analysis);
+    let eligible = &analysis.placement.eligible;
     let (outcome, consequence, fate) = if analysis.workload.ends() {
         (
             Outcome::Delay,

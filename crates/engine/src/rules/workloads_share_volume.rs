@@ -302,10 +302,8 @@ fn used_by(
     let first = others.first()?.shown();
     let names = messages::names_of(others);
     let excess = i64::try_from(names.len()).unwrap_or(i64::MAX);
-    let (described, others) = (
-        messages::volumes(std::iter::once(volume)),
-        messages::some(names),
-    );
+    let described = messages::volumes(std::iter::once(volume));
+    let others = messages::some(names);
     let consequence = fate.consequence;
     Some(Hazard {
         excess,

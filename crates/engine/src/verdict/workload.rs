@@ -101,14 +101,13 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazards that existed in full before the update, each with whether it affects the rollout
-    /// that the update starts.
+    /// The hazards that the update does not cause: they existed in full before it.
     fn existing(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
         hazards: &[Hazard],
-    ) -> Vec<(Hazard, bool)> {
+    ) -> Vec<Existing> {
         let Some(old) = previous else {
             return Vec::new();
         };
@@ -124,12 +123,15 @@ impl Evaluation<'_> {
         let existing: Vec<&Hazard> = existing.collect();
         let rolls = !existing.is_empty() && starts_a_rollout(workload, self.review.document);
         let analysis = rolls.then(|| Analysis::of(workload, previous, self.facts));
-        let is_hit = |hazard: &Hazard| {
+        let hits_this_rollout = |hazard: &Hazard| {
             let analysis = analysis.as_ref();
             analysis.is_some_and(|analysis| !is_a_step(analysis, old, hazard))
         };
-        let existing = existing.into_iter();
-        existing.map(|it| (it.clone(), is_hit(it))).collect()
+        let existing = existing.into_iter().map(|hazard| Existing {
+            hazard: hazard.clone(),
+            hits_this_rollout: hits_this_rollout(hazard),
+        });
+        existing.collect()
     }
 
     /// The findings alone.
@@ -163,16 +165,16 @@ impl Evaluation<'_> {
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
         let mut operations = Vec::new();
-        while let Some((hazard, (proposal, result))) = judged
+        while let Some((hazard, proposal, result)) = judged
             .hazards
             .iter()
             .map(|hazard| (hazard, decisions.of(hazard)))
             .filter(|(_, decision)| decision.action == Action::Fix)
             .find_map(|(hazard, decision)| {
-                let repair = judged.repair(hazard, decision.remedy)?;
+                let (proposal, result) = judged.repair(hazard, decision.remedy)?;
                 decisions
-                    .permits(&repair.0, decision.remedy)
-                    .then(|| (hazard.clone(), repair))
+                    .permits(&proposal, decision.remedy)
+                    .then(|| (hazard.clone(), proposal, result))
             })
         {
             operations.extend(proposal.patch.0.iter().cloned());
@@ -190,7 +192,7 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let decision = decisions.of(hazard);
-        let existed = decisions.existed(hazard).is_some();
+        let existed = decisions.existing(hazard).is_some();
         let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
         if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
@@ -301,12 +303,17 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     )
 }
 
+/// A hazard that existed in full before the update.
+struct Existing {
+    hazard: Hazard,
+    /// Whether it affects the rollout that the update starts.
+    hits_this_rollout: bool,
+}
+
 /// The policy's decisions about the hazards of one workload.
 pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
-    /// The hazards that existed before the update, each with whether it affects the rollout that
-    /// the update starts.
-    existing: &'a [(Hazard, bool)],
+    existing: &'a [Existing],
     mode: Mode,
     /// The controller that owns the workload.
     owner: Option<&'a Controller>,
@@ -323,25 +330,23 @@ impl Decisions<'_> {
             || proposal.remedy.name != RemedyChoice::Colocate.name()
     }
 
-    /// Whether `hazard` affects the rollout that the update starts; `None` if it did not exist
-    /// before.
-    fn existed(&self, hazard: &Hazard) -> Option<bool> {
-        let mut existing = self.existing.iter();
-        Some(existing.find(|(existed, _)| existed == hazard)?.1)
+    /// The entry for `hazard`, if it existed before.
+    fn existing(&self, hazard: &Hazard) -> Option<&Existing> {
+        self.existing.iter().find(|it| it.hazard == *hazard)
     }
 
     pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
         let mut decision = self
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
-        let existed = self.existed(hazard);
-        if existed == Some(false) {
+        let existing = self.existing(hazard);
+        if existing.is_some_and(|it| !it.hits_this_rollout) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
             return decision;
         }
-        if existed == Some(true) && self.resolved.existing() == Strictness::Warn {
+        if existing.is_some() && self.resolved.existing() == Strictness::Warn {
             for action in [&mut decision.action, &mut decision.without_remedy] {
                 if *action == Action::Deny {
                     *action = Action::Warn;
