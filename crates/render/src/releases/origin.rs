@@ -28,7 +28,7 @@ impl Release {
                 Chart::Kustomization(_, fields) => {
                     Renderer::Kustomize(fields.values().map(ToString::to_string).collect())
                 }
-                Chart::Manifests(..) => Renderer::Kustomize(Vec::new()),
+                Chart::Manifests(..) => Renderer::Nothing,
                 Chart::Folder(_) | Chart::Remote(_) => Renderer::Helm,
             },
             rendered_from: match elsewhere {
