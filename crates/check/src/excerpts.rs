@@ -60,7 +60,7 @@ pub(super) fn of(
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, Line::at(text, lines, spot), label, false));
+                marks.push(mark(text, Line::at(text, lines, spot), label));
             }
         }
     }
@@ -97,7 +97,10 @@ fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> M
         end_column: place.end_column,
         text: place.text.clone(),
     };
-    mark(text, line, label, true)
+    Mark {
+        is_fault: true,
+        ..mark(text, line, label)
+    }
 }
 
 /// The last name in the field's path, if the field is missing.
@@ -131,7 +134,7 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
     let line = Line::at(&text, &Lines::of(&text), spot);
-    let mark = mark(&text, line, described(claim), false);
+    let mark = mark(&text, line, described(claim));
     let at = format!("{}:{}", source.name, mark.line);
     let excerpt = Excerpt {
         file: source.name.clone(),
@@ -158,7 +161,8 @@ fn is_in_names(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-fn mark(text: &str, line: Line, label: String, is_fault: bool) -> Mark {
+/// The mark of a line of `text` that is not itself at fault.
+fn mark(text: &str, line: Line, label: String) -> Mark {
     let before = line.number.checked_sub(2);
     let before = before.and_then(|at| text.lines().nth(at));
     Mark {
@@ -168,6 +172,6 @@ fn mark(text: &str, line: Line, label: String, is_fault: bool) -> Mark {
         text: line.text,
         before: before.unwrap_or_default().to_owned(),
         label,
-        is_fault,
+        is_fault: false,
     }
 }

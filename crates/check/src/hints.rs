@@ -35,6 +35,7 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
         .filter(|located| located.is_new != Some(false))
         .collect();
     let mut ways = Vec::new();
+    // A remedy that is applied only on request does not count.
     let by_default = Hints {
         names_remedy: false,
         ..options

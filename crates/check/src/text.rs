@@ -77,9 +77,10 @@ pub struct Release {
 pub enum Renderer {
     /// Helm, from templates and values.
     Helm,
-    /// Kustomize, with the values of these fields of a kustomization around it; none if its
-    /// manifests are applied unchanged.
+    /// Kustomize, with the values of these fields of a kustomization around it.
     Kustomize(Vec<String>),
+    /// No program: its manifests are applied unchanged.
+    Nothing,
 }
 
 impl Release {
@@ -90,12 +91,15 @@ impl Release {
     /// Whether the field of an object has the value from the object's own file. Helm renders a
     /// template, and a kustomization may patch the field.
     pub(super) fn leaves(&self, field: &str) -> bool {
-        let Renderer::Kustomize(fields) = &self.renderer else {
-            return false;
-        };
         let last = field.rsplit('.').next().unwrap_or_default();
         let key = last.split('[').next().unwrap_or_default();
-        key.is_empty() || !fields.iter().any(|it| it.contains(key))
+        match &self.renderer {
+            Renderer::Kustomize(fields) => {
+                key.is_empty() || !fields.iter().any(|it| it.contains(key))
+            }
+            Renderer::Nothing => true,
+            Renderer::Helm => false,
+        }
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) fn visit<'t>(
     visit_node(tree, part, tree.root(), None, &mut Vec::new(), each)
 }
 
-/// Does the same for the node `id`. `of` is the version and kind that a typed list implies for its
-/// items, which may then omit them.
+/// Does the same for the object `id`, or for the objects in it if it is a list. `of` is the version
+/// and kind that a typed list implies for its items, which may then omit them.
 fn visit_node<'t>(
     tree: &Tree<'t>,
     part: &Part<'t>,

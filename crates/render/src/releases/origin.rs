@@ -26,7 +26,7 @@ impl Release {
                     let fields = self.settings.fields.values();
                     Renderer::Kustomize(fields.map(ToString::to_string).collect())
                 }
-                Chart::Manifests(..) => Renderer::Kustomize(Vec::new()),
+                Chart::Manifests(..) => Renderer::Nothing,
                 Chart::Folder(_) | Chart::Remote(_) => Renderer::Helm,
             },
             rendered_from: self.chart.shown(places),
