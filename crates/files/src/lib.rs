@@ -89,6 +89,7 @@ impl<const N: usize> FilePoller<N> {
     }
 }
 
+/// The part of a result that shows a change.
 fn seen<const N: usize>(found: &Result<[Vec<u8>; N], ReadError>) -> Look<N> {
     found.as_ref().cloned().map_err(ToString::to_string)
 }

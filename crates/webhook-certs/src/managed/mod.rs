@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Certificates;
 use super::pair::ServingPair;
-use objects::Objects;
+use objects::{Objects, Written};
 use plan::{Patch, Seen, Trust, Write};
 use stored::Issued;
 
@@ -226,13 +226,12 @@ impl Manager<'_> {
         let mut patched = false;
         for patch in patches {
             match self.objects.patch(patch).await {
-                Ok(is_written) => {
-                    if is_written {
-                        let kind = patch.configuration.kind;
-                        tracing::info!(kind, "The caBundles were updated.");
-                    }
+                Ok(Written::Yes) => {
+                    let kind = patch.configuration.kind;
+                    tracing::info!(kind, "The caBundles were updated.");
                     patched = true;
                 }
+                Ok(Written::Conflict) => patched = true,
                 Err(error) => *failure = Some(error),
             }
         }
@@ -277,7 +276,8 @@ impl Manager<'_> {
             names: self.names.join(", "),
             reason: error.to_string(),
         })?;
-        if self.objects.write(seen, data).await? {
+        let written = self.objects.write(seen, data).await?;
+        if written == Written::Yes {
             tracing::info!(%reason, "A new {what} was written to the Secret {SECRET}.");
         } else {
             tracing::info!("Another replica wrote the Secret {SECRET} first.");

@@ -76,6 +76,13 @@ pub enum ManagedError {
     },
 }
 
+/// Whether a write succeeded, or another writer was faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    Yes,
+    Conflict,
+}
+
 /// Access to the three objects.
 pub(super) struct Objects {
     secrets: Api<Secret>,
@@ -127,13 +134,12 @@ impl Objects {
         answer.map_err(|error| failed(self.secret_name(), "read", error))
     }
 
-    /// Writes `data` to the Secret unless it has changed since it was `seen`. Returns whether it was
-    /// written.
+    /// Writes `data` to the Secret unless it has changed since it was `seen`.
     pub(super) async fn write(
         &self,
         seen: Option<Secret>,
         data: Data,
-    ) -> Result<bool, ManagedError> {
+    ) -> Result<Written, ManagedError> {
         let params = PostParams {
             field_manager: Some(MANAGER.to_owned()),
             ..PostParams::default()
@@ -176,12 +182,11 @@ impl Objects {
         Ok((found, absent))
     }
 
-    /// Writes the caBundles, unless the configuration has changed since it was seen. Returns whether
-    /// they were written.
-    pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<bool, ManagedError> {
+    /// Writes the caBundles, unless the configuration has changed since it was seen.
+    pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<Written, ManagedError> {
         let kind = patch.configuration.kind;
         let Some((_, api)) = self.configurations.iter().find(|it| it.0 == kind) else {
-            return Ok(false);
+            return Ok(Written::Conflict);
         };
         let webhooks: Vec<_> = patch
             .bundles
@@ -252,18 +257,20 @@ where
 async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Option<kube::Error>> {
-    let answer = timeout(ANSWER, request).await;
-    answer.map_err(|_| None::<kube::Error>)?.map_err(Some)
+    match timeout(ANSWER, request).await {
+        Ok(answer) => answer.map_err(Some),
+        Err(_) => Err(None),
+    }
 }
 
-/// Whether the object was written, or another writer was faster.
+/// Whether a write of the object succeeded.
 fn written<T>(
     answer: Result<T, Option<kube::Error>>,
     object: String,
-) -> Result<bool, ManagedError> {
+) -> Result<Written, ManagedError> {
     match answer {
-        Ok(_) => Ok(true),
-        Err(Some(kube::Error::Api(status))) if status.code == 409 => Ok(false),
+        Ok(_) => Ok(Written::Yes),
+        Err(Some(kube::Error::Api(status))) if status.code == 409 => Ok(Written::Conflict),
         Err(error) => Err(failed(object, "written", error)),
     }
 }

@@ -21,7 +21,6 @@ use super::connections::{Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
 use super::lifecycle::Port;
 use super::limits::Limits;
-use super::memory::MemoryLimit;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::tls::HandshakeProbe;
@@ -55,9 +54,7 @@ impl Admin {
             connections: CONNECTIONS,
             ..self.limits
         };
-        // The responses of this port take none of the memory, and nobody scrapes these metrics.
-        let (memory, metrics) = (MemoryLimit::new(&Limits::default()), Metrics::new(&[]));
-        let acceptor = Plain(Connections::new(limits, memory, metrics));
+        let acceptor = Plain(Connections::new(limits, None, None));
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())

@@ -22,6 +22,7 @@ use tokio_rustls::server::TlsStream;
 use tower::Layer as _;
 
 use super::connections::{Connection, ConnectionGuard, Connections};
+use super::metrics::Metrics;
 use super::phase::Phase;
 use super::stream::GuardedStream;
 use super::tls::OwnHandshake;
@@ -109,6 +110,7 @@ pub(super) struct Shared {
     pub(super) connections: Arc<Connections>,
     pub(super) tls: TlsAcceptor,
     pub(super) own_handshake: OwnHandshake,
+    pub(super) metrics: Metrics,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) warned: Mutex<Option<Instant>>,
 }
@@ -173,7 +175,7 @@ impl Shared {
     }
 
     fn handshake_failed(&self, error: &io::Error) {
-        self.connections.metrics.handshake_failures.inc();
+        self.metrics.handshake_failures.inc();
         let cause = error.get_ref().and_then(|e| e.downcast_ref::<TlsError>());
         match cause {
             Some(TlsError::AlertReceived(alert)) if self.may_warn() => tracing::warn!(

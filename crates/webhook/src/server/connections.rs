@@ -35,9 +35,10 @@ const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) limits: Limits,
-    /// The memory that pending responses hold.
-    memory: MemoryLimit,
-    pub(super) metrics: Metrics,
+    /// The memory that pending responses hold; `None` for the admin port.
+    memory: Option<MemoryLimit>,
+    /// `None` for the admin port, whose connections are not counted.
+    metrics: Option<Metrics>,
     open: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -83,11 +84,15 @@ pub(super) enum End {
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
-    _counted: Held,
+    _counted: Option<Held>,
 }
 
 impl Connections {
-    pub(super) fn new(limits: Limits, memory: MemoryLimit, metrics: Metrics) -> Arc<Self> {
+    pub(super) fn new(
+        limits: Limits,
+        memory: Option<MemoryLimit>,
+        metrics: Option<Metrics>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             limits,
             memory,
@@ -100,7 +105,9 @@ impl Connections {
     pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut open = self.open();
         if !self.make_room(&open) {
-            self.metrics.connections_refused.inc();
+            if let Some(metrics) = &self.metrics {
+                metrics.connections_refused.inc();
+            }
             return None;
         }
         let connection = Arc::new(Connection::new(self.limits.age, client));
@@ -108,7 +115,7 @@ impl Connections {
         Some(ConnectionGuard {
             connections: Arc::clone(self),
             connection,
-            _counted: Held::new(&self.metrics.connections),
+            _counted: self.metrics.as_ref().map(|it| Held::new(&it.connections)),
         })
     }
 
@@ -128,8 +135,15 @@ impl Connections {
         };
         evicted.is_evicted.store(true, Ordering::Relaxed);
         evicted.waker.wake();
-        self.metrics.connections_displaced.inc();
+        self.displaced();
         true
+    }
+
+    /// Counts a connection that had to make room.
+    fn displaced(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.connections_displaced.inc();
+        }
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
@@ -205,9 +219,10 @@ impl ConnectionGuard {
         let activity = self.connection.activity();
         if activity.in_flight > 0 {
             let is_unread = activity.unread > 0 && now >= activity.unread_since + UNREAD;
-            let is_displaced = is_unread && self.connections.memory.is_short();
+            let memory = self.connections.memory.as_ref();
+            let is_displaced = is_unread && memory.is_some_and(MemoryLimit::is_short);
             if is_displaced {
-                self.connections.metrics.connections_displaced.inc();
+                self.connections.displaced();
             }
             let is_stuck = now >= activity.last + MAX_TIMEOUT;
             return (is_displaced || is_stuck).then_some(End::Cut);
@@ -322,8 +337,7 @@ mod tests {
             connections: count,
             ..Limits::default()
         };
-        let (memory, metrics) = (MemoryLimit::new(&limits), Metrics::new(&[]));
-        let connections = Connections::new(limits, memory, metrics);
+        let connections = Connections::new(limits, None, None);
         let mut guards = Vec::new();
         for _ in 0..count {
             guards.push(connections.admit(None).unwrap());

@@ -197,9 +197,14 @@ impl Server {
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
         let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(limits, reviews.memory.clone(), metrics.clone()),
+            connections: Connections::new(
+                limits,
+                Some(reviews.memory.clone()),
+                Some(metrics.clone()),
+            ),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
+            metrics: metrics.clone(),
             phase: phase.clone(),
             warned: Mutex::default(),
         }));

@@ -14,11 +14,6 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// An autoscaler immediately scales its workload down to its maximum, whatever the load
-/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
-/// autoscalers from ScaledObjects. It refuses a minimum above the maximum
-/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0, so
-/// a minimum of at most 1 stays unchanged.
 fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let autoscaler = waiting.autoscaler()?;
     let other = waiting.siblings().next()?;
@@ -32,6 +27,11 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         whereabouts(other),
     );
     let changed = Changed::scaling(autoscaler, waiting);
+    // An autoscaler immediately scales its workload down to its maximum, whatever the load
+    // (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
+    // autoscalers from ScaledObjects. It refuses a minimum above the maximum
+    // (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0,
+    // so a minimum of at most 1 stays unchanged.
     let spec = match (autoscaler.scaled_object(), autoscaler.fewest()) {
         (None, _) => json!({"minReplicas": 1, "maxReplicas": 1}),
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),

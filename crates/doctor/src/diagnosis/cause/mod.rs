@@ -54,12 +54,12 @@ pub struct Cause {
     pub passes: bool,
     /// Whether the objects that a step changes must be read in full.
     needs_documents: bool,
-    /// Judges whether the cause applies.
+    /// Judges whether the cause applies. This is called before and after the documents are read.
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
 /// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
-/// The explanation does not depend on documents.
+/// Only the steps depend on documents.
 pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
