@@ -3,6 +3,7 @@
 //! A thread of its own serves it, so that a server that is busy judging never looks dead.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,11 +16,11 @@ use axum::routing::get;
 use axum_server::Handle;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
 use super::connection::{Plain, http_server};
 use super::connections::{Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
-use super::lifecycle::Port;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
@@ -41,11 +42,14 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until the handle stops it.
-    pub(super) fn serve(self, listener: TcpListener) -> io::Result<Port> {
+    /// Serves the port on a thread of its own until `handle` stops it. The task has the result at
+    /// the end.
+    pub(super) fn serve(
+        self,
+        listener: TcpListener,
+        handle: Handle<SocketAddr>,
+    ) -> io::Result<JoinHandle<io::Result<()>>> {
         let listener = listener.into_std()?;
-        let handle = Handle::new();
-        let stop = handle.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -61,18 +65,14 @@ impl Admin {
             .spawn(move || {
                 let served = runtime.block_on(async {
                     let listener = TcpListener::from_std(listener)?;
-                    let server = http_server(listener, acceptor, stop).http1_only();
+                    let server = http_server(listener, acceptor, handle).http1_only();
                     server.serve(router.into_make_service()).await
                 });
                 // The receiver may be gone.
                 let _ = ended.send(served);
             })?;
         let ended = async { end.await.map_err(io::Error::other)? };
-        Ok(Port {
-            name: "admin",
-            handle,
-            task: tokio::spawn(ended),
-        })
+        Ok(tokio::spawn(ended))
     }
 
     fn router(self) -> Router {

@@ -152,10 +152,10 @@ pub struct Server {
 
 /// The task that serves a port, and the handle that stops it.
 #[derive(Debug)]
-pub(super) struct Port {
-    pub(super) name: &'static str,
-    pub(super) handle: Handle<SocketAddr>,
-    pub(super) task: JoinHandle<io::Result<()>>,
+struct Port {
+    name: &'static str,
+    handle: Handle<SocketAddr>,
+    task: JoinHandle<io::Result<()>>,
 }
 
 impl Port {
@@ -223,11 +223,17 @@ impl Server {
             metrics,
             limits,
         };
-        let probes = probes.serve(admin_listener);
-        let probes = probes.map_err(|error| ServerError::Stopped {
+        let handle = Handle::new();
+        let served = probes.serve(admin_listener, handle.clone());
+        let task = served.map_err(|error| ServerError::Stopped {
             port: "admin",
             reason: error.to_string(),
         })?;
+        let probes = Port {
+            name: "admin",
+            handle,
+            task,
+        };
         Ok(Self {
             options: Options {
                 listen,
