@@ -18,7 +18,7 @@ pub type Autoscaler = Resource<AutoscalerSpec, AutoscalerStatus>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
-    /// Whether it is that of KEDA's ScaledObject.
+    /// Whether it is that of KEDA's ScaledObject. The kind tells; a field of the object never does.
     #[serde(skip)]
     pub is_scaled_object: bool,
     /// The workload it scales.

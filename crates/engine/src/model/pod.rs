@@ -142,7 +142,7 @@ pub struct TopologySpread {
     pub topology_key: Text,
     /// Whether it is only a preference: `true` for `ScheduleAnyway`; the default is
     /// `DoNotSchedule`.
-    #[serde(default, rename = "whenUnsatisfiable", deserialize_with = "anyway")]
+    #[serde(default, rename = "whenUnsatisfiable", deserialize_with = "soft")]
     pub is_soft: bool,
     /// The minimum number of domains. If there are fewer, the emptiest one counts as empty.
     pub min_domains: Option<i64>,
@@ -173,7 +173,7 @@ fn honoured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
     Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Honor"))
 }
 
-fn anyway<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+fn soft<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("ScheduleAnyway"))
 }
 

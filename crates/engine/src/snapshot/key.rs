@@ -46,24 +46,26 @@ pub(super) enum IndexKey<'a> {
     Kind(ObjectKind),
     /// The namespace of a workload.
     Namespace(&'a str),
-    /// The key and the value of a label of a workload's pods.
-    PodLabel(&'a str, &'a str),
-    /// The key and the value of a label of a node.
-    NodeLabel(&'a str, &'a str),
-    /// The namespace and the name of a claim that a workload's pods name.
-    Claim(&'a str, &'a str),
-    /// The namespace of claims that a claim template makes, and their name without a dash and a
-    /// number.
-    ClaimStem(&'a str, &'a str),
-    /// The namespace, kind and name of the workload that an autoscaler scales, or that has a
-    /// Rollout's pod template.
-    Target(&'a str, &'a str, &'a str),
+    /// A label of a workload's pods.
+    PodLabel { key: &'a str, value: &'a str },
+    /// A label of a node.
+    NodeLabel { key: &'a str, value: &'a str },
+    /// A claim that a workload's pods name.
+    Claim { namespace: &'a str, claim: &'a str },
+    /// The name, without a dash and a number, of claims that a claim template makes.
+    ClaimStem { namespace: &'a str, stem: &'a str },
+    /// The workload that an autoscaler scales, or that has a Rollout's pod template.
+    Target {
+        namespace: &'a str,
+        kind: &'a str,
+        name: &'a str,
+    },
     /// The class of a volume without a `claimRef`.
     FreeOfClass(&'a str),
     /// A volume's name in its CSI driver.
     Handle(&'a str),
     /// The persistent volume that an attachment attaches.
     Attached(&'a str),
-    /// The namespace and the name of the claim in a volume's `claimRef`.
-    ClaimedBy(&'a str, &'a str),
+    /// The claim in a volume's `claimRef`.
+    ClaimedBy { namespace: &'a str, claim: &'a str },
 }

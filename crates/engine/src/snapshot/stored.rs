@@ -129,14 +129,14 @@ impl StoredObject {
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
                 for (key, value) in node.metadata.labels.iter() {
-                    add(IndexKey::NodeLabel(key, value));
+                    add(IndexKey::NodeLabel { key, value });
                 }
             }
-            Self::Autoscaler(autoscaler) => {
-                let target = &autoscaler.spec.scale_target_ref;
-                let namespace = &autoscaler.metadata.namespace;
-                add(IndexKey::Target(namespace, &target.kind, &target.name));
-            }
+            Self::Autoscaler(autoscaler) => add(IndexKey::Target {
+                namespace: &autoscaler.metadata.namespace,
+                kind: &autoscaler.spec.scale_target_ref.kind,
+                name: &autoscaler.spec.scale_target_ref.name,
+            }),
             Self::VolumeAttachment(it) if it.attached => {
                 add(IndexKey::Attached(&it.volume));
             }
@@ -156,7 +156,10 @@ fn volume_keys(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
         add(IndexKey::FreeOfClass(volume.class()));
     }
     if let Some(claim) = volume.claimed_by() {
-        add(IndexKey::ClaimedBy(&claim.namespace, &claim.name));
+        add(IndexKey::ClaimedBy {
+            namespace: &claim.namespace,
+            claim: &claim.name,
+        });
     }
     if !volume.spec.handle.is_empty() {
         add(IndexKey::Handle(&volume.spec.handle));
@@ -167,19 +170,29 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
     let namespace = workload.metadata.namespace.as_str();
     add(IndexKey::Namespace(namespace));
     for (key, value) in workload.template.labels.iter() {
-        add(IndexKey::PodLabel(key, value));
+        add(IndexKey::PodLabel { key, value });
     }
     for claim in workload.template.claims() {
-        add(IndexKey::Claim(namespace, claim));
+        add(IndexKey::Claim { namespace, claim });
     }
     if let Some(source) = &workload.template_source {
-        add(IndexKey::Target(namespace, &source.kind, &source.name));
+        add(IndexKey::Target {
+            namespace,
+            kind: &source.kind,
+            name: &source.name,
+        });
     }
     for (claim, _) in workload.ephemeral_claims() {
-        add(IndexKey::Claim(namespace, &claim));
+        add(IndexKey::Claim {
+            namespace,
+            claim: &claim,
+        });
     }
     for template in &workload.claim_templates {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
-        add(IndexKey::ClaimStem(namespace, &stem));
+        add(IndexKey::ClaimStem {
+            namespace,
+            stem: &stem,
+        });
     }
 }

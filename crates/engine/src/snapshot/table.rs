@@ -195,7 +195,11 @@ mod tests {
     }
 
     fn named(table: &Table, colour: &str) -> Vec<String> {
-        let found = table.with(IndexKey::NodeLabel(colour, "yes")).iter();
+        let key = IndexKey::NodeLabel {
+            key: colour,
+            value: "yes",
+        };
+        let found = table.with(key).iter();
         let mut names: Vec<_> = found.map(|node| node.key().name.to_owned()).collect();
         names.sort_unstable();
         names

@@ -159,8 +159,12 @@ impl<'a> View<'a> {
     /// The persistent volume whose `claimRef` names the claim, whether or not the claim names
     /// the volume; the first by name if there are several.
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
+        let key = IndexKey::ClaimedBy {
+            namespace: &claim.namespace,
+            claim: &claim.name,
+        };
         self.depends_on_all(ObjectKind::Volume, "");
-        self.dependencies(IndexKey::ClaimedBy(&claim.namespace, &claim.name))
+        self.dependencies(key)
             .filter(|volume: &&Volume| volume.is_claimed_by(claim))
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
@@ -305,7 +309,7 @@ impl<'a> View<'a> {
             return Box::new(values.filter_map(move |name| view.node(&name).found()));
         }
         Box::new(values.flat_map(move |value| {
-            let nodes = view.nodes_with(IndexKey::NodeLabel(key, &value));
+            let nodes = view.nodes_with(IndexKey::NodeLabel { key, value: &value });
             nodes.filter(move |node| node.metadata.labels.get(key) == Some(&*value))
         }))
     }
@@ -362,14 +366,14 @@ impl<'a> View<'a> {
             workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
         };
         let by_name = self
-            .dependencies_but(IndexKey::Claim(namespace, claim), |workload| {
+            .dependencies_but(IndexKey::Claim { namespace, claim }, |workload| {
                 self.is_covered(workload, claim)
             })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
-            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem(namespace, stem)))
+            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
@@ -404,13 +408,16 @@ impl<'a> View<'a> {
 
     /// The Rollouts that take their pod template from the workload.
     fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
-        let (namespace, name) = (&workload.metadata.namespace, &workload.metadata.name);
         let is_source = |rollout: &&Workload| {
             let source = rollout.template_source.as_ref();
-            rollout.metadata.namespace == *namespace
-                && source.is_some_and(|it| it.is(workload.kind, name))
+            rollout.metadata.namespace == workload.metadata.namespace
+                && source.is_some_and(|it| it.is(workload.kind, &workload.metadata.name))
         };
-        let target = IndexKey::Target(namespace, workload.kind.name(), name);
+        let target = IndexKey::Target {
+            namespace: &workload.metadata.namespace,
+            kind: workload.kind.name(),
+            name: &workload.metadata.name,
+        };
         self.dependencies(target).filter(is_source).collect()
     }
 
@@ -471,7 +478,7 @@ impl<'a> View<'a> {
             self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
         let of_labels = labels.iter();
-        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel(key, value));
+        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel { key, value });
         let keys = of_labels.chain(namespace.map(IndexKey::Namespace));
         let keys: Vec<IndexKey<'_>> = keys.collect();
         let workloads = view.with_nearer(&keys, view.further(&keys));
@@ -495,7 +502,12 @@ impl<'a> View<'a> {
         namespace: &str,
         name: &str,
     ) -> Vec<&'a Autoscaler> {
-        self.dependencies(IndexKey::Target(namespace, kind.name(), name))
+        let target = IndexKey::Target {
+            namespace,
+            kind: kind.name(),
+            name,
+        };
+        self.dependencies(target)
             .filter(|autoscaler: &&Autoscaler| {
                 autoscaler.metadata.namespace == namespace
                     && autoscaler.spec.scale_target_ref.is(kind, name)
