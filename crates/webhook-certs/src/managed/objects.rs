@@ -252,11 +252,13 @@ where
 async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Option<kube::Error>> {
-    let answer = timeout(ANSWER, request).await;
-    answer.map_err(|_| None::<kube::Error>)?.map_err(Some)
+    match timeout(ANSWER, request).await {
+        Ok(answer) => answer.map_err(Some),
+        Err(_) => Err(None),
+    }
 }
 
-/// Whether the object was written, or another writer was faster.
+/// Whether the object was written; if it was not, another writer was faster.
 fn written<T>(
     answer: Result<T, Option<kube::Error>>,
     object: String,
