@@ -36,7 +36,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum Listed {
     /// All objects.
     All(Arc<[StoredObject]>),
-    /// There are too many objects to read.
+    /// There are too many objects to read. From [`Lists::list`]: the cache has as many, or cannot
+    /// be compared.
     Many {
         /// The number of objects, if the API server reports it.
         count: Option<usize>,
@@ -61,9 +62,9 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Lists all objects of a kind or, if there are too many, waits until the cache has as many:
-    /// [`Listed::Many`] then confirms the cache. Trusts the cache if it cannot be compared: in one
-    /// namespace, and for kinds that the cache keeps only in part.
+    /// Lists all objects of a kind or, if there are too many, waits until the cache has as many.
+    /// Trusts the cache if it cannot be compared: in one namespace, and for kinds that the cache
+    /// keeps only in part.
     pub(super) async fn list(
         &self,
         client: &Client,

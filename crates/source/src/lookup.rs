@@ -29,8 +29,10 @@ type Found = Lookup<StoredObject>;
 pub(super) struct ObjectLookup {
     single_flight: SingleFlight<Found>,
     concurrency: Semaphore,
-    /// The number of look-ups, by result: found, absent and unanswered.
-    counts: [AtomicU64; 3],
+    // The numbers of look-ups, by result.
+    found: AtomicU64,
+    absent: AtomicU64,
+    unanswered: AtomicU64,
 }
 
 /// The permitted age of a response.
@@ -47,7 +49,9 @@ impl Default for ObjectLookup {
         Self {
             single_flight: SingleFlight::default(),
             concurrency: Semaphore::new(MAX_CONCURRENT),
-            counts: Default::default(),
+            found: AtomicU64::default(),
+            absent: AtomicU64::default(),
+            unanswered: AtomicU64::default(),
         }
     }
 }
@@ -64,12 +68,12 @@ impl ObjectLookup {
         let found = requests.into_iter().map(|request| async move {
             let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
             let found = found.unwrap_or(Lookup::NotSynced);
-            let result = match found {
-                Lookup::Found(_) => 0,
-                Lookup::Absent => 1,
-                Lookup::NotSynced => 2,
+            let count = match found {
+                Lookup::Found(_) => &self.found,
+                Lookup::Absent => &self.absent,
+                Lookup::NotSynced => &self.unanswered,
             };
-            self.counts[result].fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
             (request, found)
         });
         join_all(found).await
@@ -77,13 +81,12 @@ impl ObjectLookup {
 
     /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        let counts = self.counts.each_ref();
-        let [found, absent, unanswered] = counts.map(|it| it.load(Ordering::Relaxed));
         [
-            ("found", found),
-            ("absent", absent),
-            ("unanswered", unanswered),
+            ("found", &self.found),
+            ("absent", &self.absent),
+            ("unanswered", &self.unanswered),
         ]
+        .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 
     async fn look_up_one(

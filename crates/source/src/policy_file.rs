@@ -78,8 +78,8 @@ impl PolicyFile {
     }
 
     /// Follows the file forever, and checks it once `every` so often. Puts each valid change into
-    /// `effective`, which stays unchanged if a change is not valid. Calls `attempted` with the
-    /// answer to whether the change is valid.
+    /// `effective`, which stays unchanged if a change is not valid. Then calls `attempted`, whose
+    /// argument says whether the change is valid.
     pub async fn follow(
         mut self,
         every: Duration,
