@@ -82,15 +82,16 @@ fn is_web(scheme: &str) -> bool {
 
 /// The offset at which the host of a URL starts.
 fn end_of_user(url: &str) -> usize {
-    let ends = |c: char| c.is_whitespace() || SLASHES.contains(&c) || "?#\"'<>".contains(c);
+    // The name of a user may contain an apostrophe.
+    let ends = |c: char| c.is_whitespace() || SLASHES.contains(&c) || "?#\"<>".contains(c);
     let authority = &url[..url.find(ends).unwrap_or(url.len())];
     let behind = |at: usize| at + 1;
     if let Some(at) = authority.rfind('@') {
         return behind(at);
     }
     // If the text after the colon is not a port, it is the start of a password that contains one of
-    // the characters in `ends`. A message may continue with a colon or a comma.
-    let port = authority.trim_end_matches([':', ',', '.', ')']);
+    // the characters in `ends`. A message may continue with an apostrophe, a colon or a comma.
+    let port = authority.trim_end_matches([':', ',', '.', ')', '\'']);
     let port = port.split_once(':').map(|(_, port)| port);
     let is_password =
         |it: &str| !authority.starts_with('[') && it.contains(|c: char| !c.is_ascii_digit());
@@ -129,6 +130,17 @@ mod tests {
             ("https://u:hun#t?er2@a.example", "https://a.example"),
             ("\"https://u:hun\"ter2@a.example\"", "\"https://a.example\""),
             ("https://u:hun ter2@a.example", "https://a.example"),
+            ("https://u'x:hunter2@a.example", "https://a.example"),
+            ("https://u'x:hun/ter2@a.example", "https://a.example"),
+            ("'https://u:hun'ter2@a.example'", "'https://a.example'"),
+            (
+                "'https://a.example': no, a@b",
+                "'https://a.example': no, a@b",
+            ),
+            (
+                "'https://a.example:80': refused, a@b",
+                "'https://a.example:80': refused, a@b",
+            ),
             ("https://u:hunter2", "https://"),
             ("HTTPS:/u:hunter2@a.example", "HTTPS:/a.example"),
             ("at https:u:hunter2@a.example", "at https:a.example"),

@@ -130,8 +130,8 @@ impl Application<'_> {
 
     fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
         let (top, path) = match self.located(source, file, &release.chart)? {
-            Ok(found) => found,
-            Err(unknown) => {
+            ValuesFile::At(top, path) => (top, path),
+            ValuesFile::Unknown(unknown) => {
                 release.unknown.push(unknown);
                 return Ok(());
             }
@@ -153,16 +153,10 @@ impl Application<'_> {
         Ok(())
     }
 
-    /// The location of a values file, as a path below the top folder of a repository, whose links
-    /// are followed. For a file that cannot be read here, it is the start of a sentence about it.
-    fn located(
-        &self,
-        source: &Value,
-        file: &str,
-        chart: &Chart,
-    ) -> Result<Result<(PathBuf, String), String>, Reason> {
+    /// The location of a values file.
+    fn located(&self, source: &Value, file: &str, chart: &Chart) -> Result<ValuesFile, Reason> {
         if file.contains("://") {
-            return Ok(Err(format!("The values file {file}")));
+            return Ok(ValuesFile::Unknown(format!("The values file {file}")));
         }
         if let Some(rest) = file.strip_prefix('$') {
             let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -175,8 +169,13 @@ impl Application<'_> {
                 let remote = Remote::git(url, text(found, &["targetRevision"]));
                 self.context.places.fetcher.get(&remote)
             };
-            let unknown = |_| format!("The values file {path} of the repository {url}");
-            return Ok(top.map(|top| (top, path.to_owned())).map_err(unknown));
+            return Ok(match top {
+                Ok(top) => ValuesFile::At(top, path.to_owned()),
+                Err(_) => {
+                    let unknown = format!("The values file {path} of the repository {url}");
+                    ValuesFile::Unknown(unknown)
+                }
+            });
         }
         let is_from_top = file.starts_with('/');
         let (top, path) = match chart {
@@ -186,9 +185,12 @@ impl Application<'_> {
             }
             Chart::Folder(folder) => (self.context.top_of(folder), file.to_owned()),
             _ if is_from_top => (self.context.places.repository.root(), file.to_owned()),
-            _ => return Ok(Err(format!("The values file {file} in the chart"))),
+            _ => {
+                let unknown = format!("The values file {file} in the chart");
+                return Ok(ValuesFile::Unknown(unknown));
+            }
         };
-        Ok(Ok((top.to_owned(), path)))
+        Ok(ValuesFile::At(top.to_owned(), path))
     }
 
     /// Reads the values in the object, which are a text or a mapping. The mapping overrides the
@@ -213,6 +215,14 @@ impl Application<'_> {
         release.field = format!("{from}.helm.{field}");
         Ok(())
     }
+}
+
+/// The location of a values file.
+enum ValuesFile {
+    /// A path below the top folder of a repository, whose links are followed.
+    At(PathBuf, String),
+    /// A file that cannot be read here: the start of a sentence about it.
+    Unknown(String),
 }
 
 /// The fields of a kustomization that Argo CD sets, except the patches.

@@ -62,7 +62,7 @@ pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
     let all = root.fetched.iter().enumerate();
     let mut found = all.filter(|(number, Fetched { file: by, base, .. })| {
         let put = || by.with_file_name(name_of(root, *number, base));
-        base.is_file() && base.starts_with(&root.top) && put() == file
+        base.starts_with(&root.top) && put() == file && base.is_file()
     });
     found.next_back().map_or(file, |(_, it)| it.base.clone())
 }
