@@ -6,7 +6,7 @@ use crate::model::object::Object;
 use crate::model::pod::PodAffinityTerm;
 use crate::model::selector::{LabelSelector, Requirement};
 use crate::policy::Resolved;
-use crate::rules::{Certainty, Hazard, Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 
 /// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
 /// ones (`benches/knots.rs`) end within 50 ms.
@@ -79,15 +79,11 @@ fn hazard(is_cut: bool, size: usize) -> Hazard {
         (why, advice)
     };
     Hazard {
-        rule: codes::UNRESOLVED_CLAIM,
-        outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
         field_path: "metadata.name".to_owned(),
-        volumes: Vec::new(),
-        excess: 0,
         what: format!("{why}, so it could not be verified that no pod gets stuck."),
         advice: advice.to_owned(),
         brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
+        ..Hazard::new(codes::UNRESOLVED_CLAIM, Outcome::Unknown)
     }
 }
 
