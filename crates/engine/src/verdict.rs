@@ -276,7 +276,7 @@ impl Evaluation<'_> {
         }
         self.with_policy(metadata, kind, controlled(), |resolved| {
             let decided = |hazard: &Hazard| {
-                let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+                let decision = resolved.decide(hazard);
                 let action = decision.without_remedy;
                 let mut finding =
                     Finding::decided(hazard, self.review.reference, action, &decision);

@@ -8,7 +8,7 @@ use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
-use crate::rules::Outcome;
+use crate::rules::{Hazard, Outcome};
 
 /// The object a decision is about.
 #[derive(Clone, Copy, Debug)]
@@ -153,26 +153,16 @@ impl<'a> Resolved<'a> {
         &self.passed_over
     }
 
-    /// Decides about a finding of the rule with this code.
-    pub(crate) fn decide(
-        &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
-    ) -> Directive<'a> {
-        self.decide_as(rule, outcome, certainty, |section| {
-            self.action(section, rule, outcome)
+    /// Decides about the finding of a hazard.
+    pub(crate) fn decide(&self, hazard: &Hazard) -> Directive<'a> {
+        self.decide_as(hazard, |section| {
+            self.action(section, hazard.rule, hazard.outcome)
         })
     }
 
     /// Decides about an object that is too complex to judge because it is larger than any real one.
-    pub(crate) fn decide_oversized(
-        &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
-    ) -> Directive<'a> {
-        self.decide_as(rule, outcome, certainty, |section| {
+    pub(crate) fn decide_oversized(&self, hazard: &Hazard) -> Directive<'a> {
+        self.decide_as(hazard, |section| {
             match self.policy.setting(section, |it| it.too_complex) {
                 Some(Strictness::Warn) => Action::Warn,
                 Some(Strictness::Deny) | None => Action::Deny,
@@ -180,22 +170,21 @@ impl<'a> Resolved<'a> {
         })
     }
 
-    /// Decides about a finding for which the policy file has the action `in_file`.
+    /// Decides about the finding of a hazard for which the policy file has the action `in_file`.
     fn decide_as(
         &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
+        hazard: &Hazard,
         in_file: impl Fn(Option<&Section>) -> Action,
     ) -> Directive<'a> {
-        let suppressed = self.suppression(rule);
+        let outcome = hazard.outcome;
+        let suppressed = self.suppression(hazard.rule);
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
                 // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
                     Outcome::Unknown => Action::Deny,
-                    _ => self.at_most(section, certainty),
+                    _ => self.at_most(section, hazard.certainty),
                 };
                 let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)

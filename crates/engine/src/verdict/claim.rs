@@ -83,7 +83,7 @@ impl Evaluation<'_> {
 /// cannot fix the workload that waits for it. A rollout that would never finish is fixed when it
 /// starts; pods that could never start are not.
 fn may_be_fixed_later(finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>) {
-    let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+    let decision = resolved.decide(hazard);
     if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
         finding.action = Action::Warn;
         finding.lowered = decision.lowered.map(Suppressed::from);

@@ -5,7 +5,6 @@ use crate::model::node::NodeSelector;
 use crate::model::object::Object;
 use crate::model::pod::PodAffinityTerm;
 use crate::model::selector::{LabelSelector, Requirement};
-use crate::policy::Resolved;
 use crate::rules::{Hazard, Outcome, codes};
 
 /// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
@@ -26,12 +25,11 @@ impl Evaluation<'_> {
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
-            let decide = if is_oversized {
-                Resolved::decide_oversized
+            let decision = if is_oversized {
+                resolved.decide_oversized(&hazard)
             } else {
-                Resolved::decide
+                resolved.decide(&hazard)
             };
-            let decision = decide(resolved, hazard.rule, hazard.outcome, hazard.certainty);
             let action = decision.without_remedy;
             let mut finding = Finding::decided(&hazard, self.review.reference, action, &decision);
             if !self.is_to_blame() {

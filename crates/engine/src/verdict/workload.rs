@@ -331,9 +331,7 @@ impl Decisions<'_> {
     }
 
     pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
-        let mut decision = self
-            .resolved
-            .decide(hazard.rule, hazard.outcome, hazard.certainty);
+        let mut decision = self.resolved.decide(hazard);
         let existed = self.existed(hazard);
         if existed == Some(false) {
             decision.action = decision.action.max(Action::Warn);

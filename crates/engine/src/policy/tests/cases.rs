@@ -14,7 +14,7 @@ use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
 use crate::policy::{
     Action, PassedOver, Policy, RemedyChoice, Strictness, SuppressedBy, Suppression, Target,
 };
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 
 /// Labels or annotations, whose known keys are written without their prefix.
 type Pairs = BTreeMap<String, String>;
@@ -116,10 +116,14 @@ fn each_case_is_decided_as_it_says() {
             controlled: case.controlled,
             now: Some(Timestamp::UNIX_EPOCH + (365 * 30 * 24).hours()),
         });
+        let hazard = Hazard {
+            certainty: case.certainty,
+            ..Hazard::new(codes::find(&case.rule).unwrap(), case.outcome)
+        };
         let decision = if case.oversized {
-            resolved.decide_oversized(&case.rule, case.outcome, case.certainty)
+            resolved.decide_oversized(&hazard)
         } else {
-            resolved.decide(&case.rule, case.outcome, case.certainty)
+            resolved.decide(&hazard)
         };
         let by = |suppression: Suppression<'_>| {
             let by = match suppression.by {
