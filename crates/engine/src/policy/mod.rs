@@ -19,8 +19,8 @@ use serde::Deserialize;
 pub use crate::analysis::NodeAssumption as Nodes;
 pub use action::{Action, RemedyChoice};
 pub(crate) use action::{Controlled, Overrides, Strictness};
-pub(crate) use decide::{Directive, Suppression};
-pub use decide::{Resolved, SuppressedBy, Target};
+pub(crate) use decide::Directive;
+pub use decide::{Resolved, Suppressed, SuppressedBy, Target};
 pub use error::PolicyError;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 

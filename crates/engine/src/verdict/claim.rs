@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Evaluation, Finding, Suppressed, Verdict};
+use super::{Evaluation, Finding, Verdict};
 use crate::analysis::{Analysis, Facts};
 use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
@@ -86,6 +86,6 @@ fn may_be_fixed_later(finding: &mut Finding, hazard: &Hazard, resolved: &Resolve
     let decision = resolved.decide(hazard);
     if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
         finding.action = Action::Warn;
-        finding.lowered = decision.lowered.map(Suppressed::from);
+        finding.lowered = decision.lowered;
     }
 }

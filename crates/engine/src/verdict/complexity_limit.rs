@@ -31,7 +31,7 @@ impl Evaluation<'_> {
                 resolved.decide(&hazard)
             };
             let action = decision.without_remedy;
-            let mut finding = Finding::decided(&hazard, self.review.reference, action, &decision);
+            let mut finding = Finding::decided(&hazard, self.review.reference, action, decision);
             if !self.is_to_blame() {
                 finding.only_warn();
             }

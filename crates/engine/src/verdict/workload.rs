@@ -177,7 +177,7 @@ impl Evaluation<'_> {
         {
             operations.extend(proposal.patch.0.iter().cloned());
             let (object, decision) = (self.review.reference, decisions.of(&hazard));
-            findings.push(Finding::repaired(&hazard, object, &decision, proposal));
+            findings.push(Finding::repaired(&hazard, object, decision, proposal));
             judged = result;
         }
         findings.extend(self.judged(&judged.hazards, decisions).findings);
@@ -192,7 +192,7 @@ impl Evaluation<'_> {
         let decision = decisions.of(hazard);
         let existed = decisions.existed(hazard).is_some();
         let hazard = &*self.advised(hazard);
-        let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
+        let mut finding = Finding::decided(hazard, self.review.reference, action, decision);
         if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
             let advice = operators::advice(owner, workload.kind, &hazard.field_path);
             finding.message.push_str(&advice);
@@ -330,7 +330,7 @@ impl Decisions<'_> {
         Some(existing.find(|(existed, _)| existed == hazard)?.1)
     }
 
-    pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
+    pub(super) fn of(&self, hazard: &Hazard) -> Directive {
         let mut decision = self.resolved.decide(hazard);
         let existed = self.existed(hazard);
         if existed == Some(false) {

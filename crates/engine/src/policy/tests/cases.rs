@@ -12,7 +12,7 @@ use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
 use crate::policy::{
-    Action, PassedOver, Policy, RemedyChoice, Strictness, SuppressedBy, Suppression, Target,
+    Action, PassedOver, Policy, RemedyChoice, Strictness, Suppressed, SuppressedBy, Target,
 };
 use crate::rules::{Hazard, Outcome, codes};
 
@@ -125,13 +125,13 @@ fn each_case_is_decided_as_it_says() {
         } else {
             resolved.decide(&hazard)
         };
-        let by = |suppression: Suppression<'_>| {
+        let by = |suppression: Suppressed| {
             let by = match suppression.by {
                 SuppressedBy::Object => "object".to_owned(),
                 SuppressedBy::Namespace => "namespace".to_owned(),
                 SuppressedBy::Exemption { line } => format!("exemption {line}"),
             };
-            (by, suppression.reason.to_owned())
+            (by, suppression.reason)
         };
         let passed_over = resolved.passed_over().iter().map(PassedOver::to_string);
         let found = Case {
@@ -197,4 +197,22 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_reason_is_shown_with_where_it_stands() {
+    let cases = [
+        (SuppressedBy::Object, "agreed", "agreed"),
+        (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
+        (SuppressedBy::Namespace, "", "namespace"),
+        (
+            SuppressedBy::Exemption { line: 3 },
+            "agreed",
+            "agreed (policy, line 3)",
+        ),
+    ];
+    for (by, reason, expected) in cases {
+        let reason = reason.to_owned();
+        assert_eq!(Suppressed { by, reason }.to_string(), expected);
+    }
 }
