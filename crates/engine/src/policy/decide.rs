@@ -183,7 +183,8 @@ impl<'a> Resolved<'a> {
     /// Decides about the finding of a hazard.
     pub(crate) fn decide(&self, hazard: &Hazard) -> Directive {
         self.decide_as(hazard, |section| {
-            self.action(section, hazard.rule, hazard.outcome)
+            let in_file = self.policy.setting(section, |it| it.action(hazard));
+            in_file.unwrap_or(built_in(hazard.outcome))
         })
     }
 
@@ -262,13 +263,6 @@ impl<'a> Resolved<'a> {
             // One word for all findings is not meant to refuse an object only because a look-up
             // failed; only the file can ask for that.
             .filter(|(action, _)| outcome != Outcome::Unknown || *action == Action::Warn)
-    }
-
-    /// The action in the file.
-    fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
-        self.policy
-            .setting(section, |it| it.action(rule, outcome))
-            .unwrap_or(built_in(outcome))
     }
 
     /// The strictest action that is allowed for findings of that certainty.

@@ -26,7 +26,7 @@ pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
 use crate::model::Text;
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 use crate::storage::ProvisionerOverride;
 use file::{Kind, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
@@ -168,10 +168,10 @@ struct Section {
 
 impl Section {
     /// The rule's own entry, else its outcome's.
-    fn action(&self, rule: &str, outcome: Outcome) -> Option<Action> {
+    fn action(&self, hazard: &Hazard) -> Option<Action> {
         self.rules
-            .get(rule)
-            .or_else(|| self.outcomes.get(&outcome))
+            .get(hazard.rule)
+            .or_else(|| self.outcomes.get(&hazard.outcome))
             .copied()
     }
 
