@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use complexity_limit::size;
 pub use denial::DENIAL_LENGTH;
-pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH, shortened};
+pub use finding::{Finding, Proposal, WARNING_LENGTH, shortened};
 
 use crate::analysis::Facts;
 use crate::model::metadata::Metadata;
@@ -276,10 +276,9 @@ impl Evaluation<'_> {
         }
         self.with_policy(metadata, kind, controlled(), |resolved| {
             let decided = |hazard: &Hazard| {
-                let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+                let decision = resolved.decide(hazard);
                 let action = decision.without_remedy;
-                let mut finding =
-                    Finding::decided(hazard, self.review.reference, action, &decision);
+                let mut finding = Finding::decided(hazard, self.review.reference, action, decision);
                 adjust(&mut finding, hazard, resolved);
                 finding
             };

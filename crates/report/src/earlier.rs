@@ -174,9 +174,9 @@ mod tests {
     use crate::Place;
     use engine::model::object::ObjectKind;
     use engine::model::workload::WorkloadKind;
-    use engine::policy::SuppressedBy;
+    use engine::policy::{Suppressed, SuppressedBy};
     use engine::rules::{Certainty, Outcome, codes};
-    use engine::verdict::{Finding, Suppressed};
+    use engine::verdict::Finding;
 
     fn found(name: &str, file: &str, action: Action, volumes: &[&str]) -> Located {
         let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", name);

@@ -52,9 +52,9 @@ use serde::Serialize;
 
 use engine::model::Text;
 use engine::model::object::ObjectRef;
-use engine::policy::Action;
+use engine::policy::{Action, Suppressed};
 use engine::snapshot::View;
-use engine::verdict::{Finding, Suppressed};
+use engine::verdict::Finding;
 use live::{Origin, Override, Owner, Stuck};
 
 formats! {

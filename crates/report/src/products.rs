@@ -32,11 +32,11 @@ impl Product {
     fn new(catalog: &Catalog, listed: Listed, class: &StorageClass) -> Self {
         let attach = catalog.attach(class.driver(), |_| Lookup::Absent);
         Self {
+            is_current: listed.is_current(),
             summary: ClassSummary::new(catalog, class, ClassModes::default(), attach),
             part: listed.part,
             sharing: listed.sharing,
             sources: listed.sources,
-            is_current: listed.is_current,
         }
     }
 

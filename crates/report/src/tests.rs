@@ -9,10 +9,10 @@ use super::{
 };
 use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
 use engine::model::object::ObjectRef;
-use engine::policy::{Action, SuppressedBy};
+use engine::policy::{Action, Suppressed, SuppressedBy};
 use engine::remedy;
 use engine::rules::{Certainty, Outcome, codes};
-use engine::verdict::{Finding, Proposal, Suppressed};
+use engine::verdict::{Finding, Proposal};
 
 fn object(kind: &str, name: &str) -> ObjectRef {
     ObjectRef {

@@ -10,8 +10,13 @@ use crate::model::workload::WorkloadKind;
 pub(crate) struct Contradiction {
     /// The pods that must share a node.
     pub pods: Together,
-    /// The constraint that forbids it.
-    pub constraint: Constraint,
+    /// The field that holds the constraint, `spec.template.spec.affinity.podAntiAffinity` for
+    /// example.
+    pub field: String,
+    /// Whether only the pods from before the update have the constraint.
+    pub is_of_the_old: bool,
+    /// The constraint in words, as part of a sentence.
+    pub text: String,
 }
 
 /// The pods that must share a node.
@@ -33,20 +38,20 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
         return None;
     }
     let count = situation.pods();
-    let pods = Together::Replicas(count);
     let share = situation.exclusive().next().is_some() || situation.placement.pins_replicas();
     if count > 1
         && share
-        && let Some(constraint) = forbids(situation, pods)
+        && let Some(forbidden) = forbidden(situation, Together::Replicas(count))
     {
-        return Some(Contradiction { pods, constraint });
+        return Some(forbidden);
     }
     let room = situation.rolling_update()?;
     if !situation.rolling_update_deadlocks(room) || !situation.pins_rollouts() {
         return None;
     }
-    let constraint = forbids(situation, Together::Rollout).or_else(|| {
-        situation.placement.kept_off.then(|| Constraint {
+    forbidden(situation, Together::Rollout).or_else(|| {
+        situation.placement.kept_off.then(|| Contradiction {
+            pods: Together::Rollout,
             field: format!(
                 "{}.affinity.podAntiAffinity",
                 situation.workload.kind.pod_spec_path()
@@ -54,10 +59,6 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
             text: "the required anti-affinity of the pods that still run".to_owned(),
             is_of_the_old: true,
         })
-    });
-    constraint.map(|constraint| Contradiction {
-        pods: Together::Rollout,
-        constraint,
     })
 }
 
@@ -89,21 +90,12 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     }
 }
 
-/// A constraint of the pods themselves.
-pub(crate) struct Constraint {
-    /// The field that holds it, `spec.template.spec.affinity.podAntiAffinity` for example.
-    pub field: String,
-    /// Whether only the pods from before the update have it.
-    pub is_of_the_old: bool,
-    /// The constraint in words, as part of a sentence.
-    pub text: String,
-}
-
-/// The constraint that forbids those pods on one node, if there is one.
-fn forbids(situation: &Analysis<'_>, together: Together) -> Option<Constraint> {
+/// The contradiction with a constraint of those pods themselves, if one forbids them on one node.
+fn forbidden(situation: &Analysis<'_>, together: Together) -> Option<Contradiction> {
     let template = &situation.workload.template;
     let path = situation.workload.kind.pod_spec_path();
-    let constraint = |field: &str, text: &str| Constraint {
+    let constraint = |field: &str, text: &str| Contradiction {
+        pods: together,
         field: format!("{path}.{field}"),
         is_of_the_old: false,
         text: text.to_owned(),
@@ -129,7 +121,8 @@ fn forbids(situation: &Analysis<'_>, together: Together) -> Option<Constraint> {
         return Some(constraint("affinity.podAntiAffinity", text));
     }
     if situation.workload.keeps_revisions_apart && together == Together::Rollout {
-        return Some(Constraint {
+        return Some(Contradiction {
+            pods: together,
             field: "spec.strategy".to_owned(),
             is_of_the_old: false,
             text: "the required antiAffinity of its strategy".to_owned(),

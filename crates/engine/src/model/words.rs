@@ -56,3 +56,12 @@ pub fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
         [init @ .., last] => format!("{} {joint} {}", init.join(", "), last.borrow()),
     }
 }
+
+/// The text, or its beginning and a sign that there is more.
+pub(crate) fn cut(text: &str, length: usize) -> String {
+    if text.chars().count() <= length {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(length.saturating_sub(1)).collect();
+    format!("{kept}…")
+}

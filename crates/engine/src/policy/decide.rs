@@ -1,5 +1,7 @@
 //! Decides the action on a finding.
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 use super::action::{Action, Controlled, Overrides, RemedyChoice, Strictness};
@@ -8,7 +10,8 @@ use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
-use crate::rules::Outcome;
+use crate::model::words::cut;
+use crate::rules::{Hazard, Outcome};
 
 /// The object a decision is about.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +33,8 @@ pub struct Target<'a> {
 }
 
 /// The decision about one finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Directive<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Directive {
     /// The action.
     pub action: Action,
     /// The action if `action` is [`Action::Fix`] and no remedy helps; else the same as `action`.
@@ -39,18 +42,42 @@ pub(crate) struct Directive<'a> {
     /// The remedy to use.
     pub remedy: RemedyChoice,
     /// The suppression of this finding; `action` is then [`Action::Ignore`].
-    pub suppressed: Option<Suppression<'a>>,
+    pub suppressed: Option<Suppressed>,
     /// The annotation or label that lowered `action` below the policy file.
-    pub lowered: Option<Suppression<'a>>,
+    pub lowered: Option<Suppressed>,
 }
 
-/// The setting that silences a finding, or lowers its action below the policy file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Suppression<'a> {
+/// The setting that silences a finding, or lowers its action below the policy file. Displayed as
+/// the reason and the place of the setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppressed {
     /// The place of the setting.
     pub by: SuppressedBy,
-    /// The reason as written there; empty only if a Namespace lowers the action.
-    pub reason: &'a str,
+    /// The reason as written there, cut if it is too long; empty only if a Namespace lowers the
+    /// action.
+    pub reason: String,
+}
+
+/// The most characters of a reason that are kept: it is shown with every finding, and logged.
+const LONGEST_REASON: usize = 300;
+
+impl Suppressed {
+    pub(super) fn new(by: SuppressedBy, reason: &str) -> Self {
+        let reason = cut(reason, LONGEST_REASON);
+        Self { by, reason }
+    }
+}
+
+impl fmt::Display for Suppressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        match self.by {
+            SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
+            SuppressedBy::Namespace if self.reason.is_empty() => f.write_str("namespace"),
+            SuppressedBy::Namespace => f.write_str(" (namespace)"),
+            SuppressedBy::Object => Ok(()),
+        }
+    }
 }
 
 /// The place of a setting that silences a finding, or lowers its action below the policy file.
@@ -153,26 +180,17 @@ impl<'a> Resolved<'a> {
         &self.passed_over
     }
 
-    /// Decides about a finding of the rule with this code.
-    pub(crate) fn decide(
-        &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
-    ) -> Directive<'a> {
-        self.decide_as(rule, outcome, certainty, |section| {
-            self.action(section, rule, outcome)
+    /// Decides about the finding of a hazard.
+    pub(crate) fn decide(&self, hazard: &Hazard) -> Directive {
+        self.decide_as(hazard, |section| {
+            let in_file = self.policy.setting(section, |it| it.action(hazard));
+            in_file.unwrap_or(built_in(hazard.outcome))
         })
     }
 
     /// Decides about an object that is too complex to judge because it is larger than any real one.
-    pub(crate) fn decide_oversized(
-        &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
-    ) -> Directive<'a> {
-        self.decide_as(rule, outcome, certainty, |section| {
+    pub(crate) fn decide_oversized(&self, hazard: &Hazard) -> Directive {
+        self.decide_as(hazard, |section| {
             match self.policy.setting(section, |it| it.too_complex) {
                 Some(Strictness::Warn) => Action::Warn,
                 Some(Strictness::Deny) | None => Action::Deny,
@@ -180,33 +198,32 @@ impl<'a> Resolved<'a> {
         })
     }
 
-    /// Decides about a finding for which the policy file has the action `in_file`.
+    /// Decides about the finding of a hazard for which the policy file has the action `in_file`.
     fn decide_as(
         &self,
-        rule: &str,
-        outcome: Outcome,
-        certainty: Certainty,
+        hazard: &Hazard,
         in_file: impl Fn(Option<&Section>) -> Action,
-    ) -> Directive<'a> {
-        let suppressed = self.suppression(rule);
+    ) -> Directive {
+        let outcome = hazard.outcome;
+        let suppressed = self.suppression(hazard.rule);
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
                 // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
                     Outcome::Unknown => Action::Deny,
-                    _ => self.at_most(section, certainty),
+                    _ => self.at_most(section, hazard.certainty),
                 };
                 let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
             };
             self.strictest(decide_in)
         };
-        let (action, at_most) = decide(asked.map(|(action, _)| action));
+        let (action, at_most) = decide(asked.as_ref().map(|(action, _)| *action));
         let lowered = asked
             .filter(|_| suppressed.is_none() && action > decide(None).0)
             .map(|(_, by)| by);
-        let action = suppressed.map_or(action, |_| Action::Ignore);
+        let action = suppressed.as_ref().map_or(action, |_| Action::Ignore);
         Directive {
             action,
             without_remedy: action.without_remedy(outcome).max(at_most),
@@ -216,15 +233,12 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    fn suppression(&self, rule: &str) -> Option<Suppression<'a>> {
+    fn suppression(&self, rule: &str) -> Option<Suppressed> {
         let mut exemptions = self.policy.exemptions.iter();
         if let Some(exemption) = exemptions.find(|it| it.covers(&self.target, rule)) {
-            return Some(Suppression {
-                by: SuppressedBy::Exemption {
-                    line: exemption.line,
-                },
-                reason: &exemption.reason,
-            });
+            let line = exemption.line;
+            let by = SuppressedBy::Exemption { line };
+            return Some(Suppressed::new(by, &exemption.reason));
         }
         let silent = |honoured: &Honoured<'a>| {
             honoured.ignores(rule) || honoured.action == Some(Action::Ignore)
@@ -242,20 +256,13 @@ impl<'a> Resolved<'a> {
     }
 
     /// The action that the object or else its Namespace asks for, with its source.
-    fn asked(&self, outcome: Outcome) -> Option<(Action, Suppression<'a>)> {
+    fn asked(&self, outcome: Outcome) -> Option<(Action, Suppressed)> {
         let of = |honoured: &Honoured<'a>, by| Some((honoured.action?, honoured.suppression(by)));
         of(&self.object, SuppressedBy::Object)
             .or_else(|| of(&self.namespace, SuppressedBy::Namespace))
             // One word for all findings is not meant to refuse an object only because a look-up
             // failed; only the file can ask for that.
             .filter(|(action, _)| outcome != Outcome::Unknown || *action == Action::Warn)
-    }
-
-    /// The action in the file.
-    fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
-        self.policy
-            .setting(section, |it| it.action(rule, outcome))
-            .unwrap_or(built_in(outcome))
     }
 
     /// The strictest action that is allowed for findings of that certainty.

@@ -19,14 +19,14 @@ use serde::Deserialize;
 pub use crate::analysis::NodeAssumption as Nodes;
 pub use action::{Action, RemedyChoice};
 pub(crate) use action::{Controlled, Overrides, Strictness};
-pub(crate) use decide::{Directive, Suppression};
-pub use decide::{Resolved, SuppressedBy, Target};
+pub(crate) use decide::Directive;
+pub use decide::{Resolved, Suppressed, SuppressedBy, Target};
 pub use error::PolicyError;
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::analysis::Certainty;
 use crate::model::Text;
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 use crate::storage::ProvisionerOverride;
 use file::{Kind, Rule};
 use matching::{AccountGlob, Glob, NamespaceMatch};
@@ -169,10 +169,10 @@ struct Section {
 
 impl Section {
     /// The rule's own entry, else its outcome's.
-    fn action(&self, rule: &str, outcome: Outcome) -> Option<Action> {
+    fn action(&self, hazard: &Hazard) -> Option<Action> {
         self.rules
-            .get(rule)
-            .or_else(|| self.outcomes.get(&outcome))
+            .get(hazard.rule)
+            .or_else(|| self.outcomes.get(&hazard.outcome))
             .copied()
     }
 

@@ -9,7 +9,7 @@ use jiff::{Timestamp, ToSpan};
 
 use super::action::{Action, RemedyChoice};
 use super::error::nearest;
-use super::{SuppressedBy, Suppression, Target, keys};
+use super::{Suppressed, SuppressedBy, Target, keys};
 use crate::model::labels::Labels;
 use crate::model::words::listed;
 use crate::rules::codes;
@@ -130,9 +130,8 @@ pub(super) struct Honoured<'a> {
 
 impl<'a> Honoured<'a> {
     /// The setting that silences or lowers a finding, with the reason given here.
-    pub(super) const fn suppression(&self, by: SuppressedBy) -> Suppression<'a> {
-        let reason = self.reason;
-        Suppression { by, reason }
+    pub(super) fn suppression(&self, by: SuppressedBy) -> Suppressed {
+        Suppressed::new(by, self.reason)
     }
 
     /// Whether the `ignore` list names the rule.

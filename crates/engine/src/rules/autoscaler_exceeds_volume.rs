@@ -39,7 +39,7 @@
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
-use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::analysis::constraints::{Together, contradiction};
 use crate::model::autoscaler::Autoscaler;
 
 pub(super) const RULE: Rule = Rule {
@@ -152,11 +152,8 @@ fn find(
             format!("{first} is ReadWriteOncePod: only one of {pods} pods can ever run"),
         )
     } else {
-        let Contradiction {
-            pods: together,
-            constraint,
-        } = contradiction(analysis)?;
-        if together == Together::Rollout {
+        let contradiction = contradiction(analysis)?;
+        if contradiction.pods == Together::Rollout {
             return None;
         }
         (
@@ -164,7 +161,7 @@ fn find(
             format!(
                 "{who}, but {}, so they must share a node, and {} keeps them apart: all but the first can never start.",
                 messages::in_one_place(analysis),
-                constraint.text,
+                contradiction.text,
             ),
             format!("{fewer}, or remove what keeps the pods apart, or use a ReadWriteMany volume."),
             format!(

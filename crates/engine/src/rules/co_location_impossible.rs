@@ -51,7 +51,7 @@
 
 use super::{Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
-use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::analysis::constraints::{Together, contradiction};
 use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
@@ -61,11 +61,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    let Some(Contradiction { pods, constraint }) = contradiction(analysis) else {
+    let Some(contradiction) = contradiction(analysis) else {
         return;
     };
-    let text = &constraint.text;
-    let (outcome, excess, consequence) = match pods {
+    let text = &contradiction.text;
+    let (outcome, excess, consequence) = match contradiction.pods {
         Together::Replicas(pods) => {
             let (outcome, then) = if analysis.workload.ends() {
                 (
@@ -88,11 +88,11 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         ),
     };
     found.push(Hazard {
-        field_path: constraint.field,
+        field_path: contradiction.field,
         volumes: messages::names(analysis.volumes_in_one_place()),
         excess,
         what: format!("{}; {consequence}.", messages::in_one_place(analysis)),
-        advice: match (constraint.is_of_the_old, analysis.workload.kind) {
+        advice: match (contradiction.is_of_the_old, analysis.workload.kind) {
             (true, _) => format!(
                 "{}, in the same update.",
                 strategies::stop_first(analysis.workload)

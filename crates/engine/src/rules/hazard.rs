@@ -42,6 +42,21 @@ pub(crate) fn supposed(brief: &str, condition: &str) -> String {
 }
 
 impl Hazard {
+    /// A verified hazard that `rule` finds, to be filled in.
+    pub(crate) const fn new(rule: &'static str, outcome: Outcome) -> Self {
+        Self {
+            rule,
+            outcome,
+            certainty: Certainty::Verified,
+            field_path: String::new(),
+            volumes: Vec::new(),
+            excess: 0,
+            what: String::new(),
+            advice: String::new(),
+            brief: String::new(),
+        }
+    }
+
     /// Whether this hazard existed before in full: the same rule, on volumes that were concerned
     /// then too, no graver and no larger.
     pub(crate) fn is_covered_by(&self, old: &Self) -> bool {

@@ -111,17 +111,7 @@ pub(crate) enum Fencing<'a> {
 impl Rule {
     /// A verified hazard of this rule, to be filled in.
     const fn hazard(&self, outcome: Outcome) -> Hazard {
-        Hazard {
-            rule: self.code,
-            outcome,
-            certainty: Certainty::Verified,
-            field_path: String::new(),
-            volumes: Vec::new(),
-            excess: 0,
-            what: String::new(),
-            advice: String::new(),
-            brief: String::new(),
-        }
+        Hazard::new(self.code, outcome)
     }
 
     fn source(&self) -> &'static str {

@@ -271,7 +271,7 @@ impl TryFrom<RawWhen> for When {
     type Error = String;
 
     fn try_from(raw: RawWhen) -> Result<Self, String> {
-        let test = only([
+        let mut tests = [
             raw.is.map(Test::Is),
             raw.prefix.map(Test::Prefix),
             raw.suffix.map(Test::Suffix),
@@ -279,49 +279,39 @@ impl TryFrom<RawWhen> for When {
             raw.lacks.map(Test::Lacks),
             raw.bool.map(Test::Bool),
             raw.present.map(Test::Present),
-        ]);
+        ]
+        .into_iter()
+        .flatten();
         let says_how = !raw.aliases.is_empty() || raw.ignore_case || raw.by_attributes_class;
-        let parameter = match (raw.parameter, test) {
-            (Some(key), Ok(Some(test))) => Some(Self::Parameter {
+        let parameter = match (raw.parameter, tests.next(), tests.next()) {
+            (Some(key), Some(test), None) => Some(Self::Parameter {
                 key,
                 aliases: raw.aliases,
                 test,
                 ignore_case: raw.ignore_case,
                 by_attributes_class: raw.by_attributes_class,
             }),
-            (None, Ok(None)) if !says_how => None,
-            _ => {
-                return Err(
-                    "`parameter` goes with exactly one of `is`, `prefix`, `suffix`, \
-                            `at_least`, `lacks`, `bool` and `present`"
-                        .to_owned(),
-                );
-            }
+            (None, None, _) if !says_how => None,
+            _ => return Err(EXACTLY_ONE.to_owned()),
         };
         let mode = raw.claim_asks.map(|name| modes::exact_mode(&name));
-        let subject = only([
+        let subjects = [
             parameter,
             raw.claim_has.map(|ClaimPart::DataSource| Self::DataSource),
             mode.transpose()?.map(Self::ClaimAsks),
             raw.setup.map(Self::Setup),
-        ]);
-        subject.ok().flatten().ok_or_else(|| {
-            "`when` takes exactly one of `parameter`, `claim_has`, `claim_asks` and `setup`"
-                .to_owned()
-        })
+        ];
+        let mut subjects = subjects.into_iter().flatten();
+        match (subjects.next(), subjects.next()) {
+            (Some(subject), None) => Ok(subject),
+            _ => Err(EXACTLY_ONE.to_owned()),
+        }
     }
 }
 
-/// The only choice that is given, if one is; an error if several are.
-fn only<T, const N: usize>(choices: [Option<T>; N]) -> Result<Option<T>, ()> {
-    let mut given = choices.into_iter().flatten();
-    let first = given.next();
-    if given.next().is_none() {
-        Ok(first)
-    } else {
-        Err(())
-    }
-}
+const EXACTLY_ONE: &str = "`when` takes exactly one of `parameter`, `claim_has`, `claim_asks` and \
+    `setup`, and `parameter` goes with exactly one of `is`, `prefix`, `suffix`, `at_least`, \
+    `lacks`, `bool` and `present`";
 
 #[cfg(test)]
 mod tests {

@@ -9,30 +9,31 @@ use super::catalog::{CatalogError, EMBEDDED};
 use crate::model::Text;
 
 /// A provisioner of the catalog, as readers look it up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Listed {
     /// Its name, or a pattern with `*`.
+    #[serde(skip)]
     pub name: Text,
-    /// The usual name of the product.
-    pub title: Text,
     /// The part of the catalog: a cloud, or a kind of storage.
+    #[serde(skip)]
     pub part: Text,
-    /// Whether current clusters create volumes with it.
-    pub is_current: bool,
     /// The requirements for sharing a volume, besides the access mode.
     pub sharing: Option<Text>,
     /// The sources of the facts.
+    #[serde(default)]
     pub sources: Vec<Text>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    title: Text,
     kind: Text,
     replaced_by: Option<Text>,
-    sharing: Option<Text>,
-    #[serde(default)]
-    sources: Vec<Text>,
+}
+
+impl Listed {
+    /// Whether current clusters create volumes with it.
+    pub fn is_current(&self) -> bool {
+        !self.part.starts_with("In-tree")
+            && !self.part.starts_with("Retired")
+            && self.kind != "in-tree"
+            && self.replaced_by.is_none()
+    }
 }
 
 /// Every provisioner of the embedded catalog.
@@ -42,7 +43,7 @@ struct Raw {
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
     #[derive(Deserialize)]
     struct File {
-        provisioners: HashMap<Text, Raw>,
+        provisioners: HashMap<Text, Listed>,
     }
     let mut file: File = serde_saphyr::from_str(EMBEDDED)?;
     let mut listed = Vec::with_capacity(file.provisioners.len());
@@ -53,18 +54,10 @@ pub fn listing() -> Result<Vec<Listed>, CatalogError> {
         }
         let key = line.strip_prefix("  ").and_then(|it| it.strip_suffix(':'));
         let name = key.unwrap_or_default().trim_matches('"');
-        if let Some((name, raw)) = file.provisioners.remove_entry(name) {
-            listed.push(Listed {
-                is_current: !part.starts_with("In-tree")
-                    && !part.starts_with("Retired")
-                    && raw.kind != "in-tree"
-                    && raw.replaced_by.is_none(),
-                name,
-                title: raw.title,
-                part: part.into(),
-                sharing: raw.sharing,
-                sources: raw.sources,
-            });
+        if let Some((name, mut entry)) = file.provisioners.remove_entry(name) {
+            entry.name = name;
+            entry.part = part.into();
+            listed.push(entry);
         }
     }
     Ok(listed)
@@ -90,7 +83,7 @@ mod tests {
         }
         let first = &listed[0];
         assert_eq!(
-            (first.name.as_str(), first.part.as_str(), first.is_current),
+            (first.name.as_str(), first.part.as_str(), first.is_current()),
             ("ebs.csi.aws.com", "Amazon Web Services", true)
         );
     }

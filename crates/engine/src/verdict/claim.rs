@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Evaluation, Finding, Suppressed, Verdict};
+use super::{Evaluation, Finding, Verdict};
 use crate::analysis::{Analysis, Facts};
 use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
@@ -83,9 +83,9 @@ impl Evaluation<'_> {
 /// cannot fix the workload that waits for it. A rollout that would never finish is fixed when it
 /// starts; pods that could never start are not.
 fn may_be_fixed_later(finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>) {
-    let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+    let decision = resolved.decide(hazard);
     if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
         finding.action = Action::Warn;
-        finding.lowered = decision.lowered.map(Suppressed::from);
+        finding.lowered = decision.lowered;
     }
 }

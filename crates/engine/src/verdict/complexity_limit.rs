@@ -5,8 +5,7 @@ use crate::model::node::NodeSelector;
 use crate::model::object::Object;
 use crate::model::pod::PodAffinityTerm;
 use crate::model::selector::{LabelSelector, Requirement};
-use crate::policy::Resolved;
-use crate::rules::{Certainty, Hazard, Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 
 /// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
 /// ones (`benches/knots.rs`) end within 50 ms.
@@ -26,14 +25,13 @@ impl Evaluation<'_> {
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
-            let decide = if is_oversized {
-                Resolved::decide_oversized
+            let decision = if is_oversized {
+                resolved.decide_oversized(&hazard)
             } else {
-                Resolved::decide
+                resolved.decide(&hazard)
             };
-            let decision = decide(resolved, hazard.rule, hazard.outcome, hazard.certainty);
             let action = decision.without_remedy;
-            let mut finding = Finding::decided(&hazard, self.review.reference, action, &decision);
+            let mut finding = Finding::decided(&hazard, self.review.reference, action, decision);
             if !self.is_to_blame() {
                 finding.only_warn();
             }
@@ -79,15 +77,11 @@ fn hazard(is_cut: bool, size: usize) -> Hazard {
         (why, advice)
     };
     Hazard {
-        rule: codes::UNRESOLVED_CLAIM,
-        outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
         field_path: "metadata.name".to_owned(),
-        volumes: Vec::new(),
-        excess: 0,
         what: format!("{why}, so it could not be verified that no pod gets stuck."),
         advice: advice.to_owned(),
         brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
+        ..Hazard::new(codes::UNRESOLVED_CLAIM, Outcome::Unknown)
     }
 }
 

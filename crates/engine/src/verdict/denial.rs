@@ -3,8 +3,8 @@
 //! Users read it in a terminal or in a controller's condition, where long text is cut off or
 //! skipped. The finding's message is complete.
 
-use super::finding::cut;
 use crate::model::object::ObjectRef;
+use crate::model::words::cut;
 use crate::rules::Hazard;
 
 /// Characters of a denial for one finding.

@@ -1,7 +1,5 @@
 //! A finding: the part of a verdict that is about one hazard.
 
-use std::fmt;
-
 use json_patch::Patch;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -10,16 +8,14 @@ use serde_json::Value;
 use super::denial;
 use crate::model::Text;
 use crate::model::object::ObjectRef;
-use crate::policy::{Action, Directive, SuppressedBy, Suppression};
+use crate::model::words::cut;
+use crate::policy::{Action, Directive, Suppressed};
 use crate::remedy::Remedy;
 use crate::rules::{Certainty, Hazard, Outcome, supposed};
 
 /// Warnings are cut to this many characters, as the Kubernetes documentation on admission webhooks
 /// recommends.
 pub const WARNING_LENGTH: usize = 120;
-
-/// The most characters of a reason that are kept: it is shown with every finding, and logged.
-const LONGEST_REASON: usize = 300;
 
 /// A hazard with its action, its message and its remedies.
 #[derive(Clone, Debug)]
@@ -54,37 +50,6 @@ pub struct Finding {
     pub suppressed: Option<Suppressed>,
     /// The annotation that lowers the policy's action to a warning, if there is one.
     pub lowered: Option<Suppressed>,
-}
-
-/// The reason for which a finding is ignored or its action is lowered. Displayed as the reason and
-/// the place that gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suppressed {
-    /// The place that gives the reason.
-    pub by: SuppressedBy,
-    /// The reason, as its author wrote it.
-    pub reason: String,
-}
-
-impl From<Suppression<'_>> for Suppressed {
-    fn from(suppression: Suppression<'_>) -> Self {
-        Self {
-            by: suppression.by,
-            reason: cut(suppression.reason, LONGEST_REASON),
-        }
-    }
-}
-
-impl fmt::Display for Suppressed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)?;
-        match self.by {
-            SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
-            SuppressedBy::Namespace if self.reason.is_empty() => f.write_str("namespace"),
-            SuppressedBy::Namespace => f.write_str(" (namespace)"),
-            SuppressedBy::Object => Ok(()),
-        }
-    }
 }
 
 /// A remedy that was tried on the object and helps.
@@ -122,7 +87,7 @@ impl Finding {
         hazard: &Hazard,
         object: &ObjectRef,
         action: Action,
-        decision: &Directive<'_>,
+        decision: Directive,
     ) -> Self {
         let lowered = decision.lowered.filter(|_| action == Action::Warn);
         Self {
@@ -141,8 +106,8 @@ impl Finding {
                 _ => String::new(),
             },
             remedies: Vec::new(),
-            suppressed: decision.suppressed.map(Suppressed::from),
-            lowered: lowered.map(Suppressed::from),
+            suppressed: decision.suppressed,
+            lowered,
         }
     }
 
@@ -150,7 +115,7 @@ impl Finding {
     pub(super) fn repaired(
         hazard: &Hazard,
         object: &ObjectRef,
-        decision: &Directive<'_>,
+        decision: Directive,
         proposal: Proposal,
     ) -> Self {
         let remedy = proposal.remedy;
@@ -251,15 +216,6 @@ pub fn shortened(text: &str) -> String {
     cut(&text.replace(char::is_control, " "), WARNING_LENGTH)
 }
 
-/// The text, or its beginning and a sign that there is more.
-pub(super) fn cut(text: &str, length: usize) -> String {
-    if text.chars().count() <= length {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(length.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,23 +227,5 @@ mod tests {
         let long = shortened(&"ü".repeat(500));
         assert_eq!(long.chars().count(), WARNING_LENGTH);
         assert!(long.ends_with('…'));
-    }
-
-    #[test]
-    fn a_reason_is_shown_with_where_it_stands() {
-        let cases = [
-            (SuppressedBy::Object, "agreed", "agreed"),
-            (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
-            (SuppressedBy::Namespace, "", "namespace"),
-            (
-                SuppressedBy::Exemption { line: 3 },
-                "agreed",
-                "agreed (policy, line 3)",
-            ),
-        ];
-        for (by, reason, expected) in cases {
-            let reason = reason.to_owned();
-            assert_eq!(Suppressed { by, reason }.to_string(), expected);
-        }
     }
 }

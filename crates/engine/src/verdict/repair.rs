@@ -90,9 +90,7 @@ impl Judged<'_> {
                 workload: Cow::Owned(workload.into_owned()),
                 document: Cow::Owned(document),
                 hazards,
-                previous: self.previous,
-                applied: self.applied,
-                facts: self.facts,
+                ..*self
             };
             (Proposal { remedy, patch }, result)
         })

@@ -179,7 +179,7 @@ impl Evaluation<'_> {
         {
             operations.extend(proposal.patch.0.iter().cloned());
             let (object, decision) = (self.review.reference, decisions.of(&hazard));
-            findings.push(Finding::repaired(&hazard, object, &decision, proposal));
+            findings.push(Finding::repaired(&hazard, object, decision, proposal));
             judged = result;
         }
         findings.extend(self.judged(&judged.hazards, decisions).findings);
@@ -194,7 +194,7 @@ impl Evaluation<'_> {
         let decision = decisions.of(hazard);
         let existed = decisions.existing(hazard).is_some();
         let hazard = &*self.advised(hazard);
-        let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
+        let mut finding = Finding::decided(hazard, self.review.reference, action, decision);
         if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
             let advice = operators::advice(owner, workload.kind, &hazard.field_path);
             finding.message.push_str(&advice);
@@ -335,10 +335,8 @@ impl Decisions<'_> {
         self.existing.iter().find(|it| it.hazard == *hazard)
     }
 
-    pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
-        let mut decision = self
-            .resolved
-            .decide(hazard.rule, hazard.outcome, hazard.certainty);
+    pub(super) fn of(&self, hazard: &Hazard) -> Directive {
+        let mut decision = self.resolved.decide(hazard);
         let existing = self.existing(hazard);
         if existing.is_some_and(|it| !it.hits_this_rollout) {
             decision.action = decision.action.max(Action::Warn);

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use super::VolumeFacts;
 use super::probe::NOBODY;
-use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, RemedyChoice, Resolved, Target};
 use crate::remedy::REMEDIES;
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 use crate::snapshot::View;
 use crate::verdict::EffectivePolicy;
 
@@ -68,9 +67,8 @@ pub(super) fn of(
         .filter(|(_, rules)| !rules.is_empty())
         .collect();
     let [plain, owned] = [false, true].map(|controlled| resolve("Deployment", controlled));
-    let overlap = codes::ROLLING_UPDATE_OVERLAP;
-    let [free, own] =
-        [&plain, &owned].map(|it| it.decide(overlap, Outcome::Deadlock, Certainty::Verified));
+    let overlap = Hazard::new(codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock);
+    let [free, own] = [&plain, &owned].map(|it| it.decide(&overlap));
     Some(VolumeFacts {
         denied,
         existing: plain.existing(),
@@ -83,8 +81,8 @@ pub(super) fn of(
 
 /// Whether a finding of that rule is denied, whatever else is true of the object. If the policy
 /// says to fix, it is denied only if no remedy suits such a finding.
-fn denies(resolved: &Resolved<'_>, kind: &str, rule: &str, outcome: Outcome) -> bool {
-    let directive = resolved.decide(rule, outcome, Certainty::Verified);
+fn denies(resolved: &Resolved<'_>, kind: &str, rule: &'static str, outcome: Outcome) -> bool {
+    let directive = resolved.decide(&Hazard::new(rule, outcome));
     match directive.action {
         Action::Deny => true,
         Action::Fix => {

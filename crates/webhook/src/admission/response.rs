@@ -6,7 +6,8 @@ use json_patch::Patch;
 use serde::Serialize;
 
 use super::request::{API_VERSION, Request};
-use engine::verdict::{Finding, Suppressed, shortened};
+use engine::policy::Suppressed;
+use engine::verdict::{Finding, shortened};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

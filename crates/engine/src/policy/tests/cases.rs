@@ -12,9 +12,9 @@ use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
 use crate::policy::{
-    Action, PassedOver, Policy, RemedyChoice, Strictness, SuppressedBy, Suppression, Target,
+    Action, PassedOver, Policy, RemedyChoice, Strictness, Suppressed, SuppressedBy, Target,
 };
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 
 /// Labels or annotations, whose known keys are written without their prefix.
 type Pairs = BTreeMap<String, String>;
@@ -116,18 +116,22 @@ fn each_case_is_decided_as_it_says() {
             controlled: case.controlled,
             now: Some(Timestamp::UNIX_EPOCH + (365 * 30 * 24).hours()),
         });
-        let decision = if case.oversized {
-            resolved.decide_oversized(&case.rule, case.outcome, case.certainty)
-        } else {
-            resolved.decide(&case.rule, case.outcome, case.certainty)
+        let hazard = Hazard {
+            certainty: case.certainty,
+            ..Hazard::new(codes::find(&case.rule).unwrap(), case.outcome)
         };
-        let by = |suppression: Suppression<'_>| {
+        let decision = if case.oversized {
+            resolved.decide_oversized(&hazard)
+        } else {
+            resolved.decide(&hazard)
+        };
+        let by = |suppression: Suppressed| {
             let by = match suppression.by {
                 SuppressedBy::Object => "object".to_owned(),
                 SuppressedBy::Namespace => "namespace".to_owned(),
                 SuppressedBy::Exemption { line } => format!("exemption {line}"),
             };
-            (by, suppression.reason.to_owned())
+            (by, suppression.reason)
         };
         let passed_over = resolved.passed_over().iter().map(PassedOver::to_string);
         let found = Case {
@@ -193,4 +197,22 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_reason_is_shown_with_where_it_stands() {
+    let cases = [
+        (SuppressedBy::Object, "agreed", "agreed"),
+        (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
+        (SuppressedBy::Namespace, "", "namespace"),
+        (
+            SuppressedBy::Exemption { line: 3 },
+            "agreed",
+            "agreed (policy, line 3)",
+        ),
+    ];
+    for (by, reason, expected) in cases {
+        let reason = reason.to_owned();
+        assert_eq!(Suppressed { by, reason }.to_string(), expected);
+    }
 }

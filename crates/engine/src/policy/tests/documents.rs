@@ -5,7 +5,7 @@ use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::policy::{Action, Policy, RemedyChoice, Target, at_most, built_in, keys};
-use crate::rules::{Outcome, codes};
+use crate::rules::{Hazard, Outcome, codes};
 
 const EXAMPLE: &str = include_str!("../../../../../examples/policy.yaml");
 const REFERENCE: &str = include_str!("../../../../../docs/policy.md");
@@ -228,7 +228,7 @@ fn the_first_example_of_the_reference_does_what_it_says() {
             controlled: false,
             now: None,
         });
-        resolved.decide(rule, outcome, Certainty::Verified).action
+        resolved.decide(&Hazard::new(rule, outcome)).action
     };
     let cases = [
         (
