@@ -3,23 +3,24 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::catalog::{CatalogError, EMBEDDED};
 use crate::model::Text;
 
 /// A provisioner of the catalog, as readers look it up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// Its name, or a pattern with `*`.
+    #[serde(skip)]
     pub name: Text,
-    /// The usual name of the product.
-    pub title: Text,
     /// The part of the catalog: a cloud, or a kind of storage.
     pub part: Text,
     /// Whether current clusters create volumes with it.
+    #[serde(skip)]
     pub is_current: bool,
     /// The requirements for sharing a volume, besides the access mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Text>,
     /// The sources of the facts.
     pub sources: Vec<Text>,
@@ -27,7 +28,6 @@ pub struct Listed {
 
 #[derive(Deserialize)]
 struct Raw {
-    title: Text,
     kind: Text,
     replaced_by: Option<Text>,
     sharing: Option<Text>,
@@ -60,7 +60,6 @@ pub fn listing() -> Result<Vec<Listed>, CatalogError> {
                     && raw.kind != "in-tree"
                     && raw.replaced_by.is_none(),
                 name,
-                title: raw.title,
                 part: part.into(),
                 sharing: raw.sharing,
                 sources: raw.sources,
