@@ -3,7 +3,7 @@
 //! Viewers show only the first failure of a test, so each finding is its own test. An object
 //! without findings is one test that passes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
@@ -20,17 +20,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let cases = suites.entry(&unread.file).or_default();
         cases.push(unreadable(unread));
     }
-    let mut reported: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
     for located in &report.findings {
         let Some(status) = status(located) else {
             continue;
         };
         let file = file(located.place.as_ref());
         let object = located.finding.object.to_string();
-        *reported.entry((file, object.clone())).or_default() += 1;
+        reported.insert((file, object.clone()));
         let name = format!("{object}: {}", located.finding.rule);
         let mut case = case(name, file, status);
-        if let Some(text) = warning(located) {
+        if Severity::of(located.finding.action) == Some(Severity::Warning) {
+            let (place, finding) = (at(located.place.as_ref()), &located.finding);
+            let text = format!("{place}warning: {}: {}", finding.rule, finding.message);
             case.set_system_out(text);
         }
         suites.entry(file).or_default().push(case);
@@ -48,14 +50,14 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             at(notice.place.as_ref()),
             notice.text
         ));
-        *reported.entry((file, about)).or_default() += 1;
+        reported.insert((file, about));
         suites.entry(file).or_default().push(case);
     }
     for judged in &report.judged {
         let file = judged.file.as_deref().unwrap_or(CLUSTER);
         let object = judged.object.to_string();
         let cases = suites.entry(file).or_default();
-        if !reported.contains_key(&(file, object.clone())) {
+        if !reported.contains(&(file, object.clone())) {
             cases.push(case(object, file, TestCaseStatus::success()));
         }
     }
@@ -113,12 +115,4 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
         (None, Some(reason)) => skipped(reason.to_string()),
         (None, None) => None,
     }
-}
-
-fn warning(located: &Located) -> Option<String> {
-    let finding = &located.finding;
-    (Severity::of(finding.action) == Some(Severity::Warning)).then(|| {
-        let place = at(located.place.as_ref());
-        format!("{place}warning: {}: {}", finding.rule, finding.message)
-    })
 }

@@ -117,7 +117,7 @@ pub struct Located {
     /// The effect of `--fix` on the finding, or the reason why it has none: the end of a sentence.
     pub by_fix: Option<String>,
     /// The workloads that use the volumes at risk. Only HTML needs them.
-    pub users: Vec<User>,
+    pub users: Vec<ObjectRef>,
     /// The command that applies the first remedy to a live object.
     pub command: Option<String>,
     /// The owner that writes the live object.
@@ -191,24 +191,13 @@ pub struct Mark {
     pub is_fault: bool,
 }
 
-/// A workload that uses a volume at risk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// `Deployment` for example.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-}
-
 /// The workloads of a namespace that use any of these claims, each once.
-pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
-    let mut users: Vec<User> = Vec::new();
+pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<ObjectRef> {
+    let mut users = Vec::new();
     for claim in claims {
         for workload in view.workloads_using(namespace, claim) {
-            let user = User {
-                kind: workload.kind.to_string(),
-                name: workload.metadata.shown_name().to_string(),
-            };
+            let kind = ObjectKind::Workload(workload.kind);
+            let user = kind.reference(namespace, &workload.metadata.shown_name());
             if !users.contains(&user) {
                 users.push(user);
             }

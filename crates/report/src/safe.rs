@@ -240,10 +240,7 @@ fn clean_finding(located: &mut Located) {
     located.by_fix.iter_mut().for_each(clean);
     located.owner.iter_mut().for_each(clean_owner);
     located.command.iter_mut().for_each(clean);
-    for user in &mut located.users {
-        clean(&mut user.kind);
-        clean(&mut user.name);
-    }
+    located.users.iter_mut().for_each(clean_object);
 }
 
 fn clean_owner(owner: &mut Owner) {

@@ -142,11 +142,12 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             let case = &stuck.case;
             let name = if case.passes { "waits" } else { "stuck" };
             let command = stuck.way_out().map(|(command, _)| command.to_owned());
+            let namespace = &case.volume.namespace;
             [
-                case.volume.namespace.to_string(),
+                namespace.to_string(),
                 format!("PersistentVolumeClaim {}", case.volume.claim),
                 format!("{name}: {}", case.cause),
-                command.unwrap_or_else(|| diagnose(&case.volume.namespace)),
+                command.unwrap_or_else(|| format!("multi-attach-guard diagnose -n {namespace}")),
             ]
         }));
         rows.extend(section.objects.iter().map(|together| {
@@ -179,11 +180,6 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     writeln!(out)
-}
-
-/// The command that shows more about a wait.
-fn diagnose(namespace: &str) -> String {
-    format!("multi-attach-guard diagnose -n {namespace}")
 }
 
 /// The command that shows more about a rule.

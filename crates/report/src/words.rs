@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use doctor::diagnosis::{CaseEntry, span};
+use doctor::diagnosis::{CaseEntry, WaitingEntry, span};
 
 use super::live::{Origin, Stuck};
 use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
@@ -331,21 +331,20 @@ pub(super) fn waiting(case: &CaseEntry) -> String {
     let pods = case.waiting.iter().take(NAMED).map(|waiting| {
         let node = waiting.node.as_ref();
         let node = node.map_or_else(String::new, |node| format!(" on {node}"));
-        let so_far = waiting
-            .seconds
-            .map(|seconds| format!(", for {}", span(seconds)));
-        format!(
-            "{} of {}{node}{}",
-            waiting.pod,
-            waiting.workload,
-            so_far.unwrap_or_default()
-        )
+        let (pod, workload) = (&waiting.pod, &waiting.workload);
+        format!("{pod} of {workload}{node}{}", so_far(waiting))
     });
     let mut pods: Vec<String> = pods.collect();
     if case.waiting.len() > NAMED {
         pods.push(format!("{} more", case.waiting.len() - NAMED));
     }
     format!("waits: {}", pods.join("; "))
+}
+
+/// The time that the pod has waited, as the end of a phrase.
+pub(super) fn so_far(waiting: &WaitingEntry) -> String {
+    let seconds = waiting.seconds;
+    seconds.map_or_else(String::new, |seconds| format!(", for {}", span(seconds)))
 }
 
 /// Formats counts as `2 errors, 1 warning`, without a count that is zero.

@@ -191,16 +191,12 @@ impl Group<'_> {
     }
 
     fn nodes(&self) -> Vec<Examined> {
-        let mut names = Vec::from_iter(self.pods[0].shown_nodes());
-        for waiting in &self.pods {
-            if let Some(own) = waiting.pod.node.as_ref().filter(|own| !names.contains(own)) {
-                names.push(own.clone());
-            }
-        }
-        names
-            .iter()
-            .map(|name| Examined::of(self.pods[0].index, name))
-            .collect()
+        let first = &self.pods[0];
+        let own = self.pods.iter().filter_map(|it| it.pod.node.clone());
+        let mut seen = HashSet::new();
+        let names = first.shown_nodes().into_iter().chain(own);
+        let names = names.filter(|name| seen.insert(name.clone()));
+        names.map(|name| Examined::of(first.index, &name)).collect()
     }
 }
 

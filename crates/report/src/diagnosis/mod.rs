@@ -34,31 +34,27 @@ const MOST: usize = 20;
 impl Diagnosis {
     /// The cases that people see in full: all of them, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
-        let is_short = self.cases.len() <= MOST;
+        if self.cases.len() <= MOST {
+            return self.cases.iter().collect();
+        }
+        self.first_of_each_cause().collect()
+    }
+
+    fn first_of_each_cause(&self) -> impl Iterator<Item = &CaseEntry> {
         let mut causes = BTreeSet::new();
-        let shown = self.cases.iter();
-        shown
-            .filter(|case| causes.insert(case.cause) || is_short)
-            .collect()
+        let cases = self.cases.iter();
+        cases.filter(move |case| causes.insert(case.cause))
     }
 
     /// For each cause, its first case, the number of waiting pods and the number of cases, with the
     /// most pods first.
     fn by_cause(&self) -> Vec<(&CaseEntry, usize, usize)> {
-        let mut causes: Vec<(&CaseEntry, usize, usize)> = Vec::new();
-        for case in &self.cases {
-            let pods = case.waiting.len();
-            match causes
-                .iter_mut()
-                .find(|(first, ..)| first.cause == case.cause)
-            {
-                Some((_, of_cause, cases)) => {
-                    *of_cause += pods;
-                    *cases += 1;
-                }
-                None => causes.push((case, pods, 1)),
-            }
-        }
+        let causes = self.first_of_each_cause().map(|first| {
+            let cases = self.cases.iter().filter(|it| it.cause == first.cause);
+            let pods: usize = cases.clone().map(|case| case.waiting.len()).sum();
+            (first, pods, cases.count())
+        });
+        let mut causes: Vec<(&CaseEntry, usize, usize)> = causes.collect();
         causes.sort_by_key(|(_, pods, _)| std::cmp::Reverse(*pods));
         causes
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::super::words::{amount, folded};
+use super::super::words::{amount, folded, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
     CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
@@ -187,15 +187,8 @@ fn waits(waiting: &WaitingEntry) -> String {
         Some(node) => format!("on {node}"),
         None => "without a node".to_owned(),
     };
-    let so_far = waiting
-        .seconds
-        .map(|seconds| format!(", for {}", span(seconds)));
-    format!(
-        "{}, {}, {node}{}",
-        waiting.pod,
-        waiting.workload,
-        so_far.unwrap_or_default()
-    )
+    let (pod, workload) = (&waiting.pod, &waiting.workload);
+    format!("{pod}, {workload}, {node}{}", so_far(waiting))
 }
 
 fn holds(holder: &HolderEntry) -> String {

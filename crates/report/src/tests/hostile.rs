@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::User;
 
 const PARTS: [&str; 34] = [
     "a",
@@ -78,9 +77,10 @@ fn hostile(texts: &[String]) -> Report {
             fix.removed = vec![next()];
             fix.added = vec![next()];
         }
-        located.users = vec![User {
-            kind: next(),
-            name: next(),
+        located.users = vec![ObjectRef {
+            kind: next().into(),
+            name: next().into(),
+            ..finding.object.clone()
         }];
         if let Some(place) = &mut located.place {
             place.file = next();

@@ -21,8 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// The pod that this one must follow, and the node of that pod.
-fn followed<'a>(waiting: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let may_be_first = waiting
         .workload()
         .is_some_and(|it| waiting.matches_itself(it));
@@ -30,25 +29,16 @@ fn followed<'a>(waiting: &WaitingPod<'a>) -> Option<(&'a Pod, Examined)> {
         return None;
     }
     let other = waiting.other_workload()?;
-    Some((other, Examined::of(waiting.index, other.node.as_ref()?)))
-}
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let (other, node) = followed(waiting)?;
-    let selector = || {
-        let selector = waiting.workload().into_iter();
-        let labels = selector.flat_map(|it| it.template.node_selector.iter());
-        let labels: Vec<String> = labels
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        format!(
-            ", and its own nodeSelector ({}) keeps it off",
-            labels.join(",")
-        )
-    };
+    let node = Examined::of(waiting.index, other.node.as_ref()?);
     let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
     let takes_none = match admits {
-        Admits::WithoutSelector => selector(),
+        Admits::WithoutSelector => {
+            let workload = waiting.workload().into_iter();
+            let labels = workload.flat_map(|it| it.template.node_selector.iter());
+            let labels = labels.map(|(key, value)| format!("{key}={value}"));
+            let labels = labels.collect::<Vec<_>>().join(",");
+            format!(", and its own nodeSelector ({labels}) keeps it off")
+        }
         Admits::No => {
             ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
         }

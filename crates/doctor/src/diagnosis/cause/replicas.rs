@@ -1,6 +1,6 @@
 //! A workload runs more pods than its volume allows.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::changed::{self, Changed};
 use super::scale;
@@ -75,11 +75,10 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 /// Patches the existing Job, and the CronJob that makes the next one.
 fn one_at_a_time(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
-    let patch = |name: &str, patch: &Value| waiting.patch(name, patch);
-    let job = patch(&WaitingPod::target_of(waiting.pod), &one);
+    let job = waiting.patch(&WaitingPod::target_of(waiting.pod), &one);
     if changed.kind == Some(WorkloadKind::Job) {
         return job;
     }
     let next = json!({"spec": {"jobTemplate": one}});
-    format!("{job} && {}", patch(&changed.name, &next))
+    format!("{job} && {}", waiting.patch(&changed.name, &next))
 }

@@ -104,22 +104,19 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
         let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
-        steps.insert(suspended.count(), resume(waiting, &changed));
+        // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
+        // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
+        let resume = SuggestedAction::new(
+            Purpose::Before,
+            waiting.in_namespace(&["rollout", "resume", &changed.name]),
+            &format!(
+                "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
+                changed.shown
+            ),
+        );
+        steps.insert(suspended.count(), resume);
     }
     steps
-}
-
-/// The step that resumes a paused Deployment, which cannot be taken back (`DeploymentRollbacker` in
-/// kubectl's `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
-fn resume(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
-    SuggestedAction::new(
-        Purpose::Before,
-        waiting.in_namespace(&["rollout", "resume", &changed.name]),
-        &format!(
-            "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
-            changed.shown
-        ),
-    )
 }
 
 /// The annotation with which the Deployment controller numbers the ReplicaSets

@@ -18,13 +18,10 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// The other PersistentVolume of the disk, and its users.
-struct Twin<'a> {
-    volume: &'a Volume,
-    pod: Option<&'a Pod>,
-    attachment: Option<&'a VolumeAttachment>,
-}
+/// The other PersistentVolume of the disk, a pod that uses it, and its attachment.
+type Twin<'a> = (&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>);
 
+/// The twin whose users are on another node than the waiting pod.
 fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     if !waiting.is_attached() {
         return None;
@@ -32,30 +29,23 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     let view = waiting.view();
     let own = view.volume(waiting.volume.as_deref()?).found()?;
     let mut twins = view.twins(own).into_iter();
-    twins.find_map(|volume| in_use_elsewhere(waiting, volume))
-}
-
-/// The volume and its users, if they are on another node than the waiting pod.
-fn in_use_elsewhere<'a>(waiting: &WaitingPod<'a>, volume: &'a Volume) -> Option<Twin<'a>> {
-    let index = waiting.index;
-    let claim = volume.spec.claim_ref.as_ref();
-    let users = claim.map(|it| index.users(&it.namespace, &it.name));
-    let mut users = users.unwrap_or_default().iter().copied();
-    let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
-    let mut attachments = index.attachments(&volume.metadata.name).iter().copied();
-    let attachment = attachments.find(|it| it.attached);
-    let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
-    let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
-        || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
-    is_elsewhere.then_some(Twin {
-        volume,
-        pod,
-        attachment,
+    twins.find_map(|volume| {
+        let index = waiting.index;
+        let claim = volume.spec.claim_ref.as_ref();
+        let users = claim.map(|it| index.users(&it.namespace, &it.name));
+        let mut users = users.unwrap_or_default().iter().copied();
+        let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
+        let mut attachments = index.attachments(&volume.metadata.name).iter().copied();
+        let attachment = attachments.find(|it| it.attached);
+        let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
+        let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
+            || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
+        is_elsewhere.then_some((volume, pod, attachment))
     })
 }
 
 fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let Some(twin) = twin(waiting) else {
+    let Some((twin, pod, attachment)) = twin(waiting) else {
         if !waiting.holders.is_empty() || !waiting.is_said(IN_ANOTHER_NAMESPACE) {
             return None;
         }
@@ -70,20 +60,20 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some((explanation, vec![look, SuggestedAction::note(ONE_VOLUME)]));
     };
     let own = waiting.volume.as_deref().unwrap_or_default();
-    let claim = twin.volume.spec.claim_ref.as_ref();
+    let claim = twin.spec.claim_ref.as_ref();
     let claim = claim.map(|it| format!(" of claim {}/{}", it.namespace, it.name));
-    let pod = match twin.pod {
+    let used = match pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
     };
-    let node = twin.attachment.map(|it| it.node.as_str());
-    let node = node.or(twin.pod.and_then(|it| it.node.as_deref()));
-    let other = &twin.volume.metadata.name;
+    let node = attachment.map(|it| it.node.as_str());
+    let node = node.or(pod.and_then(|it| it.node.as_deref()));
+    let other = &twin.metadata.name;
     let explanation = format!(
-        "PersistentVolumes {own} and {other}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
+        "PersistentVolumes {own} and {other}{} are one disk ({}, volumeHandle {}), and {used} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
         claim.unwrap_or_default(),
-        twin.volume.csi_driver().unwrap_or_default(),
-        twin.volume.spec.handle,
+        twin.csi_driver().unwrap_or_default(),
+        twin.spec.handle,
         node.unwrap_or("that is not known"),
     );
     let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;

@@ -7,7 +7,6 @@ use super::{Cause, Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -24,53 +23,43 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// The part that makes no progress.
-enum Stalled<'a> {
-    /// A pod that should be gone, and the number of seconds since then.
-    Pod(&'a Pod, i64),
-    /// Nothing attaches the volume to this node.
-    Nobody(&'a str),
-    /// An attachment of which the driver has reported nothing, and for how many seconds.
-    Driver(&'a VolumeAttachment, i64),
-    /// A healthy node keeps a volume that none of its pods uses.
-    Node(&'a VolumeAttachment),
-    /// A node that is not Ready keeps the volume after Kubernetes should have detached it by force.
-    UnreadyNode(&'a VolumeAttachment),
+fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let (explanation, look, note) = stalled(waiting)?;
+    let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
+    Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let driver = waiting.driver();
-    let (explanation, look, note) = match stalled(waiting)? {
-        Stalled::Pod(pod, late) => {
-            let next = if waiting.cannot_end {
-                " The next pod is not created until it is gone."
-            } else {
-                ""
-            };
-            (
-                format!(
-                    "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
-                    named(pod),
-                    span(late)
-                ),
-                SuggestedAction::check(
-                    waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
-                    "Nothing. Finalizers, and the Events of its containers, say what holds it.",
-                ),
-                "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
-            )
-        }
-        Stalled::Nobody(node) => (
+/// Explains which part makes no progress, and says what to look at and what to do.
+fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)> {
+    if let Some((pod, late)) = waiting.overdue_pod() {
+        let next = if waiting.cannot_end {
+            " The next pod is not created until it is gone."
+        } else {
+            ""
+        };
+        return Some((
             format!(
-                "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
+                "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
+                named(pod),
+                span(late)
             ),
             SuggestedAction::check(
-                waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
-                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
+                waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
+                "Nothing. Finalizers, and the Events of its containers, say what holds it.",
             ),
-            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
-        ),
-        Stalled::Driver(attachment, for_seconds) => (
+            "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
+        ));
+    }
+    if !waiting.holders.is_empty() {
+        return None;
+    }
+    let driver = waiting.driver();
+    let foreign = waiting.foreign_attachments();
+    let own = waiting.own_attachment();
+    let mut attachments = waiting.foreign_attachments().chain(own);
+    let silent = attachments.find_map(|it| Some((it, silent(waiting, it)?)));
+    if let Some((attachment, for_seconds)) = silent {
+        return Some((
             format!(
                 "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
                 span(for_seconds),
@@ -88,8 +77,26 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             format!(
                 "Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."
             ),
-        ),
-        Stalled::Node(VolumeAttachment { node, .. }) => (
+        ));
+    }
+    let waited = waiting.waited()?;
+    if waited > SLOW && is_attached_by_nobody(waiting) {
+        let node = waiting.pod.node.as_deref()?;
+        return Some((
+            format!(
+                "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
+            ),
+            SuggestedAction::check(
+                waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
+                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
+            ),
+            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
+        ));
+    }
+    // Nodes that keep a volume that none of their pods uses.
+    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(waiting, it));
+    kept.find_map(|VolumeAttachment { node, .. }| match Examined::of(waiting.index, node).health {
+        Health::Alive if waited > SLOW => Some((
             format!(
                 "No pod uses the volume on node {node}, but the kubelet of {node} has not unmounted it, and Kubernetes never detaches by force from a healthy node."
             ),
@@ -100,8 +107,8 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             format!(
                 "The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does."
             ),
-        ),
-        Stalled::UnreadyNode(VolumeAttachment { node, .. }) => (
+        )),
+        Health::NotReady if waited > FORCED => Some((
             format!(
                 "No pod uses the volume on node {node}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does."
             ),
@@ -112,46 +119,23 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             format!(
                 "Bring node {node} back to Ready: its kubelet then lets the volume go. If that is not possible, power the machine off and check that it is off; after that, the taint {OUT_OF_SERVICE} on {node} has its pods deleted and its volumes detached."
             ),
-        ),
-    };
-    let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
-    Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
-}
-
-fn stalled<'a>(waiting: &WaitingPod<'a>) -> Option<Stalled<'a>> {
-    if let Some((pod, late)) = waiting.overdue_pod() {
-        return Some(Stalled::Pod(pod, late));
-    }
-    if !waiting.holders.is_empty() {
-        return None;
-    }
-    let now = waiting.index.facts.now.as_second();
-    let silent = |attachment: &'a VolumeAttachment| {
-        let meta = &attachment.metadata;
-        let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
-        let since = match (meta.deletion_timestamp, attachment.attached) {
-            (Some(deleted), _) => deleted,
-            (None, false) => meta.created()?,
-            (None, true) => return None,
-        };
-        let for_seconds = now - since.as_second();
-        (for_seconds > SLOW && !is_reported).then_some(Stalled::Driver(attachment, for_seconds))
-    };
-    let foreign = waiting.foreign_attachments();
-    let own = waiting.own_attachment();
-    if let Some(stalled) = waiting.foreign_attachments().chain(own).find_map(silent) {
-        return Some(stalled);
-    }
-    let waited = waiting.waited()?;
-    if waited > SLOW && is_attached_by_nobody(waiting) {
-        return waiting.pod.node.as_deref().map(Stalled::Nobody);
-    }
-    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(waiting, it));
-    kept.find_map(|it| match Examined::of(waiting.index, &it.node).health {
-        Health::Alive if waited > SLOW => Some(Stalled::Node(it)),
-        Health::NotReady if waited > FORCED => Some(Stalled::UnreadyNode(it)),
+        )),
         _ => None,
     })
+}
+
+/// The number of seconds for which the driver has reported nothing of the attachment, if that is
+/// too long.
+fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64> {
+    let meta = &attachment.metadata;
+    let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
+    let since = match (meta.deletion_timestamp, attachment.attached) {
+        (Some(deleted), _) => deleted,
+        (None, false) => meta.created()?,
+        (None, true) => return None,
+    };
+    let for_seconds = waiting.index.facts.now.as_second() - since.as_second();
+    (for_seconds > SLOW && !is_reported).then_some(for_seconds)
 }
 
 /// Whether the volume has no attachment, although all attachments can be seen.

@@ -7,7 +7,6 @@ use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
-use engine::snapshot::Lookup;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "unbound-claim",
@@ -17,158 +16,86 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// The reason why the claim has no volume.
-enum Lack<'a> {
-    /// The claim does not exist.
-    NoClaim,
-    /// The claim is being deleted.
-    Ends,
-    /// The claim was bound to a volume that no longer exists.
-    Lost(&'a str),
-    /// The claim requests a volume by a name that does not exist.
-    NoVolume(&'a str),
-    /// The claim requests a volume that belongs to another claim.
-    Taken(&'a Volume),
-    /// The claim requests this volume, but is not bound to it.
-    Unfit(&'a Volume),
-    /// The provisioner, or the controller that binds claims, gives the reason.
-    Reported(&'a str),
-    /// No message gives the reason.
-    Silent,
-}
-
-fn lack<'a>(waiting: &'a WaitingPod<'_>) -> Option<Lack<'a>> {
-    let namespace = &waiting.pod.meta.namespace;
-    let claim = waiting.view().claim(namespace, waiting.claim);
-    let is_ending = waiting
-        .found_claim()
-        .is_some_and(|it| it.metadata.is_being_deleted());
-    if is_ending && waiting.is_said(CLAIM_ENDS) {
-        return Some(Lack::Ends);
-    }
-    if !waiting.has_no_volume() || !waiting.is_certain {
-        return None;
-    }
-    if matches!(claim, Lookup::Absent) {
-        return Some(Lack::NoClaim);
-    }
-    if let Some(volume) = waiting.volume.as_deref() {
-        let taken = waiting.volume_of_another_claim();
-        if let Some(volume) = waiting.unbound_volume().or(taken) {
-            // Until the controller that binds claims has judged a claim, one that will be Lost is
-            // still Pending, and a Pending claim needs other steps.
-            let has_spoken = is_lost(waiting) || waiting.claim_warning().is_some();
-            let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
-            let lack = if is_taken { Lack::Taken } else { Lack::Unfit };
-            return (has_spoken || delay::is_over(waiting)).then(|| lack(volume));
-        }
-        let was_bound = is_lost(waiting)
-            || waiting
-                .found_claim()
-                .is_some_and(|it| !it.status.access_modes.is_empty());
-        return Some(if was_bound {
-            Lack::Lost(volume)
-        } else {
-            Lack::NoVolume(volume)
-        });
-    }
-    if let Some(said) = waiting.claim_warning() {
-        return Some(Lack::Reported(said));
-    }
-    if waiting.pod.node.is_none() && !delay::is_over(waiting) {
-        return None;
-    }
-    let said = waiting.claim_event(|_| true);
-    Some(said.map_or(Lack::Silent, Lack::Reported))
-}
-
 fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let (explanation, mut steps) = lack(waiting)?;
+    if waiting.found_claim().is_some() {
+        let describe = SuggestedAction::check(
+            waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
+            "Nothing. Its Events hold what the provisioner says, for an hour.",
+        );
+        steps.insert(0, describe);
+    }
+    Some((explanation, steps))
+}
+
+/// Explains why the claim has no volume, and gives the steps without the look at the claim.
+fn lack(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (pod, claim) = (&waiting.pod.meta.name, waiting.claim);
     let namespace = &waiting.pod.meta.namespace;
-    let note = |text| vec![SuggestedAction::note(text)];
-    let (explanation, ways) = match lack(waiting)? {
-        Lack::NoClaim => {
-            let explanation = format!(
-                "Pod {pod} mentions claim \"{claim}\", and namespace {namespace} has no claim of that name."
-            );
-            let list = SuggestedAction::check(
-                waiting.in_namespace(&["get", "pvc"]),
-                "Nothing. It lists the claims that exist; the name in the pod may be misspelt.",
-            );
-            let create = SuggestedAction::note(
-                "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
-            );
-            return Some((explanation, vec![list, create]));
-        }
-        Lack::Ends => (
+    let found = waiting.found_claim();
+    if found.is_some_and(|it| it.metadata.is_being_deleted()) && waiting.is_said(CLAIM_ENDS) {
+        return Some((
             format!(
                 "Claim \"{claim}\" is being deleted, and no new pod starts with a claim that is being deleted."
             ),
             note(
                 "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
             ),
-        ),
-        Lack::Lost(volume) => (
-            format!(
-                "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
-            ),
-            note(
-                "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
-            ),
-        ),
-        Lack::NoVolume(volume) => (
-            format!(
-                "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
-            ),
-            note(
-                "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
-            ),
-        ),
-        Lack::Taken(volume) => {
-            let is_former = former_owner(waiting, volume);
-            let owner = match &volume.spec.claim_ref {
-                _ if is_former => "an earlier claim of the same name".to_owned(),
-                Some(it) => format!("claim {}/{}", it.namespace, it.name),
-                None => "another claim".to_owned(),
-            };
-            let explanation = format!(
-                "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
-                volume.metadata.name
-            );
-            let ways = if is_former {
-                rebind(waiting, volume)
-            } else {
-                note(
-                    "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
-                )
-            };
-            (explanation, ways)
+        ));
+    }
+    if !waiting.has_no_volume() || !waiting.is_certain {
+        return None;
+    }
+    let Some(found) = found else {
+        let explanation = format!(
+            "Pod {pod} mentions claim \"{claim}\", and namespace {namespace} has no claim of that name."
+        );
+        let list = SuggestedAction::check(
+            waiting.in_namespace(&["get", "pvc"]),
+            "Nothing. It lists the claims that exist; the name in the pod may be misspelt.",
+        );
+        let create = SuggestedAction::note(
+            "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
+        );
+        return Some((explanation, vec![list, create]));
+    };
+    let warning = waiting.claim_warning();
+    if let Some(volume) = waiting.volume.as_deref() {
+        let taken = waiting.volume_of_another_claim();
+        if let Some(volume) = waiting.unbound_volume().or(taken) {
+            // Until the controller that binds claims has judged a claim, one that will be Lost is
+            // still Pending, and a Pending claim needs other steps.
+            let has_spoken = is_lost(waiting) || warning.is_some();
+            let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
+            let explain = if is_taken { of_another } else { unfit };
+            return (has_spoken || delay::is_over(waiting)).then(|| explain(waiting, volume));
         }
-        Lack::Unfit(volume) => {
-            let is_ending = volume.metadata.is_being_deleted();
-            let reason = match waiting.claim_warning() {
-                _ if is_ending => "That volume is being deleted.".to_owned(),
-                Some(said) => format!("Kubernetes says: \"{}\".", said.trim_end_matches('.')),
-                None => "No Event says why any more.".to_owned(),
-            };
-            let explanation = format!(
-                "Claim \"{claim}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
-                volume.metadata.name
-            );
-            let ways = if is_ending {
+        let was_bound = is_lost(waiting) || !found.status.access_modes.is_empty();
+        return Some(if was_bound {
+            (
+                format!(
+                    "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
+                ),
                 note(
-                    "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
-                )
-            } else if is_lost(waiting) {
-                rebind(waiting, volume)
-            } else {
+                    "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
+                ),
+            )
+        } else {
+            (
+                format!(
+                    "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
+                ),
                 note(
-                    "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
-                )
-            };
-            (explanation, ways)
-        }
-        Lack::Reported(said) => (
+                    "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
+                ),
+            )
+        });
+    }
+    if warning.is_none() && waiting.pod.node.is_none() && !delay::is_over(waiting) {
+        return None;
+    }
+    Some(match warning.or_else(|| waiting.claim_event(|_| true)) {
+        Some(said) => (
             format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
                 speaker(waiting, said),
@@ -176,7 +103,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             ),
             answer(waiting, said),
         ),
-        Lack::Silent => (
+        None => (
             format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
                 waiting
@@ -192,12 +119,59 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
                 ),
             ],
         ),
+    })
+}
+
+fn note(text: &str) -> Vec<SuggestedAction> {
+    vec![SuggestedAction::note(text)]
+}
+
+/// The claim requests a volume that belongs to another claim.
+fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
+    let is_former = former_owner(waiting, volume);
+    let owner = match &volume.spec.claim_ref {
+        _ if is_former => "an earlier claim of the same name".to_owned(),
+        Some(it) => format!("claim {}/{}", it.namespace, it.name),
+        None => "another claim".to_owned(),
     };
-    let describe = SuggestedAction::check(
-        waiting.in_namespace(&["describe", &format!("pvc/{claim}")]),
-        "Nothing. Its Events hold what the provisioner says, for an hour.",
+    let explanation = format!(
+        "Claim \"{}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
+        waiting.claim, volume.metadata.name
     );
-    Some((explanation, [describe].into_iter().chain(ways).collect()))
+    let ways = if is_former {
+        rebind(waiting, volume)
+    } else {
+        note(
+            "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
+        )
+    };
+    (explanation, ways)
+}
+
+/// The claim requests this volume, but is not bound to it.
+fn unfit(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
+    let is_ending = volume.metadata.is_being_deleted();
+    let reason = match waiting.claim_warning() {
+        _ if is_ending => "That volume is being deleted.".to_owned(),
+        Some(said) => format!("Kubernetes says: \"{}\".", said.trim_end_matches('.')),
+        None => "No Event says why any more.".to_owned(),
+    };
+    let explanation = format!(
+        "Claim \"{}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
+        waiting.claim, volume.metadata.name
+    );
+    let ways = if is_ending {
+        note(
+            "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
+        )
+    } else if is_lost(waiting) {
+        rebind(waiting, volume)
+    } else {
+        note(
+            "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
+        )
+    };
+    (explanation, ways)
 }
 
 /// Whether the claim was once bound, but no longer is.
