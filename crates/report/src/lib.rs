@@ -51,7 +51,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use engine::model::Text;
-use engine::model::object::ObjectRef;
+use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::{Action, Suppressed};
 use engine::snapshot::View;
 use engine::verdict::Finding;
