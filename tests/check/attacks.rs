@@ -54,6 +54,34 @@ fn values_without_end_are_refused() {
     );
 }
 
+/// A name for each way to write the path of one file outside.
+fn names_of(file: &str, number: usize) -> String {
+    let names = (0..number).map(|it| format!("../{}{file}", "./".repeat(it)));
+    format!("resources: [{}]\n", names.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn files_outside_are_not_copied_without_end() {
+    let tools = or_skip!(tools(&["helm", "kustomize"]));
+    let large = format!("# {}\n", "x".repeat(1 << 20));
+    let folder = gitops(&[
+        ("shop.yaml", SHOP),
+        ("small.yaml", "# x\n"),
+        ("large.yaml", &large),
+        ("many/kustomization.yaml", &names_of("small.yaml", 1_001)),
+        ("much/kustomization.yaml", &names_of("large.yaml", 64)),
+    ]);
+    let output = check(&folder, tools.path(), ". --format json");
+    assert_eq!(
+        reported(&report(&output)),
+        [
+            FOUND,
+            "kustomization many: it names more than 1000 resources outside its folder",
+            "kustomization much: it holds more than 64 MiB or 20000 files",
+        ]
+    );
+}
+
 /// Each host may take one second, and all of them together ten.
 #[test]
 fn one_limit_of_time_holds_for_all_hosts() {

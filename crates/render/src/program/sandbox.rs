@@ -7,6 +7,7 @@
 //! `unshare` gives it its own namespaces. [`super::confine`] allows it only to read the copy and
 //! its own libraries, to write temporary files, and to start nothing.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -243,6 +244,9 @@ pub(crate) struct Copy {
     top: PathBuf,
     /// The folder with the fetched files.
     fetched: Option<PathBuf>,
+    /// The bytes and the entries of folders that are copied so far.
+    bytes: Cell<u64>,
+    entries: Cell<usize>,
 }
 
 impl Copy {
@@ -263,12 +267,12 @@ impl Copy {
             folder: tempfile::tempdir_in(under).map_err(Failure::Copy)?,
             top: top.to_owned(),
             fetched: fetched.map(Path::to_owned),
+            bytes: Cell::default(),
+            entries: Cell::default(),
         };
-        let mut copying = Copying {
+        let copying = Copying {
             copy: &copy,
             folders,
-            bytes: 0,
-            entries: 0,
         };
         for folder in folders {
             let is_covered = |above: &Path| folders.contains(above);
@@ -281,20 +285,43 @@ impl Copy {
 
     /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy of
     /// `folder`.
-    pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The name is not that of a file, the copy becomes too large, or a file cannot be written.
+    pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
         // The name comes from a chart's dependencies, and could lead out of the copy.
         if Path::new(name).file_name() != Some(OsStr::new(name)) {
             let problem = format!("{name:?} is no name of a file");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+            let error = io::Error::new(io::ErrorKind::InvalidInput, problem);
+            return Err(Failure::Copy(error));
         }
+        let metadata = fs::metadata(chart).map_err(Failure::Copy)?;
+        self.count(1, metadata.len())?;
         let folder = self.of_original(folder);
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(&folder).map_err(Failure::Copy)?;
         let at = folder.join(name);
-        if chart.is_dir() {
+        let added = if metadata.is_dir() {
             link(&self.of_original(chart), &at)
         } else {
             fs::copy(chart, at).map(drop)
+        };
+        added.map_err(Failure::Copy)
+    }
+
+    /// Counts what is about to be copied.
+    ///
+    /// # Errors
+    /// The copy becomes too large.
+    fn count(&self, entries: usize, bytes: u64) -> Result<(), Failure> {
+        self.entries.update(|it| it + entries);
+        self.bytes.update(|it| it.saturating_add(bytes));
+        if self.entries.get() > MAX_ENTRIES || self.bytes.get() > MAX_COPY {
+            return Err(Failure::Other(format!(
+                "it holds more than {} MiB or {MAX_ENTRIES} files",
+                MAX_COPY >> 20
+            )));
         }
+        Ok(())
     }
 
     /// The folder that contains the copy, for files next to it.
@@ -361,12 +388,10 @@ impl Copy {
 struct Copying<'c> {
     copy: &'c Copy,
     folders: &'c BTreeSet<PathBuf>,
-    bytes: u64,
-    entries: usize,
 }
 
 impl Copying<'_> {
-    fn folder(&mut self, top: &Path) -> Result<(), Failure> {
+    fn folder(&self, top: &Path) -> Result<(), Failure> {
         let mut waiting = vec![top.to_owned()];
         while let Some(folder) = waiting.pop() {
             fs::create_dir_all(self.copy.of_original(&folder)).map_err(Failure::Copy)?;
@@ -374,10 +399,7 @@ impl Copying<'_> {
             let unreadable = |error| copy.unreadable(&folder, &error);
             for entry in fs::read_dir(&folder).map_err(unreadable)? {
                 let path = entry.map_err(unreadable)?.path();
-                self.entries += 1;
-                if self.entries > MAX_ENTRIES {
-                    return Err(too_large());
-                }
+                copy.count(1, 0)?;
                 if path.file_name() != Some(OsStr::new(GIT)) && self.entry(&path)? {
                     waiting.push(path);
                 }
@@ -387,7 +409,7 @@ impl Copying<'_> {
     }
 
     /// Copies one entry. Returns whether it is a folder, which is not copied yet.
-    fn entry(&mut self, path: &Path) -> Result<bool, Failure> {
+    fn entry(&self, path: &Path) -> Result<bool, Failure> {
         let copy = self.copy;
         let unreadable = |error| copy.unreadable(path, &error);
         let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
@@ -406,23 +428,13 @@ impl Copying<'_> {
             }
             link(&copy.of_original(&target), &copied).map_err(Failure::Copy)?;
         } else if kind.is_file() {
-            self.bytes = self.bytes.saturating_add(metadata.len());
-            if self.bytes > MAX_COPY {
-                return Err(too_large());
-            }
+            copy.count(0, metadata.len())?;
             fs::copy(path, copied).map_err(unreadable)?;
         } else {
             return Err(copy.refused(path, "which is neither a file nor a folder"));
         }
         Ok(false)
     }
-}
-
-fn too_large() -> Failure {
-    let most = MAX_COPY >> 20;
-    Failure::Other(format!(
-        "it holds more than {most} MiB or {MAX_ENTRIES} files"
-    ))
 }
 
 #[cfg(unix)]

@@ -1,14 +1,15 @@
 //! Puts bases and files that kustomizations name, but that are elsewhere, where kustomize finds
 //! them.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use manifest::delivery::value_of;
 use serde_json::Value;
 
 use super::roots::{Fetched, Root};
+use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 
 /// The fields of a kustomization that name bases and files, and the field of each item that
@@ -23,7 +24,8 @@ const FIELDS: [(&str, Option<&str>); 6] = [
 ];
 
 /// Replaces the names of fetched and outside resources in the copies of the root's kustomizations.
-pub(super) fn write(root: &Root, copy: &Copy) -> io::Result<()> {
+pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
+    let mut places: BTreeMap<&Path, HashMap<&str, Value>> = BTreeMap::new();
     for (number, Fetched { file, name, base }) in root.fetched.iter().enumerate() {
         let folder = file.parent().unwrap_or(file);
         let inner = if base.is_dir() {
@@ -33,25 +35,32 @@ pub(super) fn write(root: &Root, copy: &Copy) -> io::Result<()> {
             copy.add(base, folder, &name)?;
             PathBuf::from(name)
         };
+        let inner = inner.to_string_lossy().into_owned();
+        let named = places.entry(file).or_default();
+        named.insert(name, Value::String(inner));
+    }
+    for (file, named) in places {
         let copied = copy.of_original(file);
-        let text = fs::read_to_string(&copied)?;
+        let text = fs::read_to_string(&copied).map_err(Failure::Copy)?;
         let Some(mut kustomization) = value_of(&text) else {
             continue;
         };
-        let inner = Value::String(inner.to_string_lossy().into_owned());
         for (field, of_item) in FIELDS {
             let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
             for item in items.into_iter().flatten() {
-                let named = match of_item {
+                let name = match of_item {
                     Some(field) => item.get_mut(field),
                     None => Some(item),
                 };
-                if let Some(named) = named.filter(|it| *it == name) {
-                    *named = inner.clone();
+                let inner = |name: &Value| named.get(name.as_str()?).cloned();
+                if let Some(name) = name
+                    && let Some(inner) = inner(name)
+                {
+                    *name = inner;
                 }
             }
         }
-        fs::write(copied, kustomization.to_string())?;
+        fs::write(copied, kustomization.to_string()).map_err(Failure::Copy)?;
     }
     Ok(())
 }

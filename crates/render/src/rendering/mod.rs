@@ -345,10 +345,9 @@ impl Renderer {
         }
         let fetched = root.laid_out.as_deref();
         let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
-        bases::write(root, &copy).map_err(Failure::Copy)?;
+        bases::write(root, &copy)?;
         for (chart, name) in &root.additions {
-            let added = copy.add(chart, &root.real.join("charts"), name);
-            added.map_err(Failure::Copy)?;
+            copy.add(chart, &root.real.join("charts"), name)?;
         }
         Ok(copy)
     }

@@ -282,6 +282,9 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
     })
 }
 
+/// The most resources outside its folder that a kustomization may name.
+const MAX_FETCHED: usize = 1_000;
+
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
@@ -408,6 +411,14 @@ impl Named {
 
     /// Adds a resource that kustomize must find elsewhere than its name says.
     fn put(&mut self, name: &str, file: &Path, base: PathBuf) {
+        if self.fetched.iter().any(|it| it.name == name) {
+            return;
+        }
+        if self.fetched.len() == MAX_FETCHED {
+            let most = format!("it names more than {MAX_FETCHED} resources outside its folder");
+            self.refused.get_or_insert(most.into());
+            return;
+        }
         if base.is_dir() {
             self.reached.insert(base.clone());
         }
