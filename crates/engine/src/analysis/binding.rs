@@ -28,13 +28,15 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
 /// `component-helpers/storage/volume/pv_helpers.go`), or else a free one. With binding mode
 /// Immediate it has every access mode that the claim requests; one with fewer modes comes first,
 /// whether or not it names the claim, then the smallest (`persistentvolume/index.go`). With
-/// WaitForFirstConsumer it is the smallest that a node can reach.
+/// WaitForFirstConsumer it is the smallest that a node can reach. `class` is the claim's class if it
+/// is known; a class of static volumes needs no StorageClass.
 pub(crate) fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,
-    class_name: &str,
     facts: Facts<'a>,
 ) -> Option<&'a Volume> {
+    let named = claim.class().unwrap_or_default();
+    let class_name = class.map_or(named, |class| class.metadata.name.as_str());
     let binds_late = class.is_some_and(StorageClass::binds_late);
     let is_enough = |volume: &&Volume| {
         volume.spec.volume_mode == claim.spec.volume_mode

@@ -242,9 +242,7 @@ impl Claimed<'_> {
         }
         let class = class_of(claim, facts);
         let known = class.as_ref().ok().copied();
-        let named_class = claim.class().unwrap_or_default();
-        let class_name = known.map_or(named_class, |class| class.metadata.name.as_str());
-        if let Some(volume) = fitting(claim, known, class_name, facts) {
+        if let Some(volume) = fitting(claim, known, facts) {
             return self.by_volume(volume, Basis::Fitting);
         }
         // Provisioners answer "claim Selector is not supported" (`ProvisionExt` in

@@ -86,9 +86,8 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     let class = class_of(claim, facts).ok();
-    let class_name = class.map_or("", |class| class.metadata.name.as_str());
     let volume = match claim.spec.volume_name.as_str() {
-        "" => fitting(claim, class, class_name, facts),
+        "" => fitting(claim, class, facts),
         name => facts.view.volume(name).found(),
     };
     let by_driver = match (volume, class) {

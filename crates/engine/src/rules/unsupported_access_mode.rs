@@ -103,9 +103,7 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     match binding::class_of(claim, facts) {
-        Ok(class)
-            if binding::fitting(claim, Some(class), &class.metadata.name, facts).is_none() =>
-        {
+        Ok(class) if binding::fitting(claim, Some(class), facts).is_none() => {
             let stated = ClassModes::from_annotations(&class.metadata.annotations);
             let stated = stated.unwrap_or_else(|error| {
                 found.push(unreadable_annotation(claim, class, &error));
@@ -114,7 +112,7 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
             found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name, _))
-            if facts.view.is_partial() && binding::fitting(claim, None, &name, facts).is_none() =>
+            if facts.view.is_partial() && binding::fitting(claim, None, facts).is_none() =>
         {
             found.extend(likely_unsupported(claim, &name, facts));
         }
