@@ -19,10 +19,10 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A CA with its key.
 pub(super) struct Authority {
-    pub(super) certificate: CertificateDer<'static>,
+    certificate: CertificateDer<'static>,
     key: KeyPair,
-    pub(super) not_before: Timestamp,
-    pub(super) not_after: Timestamp,
+    not_before: Timestamp,
+    not_after: Timestamp,
 }
 
 impl Authority {
@@ -94,12 +94,24 @@ impl Authority {
         Ok(CertifiedKey { cert, signing_key })
     }
 
+    pub(super) fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
     pub(super) fn certificate_pem(&self) -> String {
         pem::certificates([&self.certificate])
     }
 
     pub(super) fn key_pem(&self) -> String {
         self.key.serialize_pem()
+    }
+
+    pub(super) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
+    pub(super) fn not_after(&self) -> Timestamp {
+        self.not_after
     }
 }
 

@@ -59,8 +59,8 @@ impl PemFiles {
                         "The certificate changed; new connections use the new one."
                     );
                     attempted(Ok(&pair));
-                    certificates.current.store(Some(Arc::new(pair)));
-                    certificates.failure.store(None);
+                    certificates.replace(Arc::new(pair));
+                    certificates.clear_failure();
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");

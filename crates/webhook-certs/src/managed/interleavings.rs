@@ -9,8 +9,8 @@ use k8s_openapi::ByteString;
 use proptest::prelude::*;
 
 use super::bundle::Bundle;
-use super::plan::{Configuration, Seen, Trust, Write};
-use super::stored::{Data, Issued, with_new_authority, with_new_certificate};
+use super::plan::{Configuration, Seen, Spread, Trust, Write};
+use super::stored::{Data, IssuedSecret, with_new_authority, with_new_certificate};
 use super::{Lifetimes, Pace};
 use crate::pair::ServingPair;
 
@@ -70,6 +70,13 @@ struct Simulation {
     replicas: [Replica; REPLICAS],
 }
 
+fn spread() -> Spread {
+    let Pace {
+        settled, forgotten, ..
+    } = Pace::default();
+    Spread { settled, forgotten }
+}
+
 impl Simulation {
     fn new() -> Self {
         let now = "2026-11-22T12:00:00Z".parse().unwrap();
@@ -108,7 +115,7 @@ impl Simulation {
 
     /// The bundles that the API server uses.
     fn believed(&self) -> [&Bundle; 2] {
-        let heard_of = self.now - SignedDuration::try_from(Pace::default().settled).unwrap();
+        let heard_of = self.now - SignedDuration::try_from(spread().settled).unwrap();
         self.written.each_ref().map(|states| {
             let heard = states.iter().rev().find(|it| it.0 <= heard_of);
             &heard.unwrap_or(&states[0]).1
@@ -136,7 +143,7 @@ impl Simulation {
             return;
         };
         let names = vec!["multi-attach-guard.shop.svc".to_owned()];
-        let stored = Issued::read(seen.secret.as_ref());
+        let stored = IssuedSecret::read(seen.secret.as_ref());
         let configurations = [0, 1].map(|at| Configuration {
             kind: ["Mutating", "Validating"][at],
             resource_version: seen.bundles[at].0.to_string(),
@@ -154,7 +161,7 @@ impl Simulation {
         let running = self.now.duration_since(Timestamp::UNIX_EPOCH);
         let trust = &mut self.replicas[it].trust;
         facts.trusted_for = trust.lasts(&facts, running.try_into().unwrap());
-        let plan = facts.plan(&Pace::default());
+        let plan = facts.plan(spread());
         if let Some(write) = &plan.write {
             let (now, lifetimes) = (self.now, Lifetimes::default());
             let data = match write {
@@ -180,7 +187,7 @@ impl Simulation {
         if plan.patches.is_empty() && plan.serve_in == Some(Duration::ZERO) {
             let replica = &mut self.replicas[it];
             replica.began.get_or_insert(self.now);
-            replica.serving = stored.as_ref().ok().map(|it| Arc::clone(&it.pair));
+            replica.serving = stored.issued().map(|it| Arc::clone(&it.pair));
         }
     }
 }
@@ -194,7 +201,7 @@ proptest! {
         simulation.settles();
         for (number, event) in events.iter().enumerate() {
             simulation.happens(event);
-            let settled = SignedDuration::try_from(Pace::default().settled).unwrap();
+            let settled = SignedDuration::try_from(spread().settled).unwrap();
             for replica in &simulation.replicas {
                 // The API server does not call a replica before it is ready.
                 let asked = replica.began.is_some_and(|it| it + settled <= simulation.now);

@@ -28,8 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Certificates;
 use super::pair::ServingPair;
 use objects::{Objects, Written};
-use plan::{Patch, Seen, Trust, Write};
-use stored::Issued;
+use plan::{Patch, Seen, Spread, Trust, Write};
+use stored::{Issued, IssuedSecret};
 
 pub use objects::ManagedError;
 
@@ -140,7 +140,7 @@ impl ManagedCertificate {
         loop {
             let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.failure.store(None);
+                    certificates.clear_failure();
                     wait
                 }
                 Err(error) => {
@@ -177,12 +177,16 @@ impl Manager<'_> {
         attempted: &impl Fn(Result<&Served, &ManagedError>),
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
+        let spread = Spread {
+            settled: pace.settled,
+            forgotten: pace.forgotten,
+        };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
             let data = secret
                 .as_ref()
                 .map(|it| it.data.clone().unwrap_or_default());
-            let stored = Issued::read(data.as_ref());
+            let stored = IssuedSecret::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
                 Err(error) => (None, Some(error)),
@@ -197,7 +201,7 @@ impl Manager<'_> {
                 now: now(),
             };
             seen.trusted_for = self.trust.lasts(&seen, self.began.elapsed());
-            let plan = seen.plan(&pace);
+            let plan = seen.plan(spread);
 
             if let Some(write) = &plan.write {
                 match self.write(secret, write, seen.now).await {
@@ -209,8 +213,8 @@ impl Manager<'_> {
                 continue;
             }
             let wait = match (plan.serve_in, stored) {
-                (Some(Duration::ZERO), Ok(issued)) => {
-                    attempted(Ok(&self.serve(issued)));
+                (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
+                    attempted(Ok(&self.serve(*issued)));
                     pace.look
                 }
                 (Some(after), _) => pace.look.min(after),
@@ -241,15 +245,14 @@ impl Manager<'_> {
     fn serve(&self, issued: Issued) -> Served {
         let served = Served {
             pair: issued.pair,
-            authority_not_after: issued.authority.not_after,
+            authority_not_after: issued.authority.not_after(),
         };
         tracing::info!(
             expires = %served.pair.not_after(),
             authority_expires = %served.authority_not_after,
             "New connections use the certificate in the Secret.",
         );
-        let pair = Arc::clone(&served.pair);
-        self.certificates.current.store(Some(pair));
+        self.certificates.replace(Arc::clone(&served.pair));
         served
     }
 

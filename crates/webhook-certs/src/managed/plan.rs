@@ -4,14 +4,14 @@
 //! certificate by it is served, and the old CA stays in the caBundles until long after the last
 //! certificate by it was served.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
 
-use super::Pace;
 use super::bundle::Bundle;
-use super::stored::Issued;
+use super::stored::{Issued, IssuedSecret};
 use crate::pair::ServingPair;
 
 /// The CA that is in every caBundle, and the uptime of this process when that was first seen.
@@ -22,8 +22,8 @@ impl Trust {
     /// The time for which the stored CA has been in every caBundle, if it is. `running` is the time
     /// for which this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
-        let stored = seen.stored.as_ref().ok().filter(|it| seen.trust(&it.pair));
-        let authority = stored.map(|it| &it.authority.certificate);
+        let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
+        let authority = stored.map(|it| it.authority.certificate());
         if self.0.as_ref().map(|it| &it.0) != authority {
             self.0 = authority.map(|it| (it.clone(), running));
         }
@@ -34,8 +34,7 @@ impl Trust {
 
 /// The state of the cluster at one moment.
 pub(super) struct Seen<'a> {
-    /// The content of the Secret, or the reason why a new CA is needed, as a clause.
-    pub(super) stored: &'a Result<Issued, String>,
+    pub(super) stored: &'a IssuedSecret,
     /// The existing webhook configurations; `None` if they could not be read.
     pub(super) configurations: Option<&'a [Configuration]>,
     /// The certificate that this process serves.
@@ -55,6 +54,15 @@ pub(super) struct Configuration {
     pub(super) bundles: Vec<(String, Bundle)>,
 }
 
+/// The times that changes take to spread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    /// After this time, every API server uses a new caBundle.
+    pub(super) settled: Duration,
+    /// After this time, no replica serves a certificate by the previous CA.
+    pub(super) forgotten: Duration,
+}
+
 /// The next steps.
 #[derive(Default)]
 pub(super) struct RotationPlan<'a> {
@@ -66,12 +74,22 @@ pub(super) struct RotationPlan<'a> {
     pub(super) serve_in: Option<Duration>,
 }
 
-/// The content to write to the Secret, and the reason, as a clause.
+/// The content to write to the Secret, and the reason.
 pub(super) enum Write<'a> {
     /// A new CA and a certificate by it.
-    Authority(String),
+    Authority(Reason),
     /// A new certificate by this CA.
-    Certificate(&'a Issued, String),
+    Certificate(&'a Issued, Reason),
+}
+
+/// The reason why the Secret is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Absent,
+    Unusable(String),
+    AuthorityDue(Timestamp),
+    CertificateDue(Timestamp),
+    Names,
 }
 
 /// The new caBundles of a configuration.
@@ -83,39 +101,39 @@ pub(super) struct Patch<'a> {
 impl<'a> Seen<'a> {
     /// The next steps. If there is something to write, the others are for the case that the write
     /// fails.
-    pub(super) fn plan(&self, pace: &Pace) -> RotationPlan<'a> {
+    pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
         match self.stored {
-            Ok(issued) => RotationPlan {
+            IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
+            IssuedSecret::Unusable(why) => {
+                RotationPlan::writing(Write::Authority(Reason::Unusable(why.clone())))
+            }
+            IssuedSecret::Usable(issued) => RotationPlan {
                 write: self.write(issued),
-                patches: self.patches(issued, pace),
-                serve_in: self.serve_in(issued, pace),
-            },
-            Err(reason) => RotationPlan {
-                write: Some(Write::Authority(reason.clone())),
-                ..RotationPlan::default()
+                patches: self.patches(issued, spread),
+                serve_in: self.serve_in(issued, spread),
             },
         }
     }
 
     fn write(&self, issued: &'a Issued) -> Option<Write<'a>> {
         let Issued { authority, pair } = issued;
-        if is_due(authority.not_before, authority.not_after, self.now) {
-            let reason = format!("the CA expires at {}", authority.not_after);
+        if is_due(authority.not_before(), authority.not_after(), self.now) {
+            let reason = Reason::AuthorityDue(authority.not_after());
             return Some(Write::Authority(reason));
         }
         let reason = if is_due(pair.not_before(), pair.not_after(), self.now) {
-            format!("the certificate expires at {}", pair.not_after())
+            Reason::CertificateDue(pair.not_after())
         } else if self.names.iter().any(|name| !pair.is_for(name)) {
-            "the certificate lacked a requested name".to_owned()
+            Reason::Names
         } else {
             return None;
         };
         Some(Write::Certificate(issued, reason))
     }
 
-    fn patches(&self, issued: &Issued, pace: &Pace) -> Vec<Patch<'a>> {
-        let others = self.trusted_for.is_none_or(|it| it < pace.forgotten);
-        let authority = &issued.authority.certificate;
+    fn patches(&self, issued: &Issued, spread: Spread) -> Vec<Patch<'a>> {
+        let others = self.trusted_for.is_none_or(|it| it < spread.forgotten);
+        let authority = issued.authority.certificate();
         let patch = |configuration: &'a Configuration| {
             let wanted = configuration.bundles.iter().filter_map(|(name, bundle)| {
                 let wanted = bundle.led_by(authority, others, self.now);
@@ -133,7 +151,7 @@ impl<'a> Seen<'a> {
             .collect()
     }
 
-    fn serve_in(&self, issued: &Issued, pace: &Pace) -> Option<Duration> {
+    fn serve_in(&self, issued: &Issued, spread: Spread) -> Option<Duration> {
         let trusted_for = self.trusted_for?;
         let Some(serving) = self.serving else {
             return Some(Duration::ZERO);
@@ -143,7 +161,7 @@ impl<'a> Seen<'a> {
         }
         let is_accepted = serving.is_current(self.now) && self.trust(serving);
         Some(if is_accepted {
-            pace.settled.saturating_sub(trusted_for)
+            spread.settled.saturating_sub(trusted_for)
         } else {
             Duration::ZERO
         })
@@ -158,8 +176,29 @@ impl<'a> Seen<'a> {
     }
 }
 
+impl<'a> RotationPlan<'a> {
+    fn writing(write: Write<'a>) -> Self {
+        Self {
+            write: Some(write),
+            ..Self::default()
+        }
+    }
+}
+
 /// Whether two thirds of the validity period are over, as for the certificates of kubelets.
 fn is_due(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
     let lifetime = until.duration_since(from);
     now.duration_since(from) >= lifetime * 2 / 3
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => write!(f, "it did not exist"),
+            Self::Unusable(why) => write!(f, "its content was not usable: {why}"),
+            Self::AuthorityDue(until) => write!(f, "the CA expires at {until}"),
+            Self::CertificateDue(until) => write!(f, "the certificate expires at {until}"),
+            Self::Names => write!(f, "the certificate lacked a requested name"),
+        }
+    }
 }

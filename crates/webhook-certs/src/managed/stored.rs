@@ -24,24 +24,40 @@ const AUTHORITY_KEY: &str = "ca.key";
 /// The `data` of the Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
 
+/// The Secret as it was read.
+pub(super) enum IssuedSecret {
+    Absent,
+    /// It exists, but is not usable; the clause says why.
+    Unusable(String),
+    Usable(Box<Issued>),
+}
+
 /// A CA and the certificate that it issued.
 pub(super) struct Issued {
     pub(super) authority: Authority,
     pub(super) pair: Arc<ServingPair>,
 }
 
-impl Issued {
-    /// Reads the Secret, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the reason why there is no usable content, as a clause.
-    pub(super) fn read(data: Option<&Data>) -> Result<Self, String> {
-        let data = data.ok_or("it did not exist")?;
-        Self::parse(data).map_err(|fault| format!("its content was not usable: {fault}"))
+impl IssuedSecret {
+    pub(super) fn read(data: Option<&Data>) -> Self {
+        match data.map(Issued::read) {
+            None => Self::Absent,
+            Some(Err(reason)) => Self::Unusable(reason),
+            Some(Ok(issued)) => Self::Usable(Box::new(issued)),
+        }
     }
 
-    fn parse(data: &Data) -> Result<Self, String> {
+    /// Its content, if it is usable.
+    pub(super) fn issued(&self) -> Option<&Issued> {
+        match self {
+            Self::Usable(issued) => Some(issued),
+            Self::Absent | Self::Unusable(_) => None,
+        }
+    }
+}
+
+impl Issued {
+    fn read(data: &Data) -> Result<Self, String> {
         let value = |key: &str| {
             data.get(key)
                 .map(|it| it.0.as_slice())
@@ -57,7 +73,7 @@ impl Issued {
             Path::new(KEY),
         )
         .map_err(|_| format!("{CERTIFICATE} and {KEY} are not a certificate and its key"))?;
-        if !pair.is_accepted(from_ref(&authority.certificate)) {
+        if !pair.is_accepted(from_ref(authority.certificate())) {
             return Err(format!("{CERTIFICATE} was not issued by {AUTHORITY}"));
         }
         Ok(Self {
@@ -113,17 +129,21 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let now = Timestamp::now();
-        let issued = Issued::read(Some(&data())).unwrap();
+        let IssuedSecret::Usable(issued) = IssuedSecret::read(Some(&data())) else {
+            panic!("it is usable");
+        };
         assert!(issued.pair.is_for("guard.shop.svc"));
         assert!(!issued.pair.is_for("elsewhere"));
         assert!(issued.pair.is_current(now));
         assert!(issued.pair.not_before() < now - SignedDuration::from_hours(23));
-        assert!(issued.pair.not_after() < issued.authority.not_after);
+        assert!(issued.pair.not_after() < issued.authority.not_after());
 
         let later = now + SignedDuration::from_hours(40);
         let renewed = with_new_certificate(&issued.authority, &[], later, LIFETIMES).unwrap();
-        let renewed = Issued::read(Some(&renewed)).unwrap();
-        let end = issued.authority.not_after;
+        let IssuedSecret::Usable(renewed) = IssuedSecret::read(Some(&renewed)) else {
+            panic!("it is usable");
+        };
+        let end = issued.authority.not_after();
         assert_eq!(renewed.pair.not_after(), end, "no longer than the CA");
     }
 
@@ -154,11 +174,11 @@ mod tests {
             (swapped, "tls.crt was not issued by ca.crt"),
         ];
         for (data, expected) in cases {
-            match Issued::read(Some(&data)) {
-                Err(reason) => assert!(reason.contains(expected), "{reason}"),
-                Ok(_) => panic!("taken: {expected}"),
+            match IssuedSecret::read(Some(&data)) {
+                IssuedSecret::Unusable(reason) => assert!(reason.contains(expected), "{reason}"),
+                _ => panic!("taken: {expected}"),
             }
         }
-        assert_eq!(Issued::read(None).err().unwrap(), "it did not exist");
+        assert!(matches!(IssuedSecret::read(None), IssuedSecret::Absent));
     }
 }

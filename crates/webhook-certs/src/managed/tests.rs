@@ -1,13 +1,12 @@
 //! The table of which step is taken in which state, with the time as data.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::bundle::Bundle;
-use super::plan::{Configuration, RotationPlan, Seen, Write};
-use super::stored::{Issued, with_new_authority, with_new_certificate};
+use super::plan::{Configuration, RotationPlan, Seen, Spread, Write};
+use super::stored::{Issued, IssuedSecret, with_new_authority, with_new_certificate};
 use super::{Lifetimes, Pace};
 use crate::pair::ServingPair;
 use crate::pem;
@@ -15,40 +14,44 @@ use crate::pem;
 const NAME: &str = "multi-attach-guard.shop.svc";
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// The content of a Secret, or the reason why there is none.
-type Stored = Result<Issued, String>;
+fn spread() -> Spread {
+    let Pace {
+        settled, forgotten, ..
+    } = Pace::default();
+    Spread { settled, forgotten }
+}
 
 fn names() -> Vec<String> {
     vec![NAME.to_owned()]
 }
 
-fn made(now: Timestamp) -> Stored {
+fn made(now: Timestamp) -> IssuedSecret {
     let data = with_new_authority(&names(), now, Lifetimes::default());
-    Issued::read(Some(&data.map_err(|error| error.to_string())?))
+    IssuedSecret::read(Some(&data.unwrap()))
 }
 
-fn renewed(stored: &Stored, now: Timestamp) -> Stored {
+fn renewed(stored: &IssuedSecret, now: Timestamp) -> IssuedSecret {
     let authority = &issued(stored).authority;
     let data = with_new_certificate(authority, &names(), now, Lifetimes::default());
-    Issued::read(Some(&data.map_err(|error| error.to_string())?))
+    IssuedSecret::read(Some(&data.unwrap()))
 }
 
-fn issued(stored: &Stored) -> &Issued {
-    stored.as_ref().unwrap()
+fn issued(stored: &IssuedSecret) -> &Issued {
+    stored.issued().unwrap()
 }
 
-fn pair(stored: &Stored) -> Option<&ServingPair> {
+fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
     Some(&issued(stored).pair)
 }
 
 /// A caBundle with the CAs of these Secrets.
-fn bundle(of: &[&Stored]) -> Bundle {
-    let authorities = of.iter().map(|it| &issued(it).authority.certificate);
+fn bundle(of: &[&IssuedSecret]) -> Bundle {
+    let authorities = of.iter().map(|it| issued(it).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
 }
 
 /// Both configurations, the first with one webhook and the second with two.
-fn trusting(first: &[&Stored], second: &[&Stored]) -> Vec<Configuration> {
+fn trusting(first: &[&IssuedSecret], second: &[&IssuedSecret]) -> Vec<Configuration> {
     let entry = |name: &str, of| (name.to_owned(), bundle(of));
     let configuration = |kind, bundles| Configuration {
         kind,
@@ -87,7 +90,10 @@ fn described(plan: &RotationPlan<'_>) -> String {
 fn what_is_to_be_done_next() {
     let start: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
     let (old, new, foreign) = (made(start), made(start), made(start));
-    let (absent, rubbish) = (Issued::read(None), Issued::read(Some(&BTreeMap::new())));
+    let (absent, rubbish) = (
+        IssuedSecret::Absent,
+        IssuedSecret::Unusable("it has no ca.key".into()),
+    );
     let renewed_late = renewed(&old, start + DAY * 240);
     let early = made(start + DAY * 3);
     let stored = |name: &str| match name {
@@ -156,7 +162,7 @@ fn what_is_to_be_done_next() {
             names: &names,
             now: start + after,
         };
-        assert_eq!(described(&seen.plan(&Pace::default())), expected, "{case}");
+        assert_eq!(described(&seen.plan(spread())), expected, "{case}");
     }
 }
 
@@ -173,17 +179,17 @@ fn a_certificate_is_for_every_name() {
         names: &names,
         now: start,
     };
-    assert_eq!(described(&seen.plan(&Pace::default())), "new certificate");
+    assert_eq!(described(&seen.plan(spread())), "new certificate");
 }
 
 #[test]
 fn expired_authorities_and_rubbish_leave_a_bundle_and_it_stays_small() {
     let start = Timestamp::now();
     let own = made(start);
-    let authority = &issued(&own).authority.certificate;
-    let others: Vec<Stored> = (0..20).map(|_| made(start)).collect();
+    let authority = issued(&own).authority.certificate();
+    let others: Vec<IssuedSecret> = (0..20).map(|_| made(start)).collect();
     let expired = made(start - DAY * 1000);
-    let all: Vec<&Stored> = [&expired].into_iter().chain(&others).collect();
+    let all: Vec<&IssuedSecret> = [&expired].into_iter().chain(&others).collect();
     let text = format!("?{}\n-----BEGIN CERTIFICATE-----\nA", bundle(&all).pem());
     let wanted = Bundle::read(text.as_bytes()).led_by(authority, true, start);
     assert!(wanted.accepts(&issued(&own).pair));
