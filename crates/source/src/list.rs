@@ -36,8 +36,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum Listed {
     /// All objects.
     All(Arc<[StoredObject]>),
-    /// There are too many objects to read. From [`Lists::list`]: the cache has as many, or cannot
-    /// be compared.
+    /// There are too many objects to read. If [`Lists::list`] returns this, the cache has as many,
+    /// or cannot be compared.
     Many {
         /// The number of objects, if the API server reports it.
         count: Option<usize>,
