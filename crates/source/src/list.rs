@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::resource::{RawObject, WATCHED, access, api_resource, field_selector};
+use super::resource::{RawObject, access, api_resource, field_selector};
 use super::single_flight::SingleFlight;
 use super::store::SnapshotStore;
 use engine::model::object::ObjectKind;
@@ -36,8 +36,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum Listed {
     /// All objects.
     All(Arc<[StoredObject]>),
-    /// There are too many objects to read. From [`Lists::list`]: the cache has as many, or cannot
-    /// be compared.
+    /// There are too many objects to read. If [`Lists::list`] returns this, the cache has as many,
+    /// or cannot be compared.
     Many {
         /// The number of objects, if the API server reports it.
         count: Option<usize>,
@@ -72,9 +72,6 @@ impl Lists {
         request: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
-        if !WATCHED.contains(&request.kind) {
-            return Listed::Unconfirmed;
-        }
         let send = async || {
             let never = |_: &Listed| false;
             let read = || self.read(client, request);

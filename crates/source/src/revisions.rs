@@ -295,7 +295,7 @@ static RESOURCES: [Resource; 3] = [
     PODS,
 ];
 
-/// The pods of revisions, which have no revision of their own.
+/// The pods of revisions. They are not revisions of any kind of workload.
 const PODS: Resource = Resource {
     kind: "Pod",
     plural: "pods",

@@ -19,8 +19,8 @@ pub(super) fn with_defaults(template: &RawValue) -> Option<Box<RawValue>> {
     RawValue::from_string(template.to_string()).ok()
 }
 
-/// The defaults of a pod's fields. An object with fields, or a list, stands for one that the
-/// template has; each item of that list gets the defaults.
+/// The defaults of a pod's fields. An object with fields, or a list, is never added to a template:
+/// its defaults go into the object that the template has there, or into every item of the list.
 fn defaults() -> Value {
     let http_get = json!({"path": "/", "scheme": "HTTP"});
     let hook = json!({"httpGet": http_get});

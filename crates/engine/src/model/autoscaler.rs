@@ -18,7 +18,7 @@ pub type Autoscaler = Resource<AutoscalerSpec, AutoscalerStatus>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
-    /// Whether it is that of KEDA's ScaledObject. The kind tells; a field of the object never does.
+    /// Whether it is the spec of KEDA's ScaledObject. Set from the kind, never read from a field.
     #[serde(skip)]
     pub is_scaled_object: bool,
     /// The workload it scales.
@@ -228,7 +228,8 @@ impl ScaleTarget {
         WorkloadKind::find(&self.kind, group_of(&self.api_version))
     }
 
-    /// Whether it refers to the workload of that kind and name, in the same namespace.
+    /// Whether it refers to a workload of that kind and name. It contains no namespace, so callers
+    /// compare the namespaces themselves.
     pub(crate) fn is(&self, kind: WorkloadKind, name: &str) -> bool {
         self.name == name && self.workload_kind() == Some(kind)
     }

@@ -34,10 +34,10 @@ pub struct ClaimSpec {
     /// Restricts the volumes that the claim can be bound to; an empty one allows all.
     #[serde(skip_serializing_if = "is_default")]
     pub selector: Option<LabelSelector>,
-    /// The volume or snapshot of which the volume is a copy.
+    /// The volume or snapshot that the volume is copied from.
     #[serde(skip_serializing_if = "is_default")]
     pub data_source: Option<Skipped>,
-    /// The newer of the two fields for that.
+    /// The newer field for the same purpose.
     #[serde(skip_serializing_if = "is_default")]
     pub data_source_ref: Option<Skipped>,
     /// The VolumeAttributesClass, whose parameters override those of the storage class; empty:

@@ -252,7 +252,7 @@ impl Node {
     }
 }
 
-/// A node with its momentary state.
+/// A node with its current state.
 pub type NodeState = Resource<NodeStateSpec, NodeStatus>;
 
 /// The spec of a node as it is written.

@@ -28,8 +28,8 @@ pub struct Resource<Spec, Status = Skipped> {
     pub status: Status,
 }
 
-/// A part or an object that is skipped. It is serialized as an empty object, as only its presence
-/// was read.
+/// A part or an object whose content is skipped. Only its presence is known, so it is serialized as
+/// an empty object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "IgnoredAny")]
 pub struct Skipped {}

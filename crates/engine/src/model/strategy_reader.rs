@@ -67,8 +67,8 @@ struct HookPod {
     volumes: Vec<Text>,
 }
 
-/// The surge and the unavailable pods of a Deployment and a Rollout (`DefaultMaxSurge` and
-/// `DefaultMaxUnavailable` in Argo Rollouts' `utils/defaults`) by default.
+/// The default surge and unavailable pods of a Deployment and of a Rollout (`DefaultMaxSurge` and
+/// `DefaultMaxUnavailable` in Argo Rollouts' `utils/defaults`).
 const A_QUARTER: [Amount; 2] = [Amount::Percent(25), Amount::Percent(25)];
 
 /// Those of a DaemonSet and a StatefulSet.

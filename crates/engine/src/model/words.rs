@@ -59,7 +59,7 @@ pub fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
 
 /// The text, or its beginning and a sign that there is more.
 pub(crate) fn cut(text: &str, length: usize) -> String {
-    if text.chars().count() <= length {
+    if text.chars().nth(length).is_none() {
         return text.to_owned();
     }
     let kept: String = text.chars().take(length.saturating_sub(1)).collect();

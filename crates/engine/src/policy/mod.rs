@@ -224,7 +224,7 @@ impl Exemption {
     }
 }
 
-/// Whether the list is empty, which matches everything, or one of it is meant.
+/// Whether the list is empty, which matches everything, or has an entry that is meant.
 fn is_unset_or_any<T>(list: &[T], is_meant: impl Fn(&T) -> bool) -> bool {
     list.is_empty() || list.iter().any(is_meant)
 }

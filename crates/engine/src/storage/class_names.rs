@@ -45,7 +45,7 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     whole(name).or_else(by_part).unwrap_or_default()
 }
 
-/// A name that installations extend by words of their own: `local-path-keep`, `retain-local-path`.
+/// A name to which installations add words of their own: `local-path-keep`, `retain-local-path`.
 const EXTENDED: &str = "local-path";
 
 /// The classes that `name` means or, if it means nothing by itself, those that its first word with

@@ -109,7 +109,7 @@ pub(super) enum Test {
     Lacks(Vec<Text>),
     /// Any spelling of this truth value (Go's `strconv.ParseBool`).
     Bool(bool),
-    /// Set to anything, if true; else not set.
+    /// Set to anything if `true`, not set if `false`.
     Present(bool),
 }
 

@@ -46,8 +46,8 @@ impl ClassModes {
     /// Reads both annotations of a StorageClass.
     ///
     /// # Errors
-    /// The fault of the first annotation that cannot be read, and its key: a sentence without its
-    /// full stop.
+    /// What is wrong with the first annotation that cannot be read, and its key: a sentence without
+    /// its full stop.
     pub fn from_annotations(annotations: &Labels) -> Result<Self, String> {
         let read = |key| {
             let value = annotations.get(key);
