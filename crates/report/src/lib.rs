@@ -289,8 +289,8 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// The file and the place in it, as `file:line:column`.
-    fn place(&self) -> String {
+    /// The file, with the line and the column if they are known: `file:line:column`.
+    pub fn place(&self) -> String {
         match self.at {
             Some((line, column)) => format!("{}:{line}:{column}", self.file),
             None => self.file.clone(),

@@ -265,11 +265,8 @@ const fn is_for_people(format: Format) -> bool {
 
 fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     for unread in &report.unread {
-        let (file, message) = (safe::line(&unread.file), &unread.message);
-        match unread.at {
-            Some((line, column)) => complain(&format!("{file}:{line}:{column}: {message}")),
-            None => complain(&format!("{file}: {message}")),
-        }
+        let place = unread.place();
+        complain(&format!("{}: {}", safe::line(&place), unread.message));
     }
     if is_for_people(options.report.format) && options.edits() {
         write_report(report, &options.report, io::stderr().lock())?;

@@ -18,7 +18,6 @@ use super::format;
 use super::target::held_up_by;
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
-use engine::analysis;
 use engine::model::observed::Observed;
 use source::policy_file;
 
@@ -107,11 +106,7 @@ fn look(
     let one_shot = connection.one_shot(subject)?;
     let observed = &one_shot.observed;
     let facts = DiagnosisInput {
-        objects: analysis::Facts {
-            view: one_shot.cluster.view(),
-            catalog: effective.catalog(),
-            nodes: effective.policy().nodes(),
-        },
+        objects: effective.facts(one_shot.cluster.view()),
         observed,
         now: one_shot.now.unwrap_or_else(Timestamp::now),
         kubectl,

@@ -90,7 +90,7 @@ struct Occurrence {
     event: Event,
 }
 
-/// The queue and a future that records its Events forever, with `--events`.
+/// With `--events`, the queue and a future that records its Events forever.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,

@@ -159,7 +159,8 @@ fn cron_job(document: &Value) -> Option<Controller> {
 /// undoing the change.
 pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
     let kubectl = waiting.index.facts.kubectl;
-    // There are at most two objects, and the ways of each follow each other.
+    // There are at most two objects, and the ways of each stand together, so it is enough to
+    // compare neighbours.
     let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
     objects.dedup_by(|a, b| a.name == b.name);
     let mut before = Vec::new();

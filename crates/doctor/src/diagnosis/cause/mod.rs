@@ -54,7 +54,8 @@ pub struct Cause {
     pub passes: bool,
     /// Whether the objects that a step changes must be read in full.
     needs_documents: bool,
-    /// Judges whether the cause applies. This is called before and after the documents are read.
+    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
+    /// for the first pod of each case once more with the documents, for the steps.
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 

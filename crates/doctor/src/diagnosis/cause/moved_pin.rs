@@ -32,5 +32,5 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         waiting.pod.meta.name,
         sentence(&limit(waiting)),
     );
-    Some((explanation, end_rollout(waiting)))
+    Some((explanation, end_rollout(waiting, old)))
 }

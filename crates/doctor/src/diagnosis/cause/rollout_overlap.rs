@@ -34,7 +34,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         whereabouts(old),
         limit(waiting),
     );
-    Some((explanation, end_rollout(waiting)))
+    Some((explanation, end_rollout(waiting, old)))
 }
 
 /// The name of the object that is rolled out, for a sentence.
@@ -92,12 +92,12 @@ fn makes_a_revision(workload: &Workload) -> bool {
 }
 
 /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
-pub(super) fn end_rollout(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedAction> {
     let changed = Changed::behind(waiting.pod, waiting);
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(waiting, &changed);
     }
-    let ways = undo(waiting, &changed).into_iter();
+    let ways = undo(waiting, old, &changed).into_iter();
     let others = other_strategies(waiting, &changed).unwrap_or_default();
     let mut steps = changed::kept(waiting, ways.chain(others).collect());
     if waiting.workload().is_some_and(|it| it.paused) {
@@ -129,8 +129,8 @@ const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubern
 /// Rolls back to the revision whose pod runs. Without a revision number, kubectl chooses the second
 /// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
 /// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo<'a>(waiting: &WaitingPod<'_>, changed: &'a Changed<'_>) -> Option<Way<'a>> {
-    let replica_set = replica_set(old_pod(waiting)?)?;
+fn undo<'a>(waiting: &WaitingPod<'_>, old: &Pod, changed: &'a Changed<'_>) -> Option<Way<'a>> {
+    let replica_set = replica_set(old)?;
     let number = waiting
         .document(&replica_set)
         .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
