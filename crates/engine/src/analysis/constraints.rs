@@ -90,7 +90,7 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     }
 }
 
-/// The contradiction with a constraint of those pods themselves, if one forbids them on one node.
+/// The contradiction, if a constraint of those pods themselves forbids that they share a node.
 fn forbidden(situation: &Analysis<'_>, together: Together) -> Option<Contradiction> {
     let template = &situation.workload.template;
     let path = situation.workload.kind.pod_spec_path();

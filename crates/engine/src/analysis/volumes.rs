@@ -135,7 +135,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     }
 }
 
-/// The volume `named`, which comes through the claim `name`.
+/// The volume that a pod gets through the claim `name`; `named` has its name and place in the pod.
 fn through_claim(name: &str, named: UsedVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     let named = UsedVolume {
         claim: Some(name.into()),
@@ -204,8 +204,8 @@ fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     }
 }
 
-/// A volume that comes through a claim. Each method that finds its constraint sets the other facts
-/// in `used`.
+/// A volume that comes through a claim. The methods return its constraint; those that take
+/// `&mut self` also set the other facts in `used`.
 #[derive(Clone)]
 struct Claimed<'a> {
     claim: &'a Claim,
@@ -260,8 +260,8 @@ impl Claimed<'_> {
     }
 
     /// The constraint if the class is not in view. If the view is partial, the class is guessed
-    /// from its name. If the name means nothing, the volume is assumed to be attached, as most are,
-    /// unless something out of view is known to make the class.
+    /// from its name. If that fails, the volume is assumed to be attached, as most are, unless
+    /// something out of view is known to make the class.
     fn without_class(&mut self, missing: Missing) -> AttachConstraint {
         self.used.modes = self.claim.spec.access_modes;
         let (view, overlay) = (self.facts.view, self.facts.view.overlay());
@@ -286,9 +286,9 @@ impl Claimed<'_> {
         }
     }
 
-    /// The constraint by the name of a class, which is `missing`; `None` if the name means nothing.
-    /// If one meaning says that the volume is attached and another that it is not, assuming either
-    /// risks a false alarm or a missed one, so it is unknown.
+    /// The constraint by the name of a class, which is `missing`. If one meaning says that the
+    /// volume is attached and another that it is not, assuming either risks a false alarm or a
+    /// missed one, so it is unknown. `None` if the name has no meaning, or none that helps.
     fn by_class_name(&mut self, name: &Text, missing: &Missing) -> Option<AttachConstraint> {
         let meaning = |class| {
             let mut meaning = self.clone();
@@ -435,7 +435,7 @@ const fn are_for_one_node(modes: AccessModes) -> bool {
 /// The grounds on which volumes are attached.
 ///
 /// # Errors
-/// The source that says that they are not.
+/// Fails with the source that says that they are not.
 fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
     Ok(match attach {
         Attach::NotRequired { by } => return Err(by),

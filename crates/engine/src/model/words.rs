@@ -1,4 +1,5 @@
-//! Enums whose values are words in manifests, policies and reports, and lists of words.
+//! Enums whose values are words in manifests, policies and reports, lists of words, and texts that
+//! are cut.
 
 use std::borrow::Borrow;
 
@@ -58,7 +59,7 @@ pub fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
 }
 
 /// The text, or its beginning and a sign that there is more.
-pub(crate) fn cut(text: &str, length: usize) -> String {
+pub fn cut(text: &str, length: usize) -> String {
     if text.chars().nth(length).is_none() {
         return text.to_owned();
     }

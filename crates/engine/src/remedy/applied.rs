@@ -60,10 +60,10 @@ impl Applied {
     }
 }
 
-/// Whether the applied manifest states a strategy, so that applying it again reverts a patch. If it
-/// does not, the API server filled the strategy in; `None` if nothing shows it. The answer is in the
-/// configuration that was applied last, or in the fields that were applied on the server's side:
-/// the fields of other writers look like the API server's defaults.
+/// Whether the applied manifest states a strategy, so that applying it again reverts a patch;
+/// `None` if nothing shows it. If it does not, the API server filled the strategy in. This looks at
+/// the configuration that was applied last, or at the fields of server-side apply, because those of
+/// other writers look like the API server's defaults.
 pub(crate) fn states_strategy(document: Option<&Value>) -> Option<bool> {
     let document = document?;
     let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);

@@ -17,24 +17,27 @@ pub(super) const REMEDY: Remedy = Remedy {
     patch,
 };
 
+/// The fields that make a rolling update stop a pod before it starts one.
+const AMOUNTS: [(&str, i64); 2] = [("maxSurge", 0), ("maxUnavailable", 1)];
+
 fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Option<Patch> {
-    let amounts = json!({"maxSurge": 0, "maxUnavailable": 1});
     if workload.kind == WorkloadKind::Rollout {
-        return of_canary(raw, amounts);
+        return of_canary(raw);
     }
+    let amounts: Value = AMOUNTS.into_iter().collect();
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": amounts});
     Some(edit::set(raw, &["spec", "strategy"], strategy))
 }
 
 /// The steps of a canary stay as they are. With a traffic router or `blueGreen`, the amounts change
 /// nothing.
-fn of_canary(raw: &Value, amounts: Value) -> Option<Patch> {
+fn of_canary(raw: &Value) -> Option<Patch> {
     let canary = ["spec", "strategy", "canary"];
     if !raw.pointer("/spec/strategy/canary")?.is_object() {
+        let amounts = AMOUNTS.into_iter().collect();
         return Some(edit::set(raw, &canary, amounts));
     }
-    let each = [("maxSurge", 0), ("maxUnavailable", 1)];
-    let operations = each.into_iter().flat_map(|(name, amount)| {
+    let operations = AMOUNTS.into_iter().flat_map(|(name, amount)| {
         let path = [canary[0], canary[1], canary[2], name];
         edit::set(raw, &path, json!(amount)).0
     });

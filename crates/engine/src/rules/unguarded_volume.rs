@@ -224,8 +224,8 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
     })
 }
 
-/// The reaction to a second pod of a driver that does not attach, as part of a sentence and in
-/// short; `None` for other drivers.
+/// How a driver that does not attach reacts to a second pod, as part of a sentence and in short;
+/// `None` for other drivers.
 const fn reaction(driver: ByDriver) -> Option<[&'static str; 2]> {
     Some(match driver {
         ByDriver::RefusesSecondMount => [

@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use super::super::Located;
+use engine::model::words::cut;
 use engine::rules::Outcome;
 
 /// One step.
@@ -161,18 +162,10 @@ fn in_words(volume: &str, step: &Frame<'_>) -> String {
 /// The most characters that fit in a box.
 const FIT: usize = 18;
 
-fn shortened(text: &str, letters: usize) -> String {
-    if text.chars().count() <= letters {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(letters - 1).collect();
-    format!("{start}…")
-}
-
 /// The labels of the pods before and after a rollout, shortened so that they still differ in a box.
 fn generations(name: &str) -> [String; 2] {
     ["(old)", "(new)"].map(|which| {
-        let name = shortened(name, FIT - which.len() - 1);
+        let name = cut(name, FIT - which.len() - 1);
         format!("{name} {which}")
     })
 }
@@ -194,14 +187,14 @@ fn drawing(volume: &str, step: &Frame<'_>) -> Markup {
                     }
                     rect class=(if runs { "pod runs" } else { "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
-                    text x=(LEFT[number] + 14) y=(top + 15) { (shortened(pod, FIT)) }
+                    text x=(LEFT[number] + 14) y=(top + 15) { (cut(pod, FIT)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
                         @if runs { "✓ runs" } @else { "✗ cannot start" }
                     }
                 }
             }
             rect.volume x=(disk - 26) y="130" width="134" height="30" rx="12" {}
-            text x=(disk - 14) y="149" { (shortened(volume, FIT)) }
+            text x=(disk - 14) y="149" { (cut(volume, FIT)) }
         }
     }
 }
@@ -214,7 +207,7 @@ mod tests {
     fn long_names_leave_room_for_what_tells_pods_apart() {
         assert_eq!(generations("web"), ["web (old)", "web (new)"]);
         for label in generations("ledger-of-the-payments") {
-            assert_eq!(shortened(&label, FIT), label);
+            assert_eq!(cut(&label, FIT), label);
             assert!(label.ends_with(')'), "{label}");
         }
     }

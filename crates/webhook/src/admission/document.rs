@@ -77,8 +77,8 @@ pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
     kept(json, &[])
 }
 
-/// The parts of a workload that no repair reads. A path names the fields; those in a list are the
-/// fields of each entry.
+/// The parts of a workload that no repair reads, as paths of field names. Where a path meets a
+/// list, it goes on in every entry.
 const LEFT_OUT: [&str; 8] = [
     "metadata/managedFields/fieldsV1",
     "spec/template/spec/containers",

@@ -415,7 +415,7 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
     }
 }
 
-/// The sentence about a review of which this part could not be read.
+/// The sentence about a review with a part that could not be read.
 fn not_checked(part: &str, error: &serde_json::Error) -> String {
     let cause = cause(error);
     format!("Not checked, as the {part} does not have the shape of its kind: {cause}.")

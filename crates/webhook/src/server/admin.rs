@@ -42,8 +42,8 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `handle` stops it. The task has the result at
-    /// the end.
+    /// Serves the port on a thread of its own until `handle` stops it; then the task ends with the
+    /// result.
     pub(super) fn serve(
         self,
         listener: TcpListener,
