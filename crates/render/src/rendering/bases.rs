@@ -67,12 +67,12 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
 /// The file of the repository whose copy `file` is, next to a kustomization; other files are
 /// returned unchanged.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
-    let all = root.fetched.iter().enumerate();
-    let mut found = all.filter(|(number, Fetched { file: by, base, .. })| {
+    let mut all = root.fetched.iter().enumerate();
+    let found = all.find(|(number, Fetched { file: by, base, .. })| {
         let put = || by.with_file_name(name_of(root, *number, base));
         base.starts_with(&root.top) && put() == file && base.is_file()
     });
-    found.next_back().map_or(file, |(_, it)| it.base.clone())
+    found.map_or(file, |(_, it)| it.base.clone())
 }
 
 /// The name of a copy next to a kustomization. The folder may already contain a file with the
