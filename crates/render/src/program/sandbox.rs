@@ -244,7 +244,7 @@ pub(crate) struct Copy {
     top: PathBuf,
     /// The folder with the fetched files.
     fetched: Option<PathBuf>,
-    /// The bytes and the entries of folders that are copied so far.
+    /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
 }
@@ -324,27 +324,27 @@ impl Copy {
         Ok(false)
     }
 
-    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy of
-    /// `folder`.
+    /// Puts a copy of the file `original`, or a link to the copy of the folder `original`, into the
+    /// copy of `folder`.
     ///
     /// # Errors
     /// The name is not that of a file, the copy becomes too large, or a file cannot be written.
-    pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
+    pub(crate) fn add(&self, original: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
         // The name comes from a chart's dependencies, and could lead out of the copy.
         if Path::new(name).file_name() != Some(OsStr::new(name)) {
             let problem = format!("{name:?} is no name of a file");
             let error = io::Error::new(io::ErrorKind::InvalidInput, problem);
             return Err(Failure::Copy(error));
         }
-        let metadata = fs::metadata(chart).map_err(Failure::Copy)?;
+        let metadata = fs::metadata(original).map_err(Failure::Copy)?;
         self.count(1, metadata.len())?;
         let folder = self.of_original(folder);
         fs::create_dir_all(&folder).map_err(Failure::Copy)?;
         let at = folder.join(name);
         let added = if metadata.is_dir() {
-            link(&self.of_original(chart), &at)
+            link(&self.of_original(original), &at)
         } else {
-            fs::copy(chart, at).map(drop)
+            fs::copy(original, at).map(drop)
         };
         added.map_err(Failure::Copy)
     }
