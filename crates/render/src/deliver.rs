@@ -146,7 +146,7 @@ impl Delivering<'_> {
                 let skipped = |_| Err(Reason::from(""));
                 jobs.iter().map(skipped).collect()
             }
-            Render::Auto | Render::Require => self.paths.releases(&jobs)?,
+            Render::Auto | Render::Require => self.paths.render_releases(&jobs)?,
         };
         for (release, text) in releases.into_iter().zip(texts) {
             match text {

@@ -68,7 +68,7 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     }
     let texts = match paths.input.render.render {
         Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
-        Render::Auto | Render::Require => paths.roots(&wanted)?,
+        Render::Auto | Render::Require => paths.render_roots(&wanted)?,
     };
     let mut sorted = Sorted::default();
     for (root, text) in wanted.into_iter().zip(texts) {

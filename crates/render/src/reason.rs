@@ -13,7 +13,7 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// The reason with this text for a missing part.
+    /// The reason is that something of this kind is missing.
     pub(super) fn of(missing: Missing, text: &str) -> Self {
         Self {
             text: without_user(text),

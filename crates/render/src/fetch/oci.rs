@@ -47,6 +47,7 @@ struct Place<'c> {
     /// The URL `https://host/v2/path`.
     base: String,
     host: String,
+    /// The headers of all requests, with the token once the registry has given one.
     headers: HeaderMap,
 }
 

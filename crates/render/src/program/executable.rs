@@ -23,8 +23,8 @@ const PROGRAMS: [&str; 7] = [
     "/snap",
 ];
 
-/// The other files and folders that must be startable for the program in the file. A script may
-/// start programs from anywhere. A file in an unknown format starts by itself or not at all.
+/// What the program in the file must be able to start besides itself: its loader, or the folders of
+/// all programs if it is a script. A file in an unknown format starts by itself or not at all.
 pub(super) fn others(file: &Path) -> Vec<PathBuf> {
     let Ok(mut file) = File::open(file) else {
         return Vec::new();

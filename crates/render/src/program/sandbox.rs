@@ -244,7 +244,7 @@ pub(crate) struct Copy {
     top: PathBuf,
     /// The folder with the fetched files.
     fetched: Option<PathBuf>,
-    /// The bytes and the entries of folders that are copied so far.
+    /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
 }
@@ -270,40 +270,81 @@ impl Copy {
             bytes: Cell::default(),
             entries: Cell::default(),
         };
-        let copying = Copying {
-            copy: &copy,
-            folders,
-        };
         for folder in folders {
             let is_covered = |above: &Path| folders.contains(above);
             if !folder.ancestors().skip(1).any(is_covered) {
-                copying.folder(folder)?;
+                copy.copy_folder(folder, folders)?;
             }
         }
         Ok(copy)
     }
 
-    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy of
-    /// `folder`.
+    /// Copies `top` with everything in it. Links may lead into any of `folders`.
+    fn copy_folder(&self, top: &Path, folders: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+        let mut waiting = vec![top.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            fs::create_dir_all(self.of_original(&folder)).map_err(Failure::Copy)?;
+            let unreadable = |error| self.unreadable(&folder, &error);
+            for entry in fs::read_dir(&folder).map_err(unreadable)? {
+                let path = entry.map_err(unreadable)?.path();
+                self.count(1, 0)?;
+                let is_git = path.file_name() == Some(OsStr::new(GIT));
+                if !is_git && self.copy_entry(&path, folders)? {
+                    waiting.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one entry. Returns whether it is a folder, which is not copied yet.
+    fn copy_entry(&self, path: &Path, folders: &BTreeSet<PathBuf>) -> Result<bool, Failure> {
+        let unreadable = |error| self.unreadable(path, &error);
+        let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            return Ok(true);
+        }
+        let copied = self.of_original(path);
+        if kind.is_symlink() {
+            // A link that leads nowhere is left out, because nothing can be read through it.
+            let Ok(target) = fs::canonicalize(path) else {
+                return Ok(false);
+            };
+            if !folders.iter().any(|it| is_inside(it, &target)) {
+                return Err(self.refused(path, "a link that leads out of it"));
+            }
+            link(&self.of_original(&target), &copied).map_err(Failure::Copy)?;
+        } else if kind.is_file() {
+            self.count(0, metadata.len())?;
+            fs::copy(path, copied).map_err(unreadable)?;
+        } else {
+            return Err(self.refused(path, "which is neither a file nor a folder"));
+        }
+        Ok(false)
+    }
+
+    /// Puts a copy of the file `original`, or a link to the copy of the folder `original`, into the
+    /// copy of `folder`.
     ///
     /// # Errors
     /// The name is not that of a file, the copy becomes too large, or a file cannot be written.
-    pub(crate) fn add(&self, chart: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
+    pub(crate) fn add(&self, original: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
         // The name comes from a chart's dependencies, and could lead out of the copy.
         if Path::new(name).file_name() != Some(OsStr::new(name)) {
             let problem = format!("{name:?} is no name of a file");
             let error = io::Error::new(io::ErrorKind::InvalidInput, problem);
             return Err(Failure::Copy(error));
         }
-        let metadata = fs::metadata(chart).map_err(Failure::Copy)?;
+        let metadata = fs::metadata(original).map_err(Failure::Copy)?;
         self.count(1, metadata.len())?;
         let folder = self.of_original(folder);
         fs::create_dir_all(&folder).map_err(Failure::Copy)?;
         let at = folder.join(name);
         let added = if metadata.is_dir() {
-            link(&self.of_original(chart), &at)
+            link(&self.of_original(original), &at)
         } else {
-            fs::copy(chart, at).map(drop)
+            fs::copy(original, at).map(drop)
         };
         added.map_err(Failure::Copy)
     }
@@ -382,58 +423,6 @@ impl Copy {
 
     fn unreadable(&self, path: &Path, error: &io::Error) -> Failure {
         self.refused(path, &format!("which cannot be read: {error}"))
-    }
-}
-
-struct Copying<'c> {
-    copy: &'c Copy,
-    folders: &'c BTreeSet<PathBuf>,
-}
-
-impl Copying<'_> {
-    fn folder(&self, top: &Path) -> Result<(), Failure> {
-        let mut waiting = vec![top.to_owned()];
-        while let Some(folder) = waiting.pop() {
-            fs::create_dir_all(self.copy.of_original(&folder)).map_err(Failure::Copy)?;
-            let copy = self.copy;
-            let unreadable = |error| copy.unreadable(&folder, &error);
-            for entry in fs::read_dir(&folder).map_err(unreadable)? {
-                let path = entry.map_err(unreadable)?.path();
-                copy.count(1, 0)?;
-                if path.file_name() != Some(OsStr::new(GIT)) && self.entry(&path)? {
-                    waiting.push(path);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies one entry. Returns whether it is a folder, which is not copied yet.
-    fn entry(&self, path: &Path) -> Result<bool, Failure> {
-        let copy = self.copy;
-        let unreadable = |error| copy.unreadable(path, &error);
-        let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
-        let kind = metadata.file_type();
-        if kind.is_dir() {
-            return Ok(true);
-        }
-        let copied = copy.of_original(path);
-        if kind.is_symlink() {
-            // A link that leads nowhere is left out, because nothing can be read through it.
-            let Ok(target) = fs::canonicalize(path) else {
-                return Ok(false);
-            };
-            if !self.folders.iter().any(|it| is_inside(it, &target)) {
-                return Err(copy.refused(path, "a link that leads out of it"));
-            }
-            link(&copy.of_original(&target), &copied).map_err(Failure::Copy)?;
-        } else if kind.is_file() {
-            copy.count(0, metadata.len())?;
-            fs::copy(path, copied).map_err(unreadable)?;
-        } else {
-            return Err(copy.refused(path, "which is neither a file nor a folder"));
-        }
-        Ok(false)
     }
 }
 

@@ -25,7 +25,7 @@ const FIELDS: [(&str, Option<&str>); 6] = [
 
 /// Replaces the names of fetched and outside resources in the copies of the root's kustomizations.
 pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
-    let mut places: BTreeMap<&Path, HashMap<&str, Value>> = BTreeMap::new();
+    let mut files: BTreeMap<&Path, HashMap<&str, Value>> = BTreeMap::new();
     for (number, Fetched { file, name, base }) in root.fetched.iter().enumerate() {
         let folder = file.parent().unwrap_or(file);
         let inner = if base.is_dir() {
@@ -36,10 +36,10 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
             PathBuf::from(name)
         };
         let inner = inner.to_string_lossy().into_owned();
-        let named = places.entry(file).or_default();
+        let named = files.entry(file).or_default();
         named.insert(name, Value::String(inner));
     }
-    for (file, named) in places {
+    for (file, named) in files {
         let copied = copy.of_original(file);
         let text = fs::read_to_string(&copied).map_err(Failure::Copy)?;
         let Some(mut kustomization) = value_of(&text) else {
@@ -52,11 +52,10 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
                     Some(field) => item.get_mut(field),
                     None => Some(item),
                 };
-                let inner = |name: &Value| named.get(name.as_str()?).cloned();
                 if let Some(name) = name
-                    && let Some(inner) = inner(name)
+                    && let Some(inner) = name.as_str().and_then(|it| named.get(it))
                 {
-                    *name = inner;
+                    name.clone_from(inner);
                 }
             }
         }
@@ -68,12 +67,12 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
 /// The file of the repository whose copy `file` is, next to a kustomization; other files are
 /// returned unchanged.
 pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
-    let all = root.fetched.iter().enumerate();
-    let mut found = all.filter(|(number, Fetched { file: by, base, .. })| {
+    let mut all = root.fetched.iter().enumerate();
+    let found = all.find(|(number, Fetched { file: by, base, .. })| {
         let put = || by.with_file_name(name_of(root, *number, base));
         base.starts_with(&root.top) && put() == file && base.is_file()
     });
-    found.next_back().map_or(file, |(_, it)| it.base.clone())
+    found.map_or(file, |(_, it)| it.base.clone())
 }
 
 /// The name of a copy next to a kustomization. The folder may already contain a file with the

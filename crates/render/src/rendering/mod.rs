@@ -111,20 +111,20 @@ impl Paths<'_> {
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
-    pub(super) fn roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.all(roots, &Renderer::root)
+    pub(super) fn render_roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
+        self.render_all(roots, &Renderer::root)
     }
 
     /// Renders the jobs of releases, several at once. The results are in the same order.
     ///
     /// # Errors
-    /// See [`Self::roots`].
-    pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.all(jobs, &Renderer::job)
+    /// See [`Self::render_roots`].
+    pub(super) fn render_releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
+        self.render_all(jobs, &Renderer::job)
     }
 
     /// The results of `each` for all items, several at once, in the order of the items.
-    fn all<I>(
+    fn render_all<I>(
         &self,
         items: &[I],
         each: &impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,

@@ -38,7 +38,7 @@ pub(crate) struct Settings {
     pub(crate) sets: Vec<Setting>,
     /// The fields of kustomizations that are applied to the rendered objects.
     pub(crate) post_renderers: Vec<Map<String, Value>>,
-    /// The fields of a kustomization around the kustomization.
+    /// The fields of the kustomization that is put around that of the release.
     pub(crate) fields: Map<String, Value>,
     /// The variables that are substituted in the rendered kustomization.
     pub(crate) variables: Variables,

@@ -19,6 +19,9 @@ use report::Missing;
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
 
+/// The most resources outside its folder that a kustomization may name.
+const MAX_OUTSIDE: usize = 1_000;
+
 /// The program that renders a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootKind {
@@ -282,9 +285,6 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
     })
 }
 
-/// The most resources outside its folder that a kustomization may name.
-const MAX_FETCHED: usize = 1_000;
-
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
 
@@ -414,8 +414,8 @@ impl Named {
         if self.fetched.iter().any(|it| it.name == name) {
             return;
         }
-        if self.fetched.len() == MAX_FETCHED {
-            let most = format!("it names more than {MAX_FETCHED} resources outside its folder");
+        if self.fetched.len() == MAX_OUTSIDE {
+            let most = format!("it names more than {MAX_OUTSIDE} resources outside its folder");
             self.refused.get_or_insert(most.into());
             return;
         }
