@@ -61,7 +61,7 @@ fn names_of(file: &str, number: usize) -> String {
 }
 
 #[test]
-fn files_outside_are_not_copied_without_end() {
+fn a_copy_does_not_grow_without_end() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));
     let large = format!("# {}\n", "x".repeat(1 << 20));
     let folder = gitops(&[
@@ -70,12 +70,22 @@ fn files_outside_are_not_copied_without_end() {
         ("large.yaml", &large),
         ("many/kustomization.yaml", &names_of("small.yaml", 1_001)),
         ("much/kustomization.yaml", &names_of("large.yaml", 64)),
+        (
+            "grown/kustomization.yaml",
+            "helmCharts: [{name: big, releaseName: a}, {name: big, releaseName: b}]\n",
+        ),
+        ("grown/charts/big/Chart.yaml", "name: big\nversion: 1.0.0\n"),
+        (
+            "grown/charts/big/templates/big.yaml",
+            "# {{ repeat 34000000 \"x\" }}\n",
+        ),
     ]);
     let output = check(&folder, tools.path(), ". --format json");
     assert_eq!(
         reported(&report(&output)),
         [
             FOUND,
+            "kustomization grown: it holds more than 64 MiB or 20000 files",
             "kustomization many: it names more than 1000 resources outside its folder",
             "kustomization much: it holds more than 64 MiB or 20000 files",
         ]

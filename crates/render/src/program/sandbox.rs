@@ -336,24 +336,30 @@ impl Copy {
             let error = io::Error::new(io::ErrorKind::InvalidInput, problem);
             return Err(Failure::Copy(error));
         }
-        let metadata = fs::metadata(original).map_err(Failure::Copy)?;
-        self.count(1, metadata.len())?;
-        let folder = self.of_original(folder);
-        fs::create_dir_all(&folder).map_err(Failure::Copy)?;
-        let at = folder.join(name);
-        let added = if metadata.is_dir() {
-            link(&self.of_original(original), &at)
-        } else {
-            fs::copy(original, at).map(drop)
-        };
-        added.map_err(Failure::Copy)
+        let into = self.of_original(folder);
+        fs::create_dir_all(&into).map_err(Failure::Copy)?;
+        let at = into.join(name);
+        if original.is_dir() {
+            return link(&self.of_original(original), &at).map_err(Failure::Copy);
+        }
+        self.copy_file(original, &at)
     }
 
-    /// Counts what is about to be copied.
+    /// Copies the file `original` to the place `at` in the copy.
+    ///
+    /// # Errors
+    /// The copy becomes too large, or a file cannot be read or written.
+    pub(crate) fn copy_file(&self, original: &Path, at: &Path) -> Result<(), Failure> {
+        let metadata = fs::metadata(original).map_err(Failure::Copy)?;
+        self.count(1, metadata.len())?;
+        fs::copy(original, at).map(drop).map_err(Failure::Copy)
+    }
+
+    /// Counts what is about to be put into the copy.
     ///
     /// # Errors
     /// The copy becomes too large.
-    fn count(&self, entries: usize, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn count(&self, entries: usize, bytes: u64) -> Result<(), Failure> {
         self.entries.update(|it| it + entries);
         self.bytes.update(|it| it.saturating_add(bytes));
         if self.entries.get() > MAX_ENTRIES || self.bytes.get() > MAX_COPY {

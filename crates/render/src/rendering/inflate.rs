@@ -72,9 +72,10 @@ impl Renderer {
             let mut at = copy.of_original(it.chart);
             if it.chart.is_file() {
                 at = it.file.with_extension("tgz");
-                fs::copy(it.chart, &at).map_err(Failure::Copy)?;
+                copy.copy_file(it.chart, &at)?;
             }
             let text = self.helm_template(it.line, &it.release, &at, copy).await?;
+            copy.count(1, text.len() as u64)?;
             fs::write(it.file, text).map_err(Failure::Copy)?;
         }
         Ok(())

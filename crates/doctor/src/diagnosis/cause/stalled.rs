@@ -88,7 +88,7 @@ fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)
             ),
             SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
-                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
+                "Nothing. It must print true. Where it does not, the kubelet attaches volumes itself, and CSI drivers do not work.",
             ),
             "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
         ));
