@@ -4,7 +4,6 @@
 //! `docs/site/playground` is the page. A browser and node call the functions through
 //! `wasm_bindgen`; tests call them directly.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -19,8 +18,9 @@ use engine::verdict::{EffectivePolicy, Mode};
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
-use report::{Format, Located, Report, Severity, Style, products, safe};
+use report::{Format, Located, Report, Style, products, safe};
 use serde::Serialize;
+use serde_json::json;
 use similar::TextDiff;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -81,34 +81,26 @@ pub const RUNBOOK: [(&str, &str); 11] = [
     (codes::MISLABELLED_VOLUME, "mislabelled-volume"),
 ];
 
-#[derive(Serialize)]
-struct Contents {
-    clusters: &'static [Cluster],
-    runbook: BTreeMap<&'static str, &'static str>,
-    columns: [&'static str; 7],
-    storage: Vec<(String, [String; 7])>,
-}
-
 /// The choices of the page, and the tables that it shows before anything is pasted.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 #[must_use]
 pub fn contents() -> String {
     let known = Catalog::embedded().map(products::all);
     let known = known.ok().and_then(Result::ok).unwrap_or_default();
-    let storage = products::table(&known).into_iter();
-    json(&Contents {
-        clusters: CLUSTERS,
-        runbook: RUNBOOK.into(),
-        columns: products::COLUMNS,
-        storage: storage.map(|(part, row)| (part.to_owned(), row)).collect(),
+    json!({
+        "clusters": CLUSTERS,
+        "runbook": BTreeMap::from(RUNBOOK),
+        "columns": products::COLUMNS,
+        "storage": products::table(&known),
     })
+    .to_string()
 }
 
 /// The explanation of an error line, or `null`.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 #[must_use]
 pub fn explain(line: &str) -> String {
-    json(&diagnosis::explain(line))
+    json!(diagnosis::explain(line)).to_string()
 }
 
 /// A text that is judged. Its findings are known; the rest is made on request.
@@ -118,40 +110,6 @@ pub struct Checked {
     effective: &'static EffectivePolicy,
     parsed: Parsed,
     report: Report,
-}
-
-#[derive(Serialize)]
-struct Verdict<'c> {
-    /// The summary, as a sentence.
-    summary: String,
-    objects: Vec<ObjectAtFault<'c>>,
-    /// Further messages, as HTML.
-    asides: String,
-}
-
-#[derive(Serialize)]
-struct ObjectAtFault<'c> {
-    severity: Severity,
-    object: String,
-    findings: Vec<Found<'c>>,
-}
-
-#[derive(Serialize)]
-struct Found<'c> {
-    /// The argument for [`Checked::details`].
-    number: usize,
-    rule: &'static str,
-    severity: Severity,
-    brief: Cow<'c, str>,
-    line: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Repaired {
-    /// The text with every remedy.
-    repaired: String,
-    /// The changes that the remedies make.
-    diff: String,
 }
 
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
@@ -190,7 +148,8 @@ impl Checked {
         })
     }
 
-    /// The findings, without the parts that are shown only when a finding is opened.
+    /// The findings, without the parts that are shown only when a finding is opened: a sentence,
+    /// the objects at fault, and further messages as HTML.
     #[must_use]
     pub fn verdict(&self) -> String {
         let mut count = 0;
@@ -198,25 +157,27 @@ impl Checked {
             let (severity, first) = *together.first()?;
             let findings = together.into_iter().map(|(severity, located)| {
                 count += 1;
-                Found {
-                    number: count - 1,
-                    rule: located.finding.rule,
-                    severity,
-                    brief: safe::line(&located.finding.brief),
-                    line: located.place.as_ref().map(|place| place.line),
-                }
+                json!({
+                    // The argument for `details`.
+                    "number": count - 1,
+                    "rule": located.finding.rule,
+                    "severity": severity,
+                    "brief": safe::line(&located.finding.brief),
+                    "line": located.place.as_ref().map(|place| place.line),
+                })
             });
-            Some(ObjectAtFault {
-                severity,
-                object: safe::line(&first.finding.object.to_string()).into_owned(),
-                findings: findings.collect(),
-            })
+            Some(json!({
+                "severity": severity,
+                "object": safe::line(&first.finding.object.to_string()),
+                "findings": findings.collect::<Vec<_>>(),
+            }))
         });
-        json(&Verdict {
-            summary: self.report.summarised() + nothing(&self.report.summary),
-            objects: objects.collect(),
-            asides: self.report.asides(),
+        json!({
+            "summary": self.report.summarised() + nothing(&self.report.summary),
+            "objects": objects.collect::<Vec<_>>(),
+            "asides": self.report.asides(),
         })
+        .to_string()
     }
 
     /// The pictures and the long text of a finding, as HTML.
@@ -248,7 +209,7 @@ impl Checked {
         let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
         let diff = TextDiff::from_lines(&self.text, &repaired);
         let diff = diff.unified_diff().to_string();
-        json(&Repaired { repaired, diff })
+        json!({ "repaired": repaired, "diff": diff }).to_string()
     }
 
     /// The output of `check --format json`.
@@ -281,11 +242,6 @@ const fn nothing(summary: &report::Summary) -> &'static str {
         }
         _ => " There is no workload, claim or autoscaler in the text.",
     }
-}
-
-/// The value as JSON. It is plain data, so this cannot fail.
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]
