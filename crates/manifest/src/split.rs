@@ -31,10 +31,7 @@ impl<'t> Part<'t> {
     /// Whether the text holds only markers, comments and blank lines.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.lines().all(|line| {
-            let rest = match kind(line) {
-                Line::Start | Line::End => &line[3..],
-                Line::Content => line,
-            };
+            let rest = marker(line).map_or(line, |marker| &line[marker.len()..]);
             let rest = rest.trim();
             rest.is_empty() || rest.starts_with('#')
         })
@@ -48,18 +45,15 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
     let mut starts = Vec::new();
     let (mut begun, mut ended, mut at) = (false, false, 0);
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        let kind = kind(line);
-        let new = match kind {
-            Line::Start => begun,
-            // Directives and comments before a `---` belong to the document after it.
-            Line::End | Line::Content => ended,
-        };
+        let marker = marker(line);
+        // Directives and comments before a `---` belong to the document after it.
+        let new = if marker == Some("---") { begun } else { ended };
         if new || starts.is_empty() {
             starts.push((at, number + 1));
             begun = false;
         }
-        ended = matches!(kind, Line::End);
-        begun |= !matches!(kind, Line::Content) || is_content(line);
+        ended = marker == Some("...");
+        begun |= marker.is_some() || is_content(line);
         at += line.len();
     }
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
@@ -72,23 +66,11 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
     parts.map(part).collect()
 }
 
-enum Line {
-    Start,
-    End,
-    Content,
-}
-
-fn kind(line: &str) -> Line {
-    let bytes = line.as_bytes();
-    let marks = |marker: &[u8]| {
-        bytes.starts_with(marker)
-            && matches!(bytes.get(3), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
-    };
-    match bytes.first() {
-        Some(b'-') if marks(b"---") => Line::Start,
-        Some(b'.') if marks(b"...") => Line::End,
-        _ => Line::Content,
-    }
+/// The marker at the start of the line, if it has one.
+fn marker(line: &str) -> Option<&str> {
+    let (marker, rest) = line.split_at_checked(3)?;
+    let is_marker = matches!(marker, "---" | "...");
+    (is_marker && (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))).then_some(marker)
 }
 
 fn is_content(line: &str) -> bool {
