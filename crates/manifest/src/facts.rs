@@ -4,7 +4,7 @@ use engine::snapshot::Snapshot;
 
 use super::error::{Problem, ReadError};
 use super::objects::{Item, read_objects};
-use super::position::line_and_column;
+use super::position::Lines;
 use super::source::Source;
 
 /// The namespace of namespaced objects that name none, as in kubectl.
@@ -88,6 +88,6 @@ fn nameless(sources: &[Source], item: &Item) -> ReadError {
     let source = &sources[item.place.source];
     let text = source.text().unwrap_or_default();
     let kind = item.reference.kind.to_string();
-    let place = line_and_column(&text, item.start);
+    let place = Lines::of(&text).line_and_column(item.start);
     ReadError::at(&source.name, place, Problem::Nameless { kind })
 }

@@ -104,7 +104,7 @@ impl<'p> Iterator for PathSegments<'p> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::position::line_and_column;
+    use super::super::position::Lines;
     use super::super::tree::Tree;
     use super::super::visit::object_at;
     use super::locate;
@@ -113,7 +113,7 @@ mod tests {
     fn at<'t>(text: &'t str, items: &[usize], path: &str) -> (usize, usize, &'t str) {
         let tree = Tree::parse(text).unwrap().unwrap();
         let spot = locate(&tree, object_at(&tree, items).unwrap(), path);
-        let (line, column) = line_and_column(text, spot.start);
+        let (line, column) = Lines::of(text).line_and_column(spot.start);
         (line, column, &text[spot.start..spot.end])
     }
 

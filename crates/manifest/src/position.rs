@@ -1,17 +1,5 @@
 //! Lines and columns.
 
-/// The line and the column of the byte `at`, both counted from 1; the column counts characters.
-pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let lines = before.bytes().filter(|byte| *byte == b'\n').count();
-    (lines + 1, before[line_start..].chars().count() + 1)
-}
-
 /// A text with the start of each line, for many lookups of positions.
 #[derive(Debug)]
 pub struct Lines<'t> {
@@ -27,11 +15,12 @@ impl<'t> Lines<'t> {
         Self { text, starts }
     }
 
-    /// Does the same as the function `line_and_column`, without reading the whole text again.
+    /// The line and the column of the byte `at`, both counted from 1; the column counts characters.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let (before, start) = self.line(at);
-        let (_, column) = line_and_column(&self.text[start..], at - start);
-        (before + 1, column)
+        let own = self.text[start..].char_indices();
+        let column = own.take_while(|(place, letter)| start + place + letter.len_utf8() <= at);
+        (before + 1, column.count() + 1)
     }
 
     /// The byte offset of the start of the line that contains the byte `at`.
@@ -49,7 +38,7 @@ impl<'t> Lines<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lines, line_and_column};
+    use super::Lines;
 
     #[test]
     fn columns_count_characters() {
@@ -62,7 +51,6 @@ mod tests {
             (99, (3, 1)),
             (1, (1, 1)),
         ] {
-            assert_eq!(line_and_column(text, at), place, "byte {at}");
             assert_eq!(Lines::of(text).line_and_column(at), place, "byte {at}");
         }
     }

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::{Problem, ReadError};
-use super::position;
+use super::position::Lines;
 
 /// The most bytes that are read from one file or from standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -163,7 +163,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        let place = position::line_and_column(&text, valid);
+        let place = Lines::of(&text).line_and_column(valid);
         ReadError::at(name, place, Problem::NotUtf8)
     })
 }
