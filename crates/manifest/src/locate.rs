@@ -51,7 +51,7 @@ pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
     let (start, value_end) = (key.start as usize, value.end as usize);
     // The search stops there: a line may be as long as the file, and every field is looked up.
     let end = value_end.max(key.end as usize);
-    let own = tree.text().get(start..end).unwrap_or_default();
+    let own = tree.text.get(start..end).unwrap_or_default();
     let line_end = start + own.find(['\r', '\n']).unwrap_or(own.len());
     let key_end = (key.end as usize).min(line_end);
     Spot {

@@ -33,7 +33,7 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
         return;
     }
     let objects = tree.target(objects);
-    let mut left = tree.text().len().saturating_mul(MAX_GROWTH);
+    let mut left = tree.text.len().saturating_mul(MAX_GROWTH);
     let end = tree.node(objects).after;
     for node in &mut tree.nodes[objects as usize..end as usize] {
         let Shape::Scalar(scalar) = &mut node.shape else {

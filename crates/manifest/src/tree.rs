@@ -20,6 +20,7 @@ pub(crate) type Id = u32;
 /// One YAML document.
 #[derive(Debug)]
 pub struct Tree<'t> {
+    /// The text to which the offsets of the nodes refer.
     pub(super) text: &'t str,
     pub(super) nodes: Vec<Node<'t>>,
     /// Sorted by the second key.
@@ -126,11 +127,6 @@ impl Scalar<'_> {
 }
 
 impl<'t> Tree<'t> {
-    /// The text to which the offsets of the nodes refer.
-    pub fn text(&self) -> &'t str {
-        self.text
-    }
-
     /// The lines of the text.
     pub(super) fn lines(&self) -> &Lines<'t> {
         self.lines.get_or_init(|| Lines::of(self.text))

@@ -10,7 +10,7 @@ impl Tree<'_> {
     }
 
     pub(super) fn line_start(&self, at: usize) -> usize {
-        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+        self.lines().start(at)
     }
 
     /// The start of the line after the one that `at` is on.
@@ -20,7 +20,7 @@ impl Tree<'_> {
     }
 
     pub(super) fn column(&self, at: usize) -> usize {
-        self.text[self.line_start(at)..at].chars().count()
+        at - self.line_start(at)
     }
 
     pub(super) fn starts_line(&self, at: usize) -> bool {
@@ -72,26 +72,21 @@ impl Tree<'_> {
 
 /// The indentation style of the document, taken from the first places that show it.
 pub(super) fn style_of(tree: &Tree<'_>) -> Style {
-    let text = tree.text();
-    let lines = tree.lines();
-    let column = |at: usize| at - lines.start(at);
+    let text = tree.text;
+    let column = |id| tree.column(tree.begin(id));
     let mut step = None;
     let mut compact = None;
     let mut waiting = vec![tree.root()];
     while let Some(id) = waiting.pop() {
         for (key, value) in tree.written_entries(id) {
-            let (key, first) = (tree.node(key), tree.children(value).next());
-            let key = column(key.properties as usize);
-            match (&tree.node(value).shape, first) {
-                (Shape::Mapping { .. }, Some(first)) => {
-                    let begin = tree.node(first).properties as usize;
-                    if text[begin - column(begin)..begin].trim().is_empty() {
-                        step = step.or(column(begin).checked_sub(key));
-                    }
+            match (&tree.node(value).shape, tree.children(value).next()) {
+                (Shape::Mapping { .. }, Some(first)) if tree.starts_line(tree.begin(first)) => {
+                    step = step.or(column(first).checked_sub(column(key)));
                 }
                 (Shape::Sequence { flow: false }, Some(first)) => {
-                    let before = text[..tree.node(first).properties as usize].trim_end();
-                    compact = compact.or(Some(column(before.len().saturating_sub(1)) <= key));
+                    let before = text[..tree.begin(first)].trim_end();
+                    let dash = tree.column(before.len().saturating_sub(1));
+                    compact = compact.or(Some(dash <= column(key)));
                 }
                 _ => {}
             }
