@@ -122,7 +122,11 @@ impl<'t> Builder<'t> {
                 let text = if absent { Cow::Borrowed("") } else { text };
                 let scalar = read_scalar(text, style, tag.as_deref(), offset(span))?;
                 let (start, end) = self.scalar_extent(&scalar, span);
-                if style == ScalarStyle::Plain && self.between_brackets() {
+                let is_in_flow = self
+                    .open
+                    .last()
+                    .is_some_and(|open| self.tree.node(open.id).flow);
+                if style == ScalarStyle::Plain && is_in_flow {
                     self.ends_with_no_colon(end as usize)?;
                 }
                 let id = self.push(Shape::Scalar(scalar), start, end, span)?;
@@ -137,13 +141,10 @@ impl<'t> Builder<'t> {
                 self.close(id, 0, weight)?;
             }
             Event::SequenceStart(style, anchor, _) => {
-                let flow = style == StructureStyle::Flow;
-                self.start(Shape::Sequence { flow }, anchor, span)?;
+                self.start(Shape::Sequence, style, anchor, span)?;
             }
             Event::MappingStart(style, anchor, _) => {
-                let flow = style == StructureStyle::Flow;
-                let overlaid = false;
-                self.start(Shape::Mapping { flow, overlaid }, anchor, span)?;
+                self.start(Shape::Mapping, style, anchor, span)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Anchor(_, _) => {
@@ -165,7 +166,7 @@ impl<'t> Builder<'t> {
         if start == end {
             let rest = text.get(start as usize..).unwrap_or_default();
             let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-            let place = if rest[blank..].starts_with(':') && self.expects_value() {
+            let place = if rest[blank..].starts_with(':') && self.expects_key() == Some(false) {
                 start + narrow(blank) + 1
             } else {
                 start
@@ -179,14 +180,6 @@ impl<'t> Builder<'t> {
         (start, end)
     }
 
-    fn between_brackets(&self) -> bool {
-        let innermost = self.open.last().map(|open| &self.tree.node(open.id).shape);
-        matches!(
-            innermost,
-            Some(Shape::Sequence { flow: true } | Shape::Mapping { flow: true, .. })
-        )
-    }
-
     fn ends_with_no_colon(&self, end: usize) -> Result<(), Stop> {
         let rest = self.tree.text.get(end..).unwrap_or_default();
         let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -196,16 +189,15 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn expects_value(&self) -> bool {
-        self.open.last().is_some_and(|open| {
-            open.children % 2 == 1 && matches!(self.tree.node(open.id).shape, Shape::Mapping { .. })
-        })
+    /// Whether the next node is a key of a mapping, and not a value; `None` outside of mappings.
+    fn expects_key(&self) -> Option<bool> {
+        let open = self.open.last()?;
+        let is_mapping = matches!(self.tree.node(open.id).shape, Shape::Mapping);
+        is_mapping.then_some(open.children % 2 == 0)
     }
 
     fn push(&mut self, shape: Shape<'t>, start: u32, end: u32, span: &Span) -> Result<Id, Fault> {
-        let expects_key = self.open.last().is_some_and(|open| {
-            open.children % 2 == 0 && matches!(self.tree.node(open.id).shape, Shape::Mapping { .. })
-        });
+        let is_key = self.expects_key() == Some(true);
         let id = narrow(self.tree.nodes.len());
         let properties = span
             .tag_start()
@@ -217,17 +209,26 @@ impl<'t> Builder<'t> {
             start,
             end,
             anchored: false,
+            flow: false,
+            overlaid: false,
             after: id + 1,
         });
-        if expects_key && !self.tree.is_merge_key(id) && self.tree.key_text(id).is_none() {
+        if is_key && !self.tree.is_merge_key(id) && self.tree.key_text(id).is_none() {
             return Err(Fault::new(start as usize, Problem::KeyIsNotText));
         }
         Ok(id)
     }
 
-    fn start(&mut self, shape: Shape<'t>, anchor: usize, span: &Span) -> Result<(), Fault> {
+    fn start(
+        &mut self,
+        shape: Shape<'t>,
+        style: StructureStyle,
+        anchor: usize,
+        span: &Span,
+    ) -> Result<(), Fault> {
         let (start, end) = extent(span);
         let id = self.push(shape, start, end, span)?;
+        self.tree.nodes[id as usize].flow = style == StructureStyle::Flow;
         self.open.push(Open {
             id,
             anchor,
@@ -249,17 +250,10 @@ impl<'t> Builder<'t> {
             .map(|id| self.tree.node(id).end)
             .max();
         let merges = self.merges(open.id)?;
-        let is_overlaid = self.repeats(open.id) || merges;
+        let overlaid = self.repeats(open.id) || merges;
         let node = &mut self.tree.nodes[open.id as usize];
-        let flow = match &mut node.shape {
-            Shape::Mapping { flow, overlaid } => {
-                *overlaid = is_overlaid;
-                *flow
-            }
-            Shape::Sequence { flow } => *flow,
-            _ => false,
-        };
-        node.end = if flow {
+        node.overlaid = overlaid;
+        node.end = if node.flow {
             extent(span).1
         } else {
             last.unwrap_or(node.start)
@@ -315,15 +309,15 @@ impl<'t> Builder<'t> {
     /// Whether the mapping `id` merges in others.
     fn merges(&self, id: Id) -> Result<bool, Fault> {
         let tree = &self.tree;
-        let mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping { .. });
+        let mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping);
         let mut merges = false;
         let merged = |(key, _): &(Id, Id)| tree.is_merge_key(*key);
         for (_, value) in tree.written_entries(id).filter(merged) {
             merges = true;
             let target = tree.target(value);
             let fits = match tree.node(target).shape {
-                Shape::Mapping { .. } => true,
-                Shape::Sequence { .. } => tree.children(target).all(mapping),
+                Shape::Mapping => true,
+                Shape::Sequence => tree.children(target).all(mapping),
                 _ => false,
             };
             if !fits {

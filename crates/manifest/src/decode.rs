@@ -178,14 +178,14 @@ impl<'de, 't: 'de> Node<'de, 't> {
                 },
                 Meaning::Text => visitor.visit_borrowed_str(&scalar.text),
             },
-            Shape::Sequence { .. } => {
+            Shape::Sequence => {
                 let items = tree.children(id).map(|id| self.at(id));
                 let mut items = SeqDeserializer::new(items);
                 let value = visitor.visit_seq(&mut items)?;
                 items.end()?;
                 Ok(value)
             }
-            Shape::Mapping { .. } => {
+            Shape::Mapping => {
                 let entries = tree.entries(id).into_iter();
                 visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
             }
@@ -248,7 +248,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Sequence { .. } => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            Shape::Sequence => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.visit(visitor),
         }
         .map_err(|error| self.here(error))

@@ -100,7 +100,7 @@ pub(super) fn size(value: &Value) -> usize {
 fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
     let id = tree.target(id);
     match tree.node(id).shape {
-        Shape::Mapping { .. } => {
+        Shape::Mapping => {
             let mut entries = Map::new();
             for (key, value) in tree.entries(id) {
                 let name = tree.key_text(key).unwrap_or_default();
@@ -112,7 +112,7 @@ fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
             }
             Value::Object(entries)
         }
-        Shape::Sequence { .. } => {
+        Shape::Sequence => {
             let items = tree.children(id).map(|item| {
                 spots.push(spot(tree, item, item));
                 kept(tree, item, under, spots)

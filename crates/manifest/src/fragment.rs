@@ -54,8 +54,8 @@ fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
         let value = tree.target(value);
         match &tree.node(value).shape {
             Shape::Scalar(scalar) => scalar.meaning() != super::scalar::Meaning::Null,
-            Shape::Sequence { .. } => tree.children(value).next().is_some(),
-            Shape::Mapping { .. } | Shape::Alias(_) => true,
+            Shape::Sequence => tree.children(value).next().is_some(),
+            Shape::Mapping | Shape::Alias(_) => true,
         }
     })
 }

@@ -156,14 +156,16 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
                 style: scalar.style,
                 tag: scalar.tag,
             }),
-            Shape::Sequence { flow } => Shape::Sequence { flow },
-            Shape::Mapping { flow, overlaid } => Shape::Mapping { flow, overlaid },
+            Shape::Sequence => Shape::Sequence,
+            Shape::Mapping => Shape::Mapping,
             Shape::Alias(target) => Shape::Alias(target),
         },
         properties: place(node.properties),
         start: place(node.start),
         end: place(node.end),
         anchored: node.anchored,
+        flow: node.flow,
+        overlaid: node.overlaid,
         after: node.after,
     });
     Tree {

@@ -31,7 +31,7 @@ pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
         let next = match step {
             PathSegment::Field(name) => tree.entry(here, name),
             PathSegment::Item(number) => match tree.node(here).shape {
-                Shape::Sequence { .. } => tree.children(here).nth(number).map(|item| (item, item)),
+                Shape::Sequence => tree.children(here).nth(number).map(|item| (item, item)),
                 _ => None,
             },
         };

@@ -51,6 +51,11 @@ pub struct Node<'t> {
     pub end: u32,
     /// Whether the node carries an anchor.
     pub anchored: bool,
+    /// Whether the node is a collection in brackets or braces: `[…]`, `{…}`.
+    pub flow: bool,
+    /// Whether the node is a mapping in which an entry may hide another one: it has a `<<` key, or a
+    /// key twice.
+    pub overlaid: bool,
     /// The index of the first node after this one and everything in it.
     pub(super) after: Id,
 }
@@ -61,17 +66,9 @@ pub enum Shape<'t> {
     /// A scalar.
     Scalar(Scalar<'t>),
     /// A sequence.
-    Sequence {
-        /// Whether it is written with brackets: `[…]`.
-        flow: bool,
-    },
+    Sequence,
     /// A mapping.
-    Mapping {
-        /// Whether it is written with braces: `{…}`.
-        flow: bool,
-        /// Whether an entry may hide another one: it has a `<<` key, or a key twice.
-        overlaid: bool,
-    },
+    Mapping,
     /// `*name`, which stands for the given node.
     Alias(Id),
 }
@@ -165,7 +162,7 @@ impl<'t> Tree<'t> {
 
     /// The keys and values of the mapping `id` as written; empty for other nodes.
     pub(crate) fn written_entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
-        let mapping = matches!(self.node(id).shape, Shape::Mapping { .. });
+        let mapping = matches!(self.node(id).shape, Shape::Mapping);
         let mut children = self.children(id);
         std::iter::from_fn(move || {
             if !mapping {
@@ -179,16 +176,12 @@ impl<'t> Tree<'t> {
     /// Kubernetes' YAML reader, a later key or merge overrides an earlier one.
     pub(crate) fn entries(&self, id: Id) -> Vec<(Id, Id)> {
         let id = self.target(id);
-        if !self.is_overlaid(id) {
+        if !self.node(id).overlaid {
             return self.written_entries(id).collect();
         }
         let mut merged = Merged::default();
         self.merge_into(id, &mut merged);
         merged.entries
-    }
-
-    fn is_overlaid(&self, id: Id) -> bool {
-        matches!(self.node(id).shape, Shape::Mapping { overlaid: true, .. })
     }
 
     fn merge_into(&self, id: Id, into: &mut Merged) {
@@ -200,7 +193,7 @@ impl<'t> Tree<'t> {
                 continue;
             }
             let merged = self.target(value);
-            if matches!(self.node(merged).shape, Shape::Sequence { .. }) {
+            if matches!(self.node(merged).shape, Shape::Sequence) {
                 let items: Vec<Id> = self.children(merged).collect();
                 for item in items.into_iter().rev() {
                     self.merge_into(item, into);
@@ -237,7 +230,7 @@ impl<'t> Tree<'t> {
     pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
         let id = self.target(id);
         let called = |(key, _): &(Id, Id)| self.key_text(*key).is_some_and(|text| text == name);
-        if self.is_overlaid(id) {
+        if self.node(id).overlaid {
             self.entries(id).into_iter().find(called)
         } else {
             self.written_entries(id).find(called)
@@ -277,7 +270,7 @@ impl<'t> Tree<'t> {
     /// The sequence with the name `name` in the mapping `id`.
     pub(super) fn sequence(&self, id: Id, name: &str) -> Option<Id> {
         let value = self.target(self.entry(id, name)?.1);
-        matches!(self.node(value).shape, Shape::Sequence { .. }).then_some(value)
+        matches!(self.node(value).shape, Shape::Sequence).then_some(value)
     }
 
     /// The string with the name `name` in the mapping `id`.

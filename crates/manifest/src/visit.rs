@@ -78,7 +78,7 @@ fn is_sequence_of_objects(tree: &Tree<'_>, id: Id) -> bool {
         let text = |field| tree.string(item, field);
         text("apiVersion").is_some() && text("kind").is_some()
     };
-    matches!(tree.node(id).shape, Shape::Sequence { .. })
+    matches!(tree.node(id).shape, Shape::Sequence)
         && tree.children(id).next().is_some_and(is_object)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     items.iter().try_fold(tree.root(), |id, number| {
         let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
         let list = list.map_or(id, |(_, list)| tree.target(list));
-        let is_sequence = matches!(tree.node(list).shape, Shape::Sequence { .. });
+        let is_sequence = matches!(tree.node(list).shape, Shape::Sequence);
         tree.children(list).nth(*number).filter(|_| is_sequence)
     })
 }

@@ -60,9 +60,8 @@ impl Tree<'_> {
 
     fn is_json(&self) -> bool {
         let root = self.root();
-        let flow = matches!(self.node(root).shape, Shape::Mapping { flow: true, .. });
         let first = self.written_entries(root).next();
-        flow && first.is_some_and(|(key, _)| self.is_quoted(key))
+        self.node(root).flow && first.is_some_and(|(key, _)| self.is_quoted(key))
     }
 
     fn is_quoted(&self, key: Id) -> bool {
@@ -80,10 +79,10 @@ pub(super) fn style_of(tree: &Tree<'_>) -> Style {
     while let Some(id) = waiting.pop() {
         for (key, value) in tree.written_entries(id) {
             match (&tree.node(value).shape, tree.children(value).next()) {
-                (Shape::Mapping { .. }, Some(first)) if tree.starts_line(tree.begin(first)) => {
+                (Shape::Mapping, Some(first)) if tree.starts_line(tree.begin(first)) => {
                     step = step.or(column(first).checked_sub(column(key)));
                 }
-                (Shape::Sequence { flow: false }, Some(first)) => {
+                (Shape::Sequence, Some(first)) if !tree.node(value).flow => {
                     let before = text[..tree.begin(first)].trim_end();
                     let dash = tree.column(before.len().saturating_sub(1));
                     compact = compact.or(Some(dash <= column(key)));

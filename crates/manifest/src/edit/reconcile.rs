@@ -6,7 +6,7 @@ use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
 use super::super::field_index::size;
-use super::super::tree::{Id, Shape, Tree};
+use super::super::tree::{Id, Node, Shape, Tree};
 use super::render::{self, Flow, Style};
 use super::{Edit, EditError};
 
@@ -57,15 +57,15 @@ impl Reconciler<'_, '_> {
             return Ok(());
         }
         match (&self.tree.node(id).shape, old, new) {
-            (Shape::Mapping { flow, .. }, Value::Object(old), Value::Object(new))
+            (Shape::Mapping, Value::Object(old), Value::Object(new))
                 if !new.is_empty() && self.tree.children(id).next().is_some() =>
             {
-                self.mapping(slot, id, *flow, old, new)
+                self.mapping(slot, id, self.tree.node(id).flow, old, new)
             }
-            (Shape::Sequence { flow }, Value::Array(old), Value::Array(new))
+            (Shape::Sequence, Value::Array(old), Value::Array(new))
                 if !new.is_empty() && self.tree.children(id).next().is_some() =>
             {
-                self.sequence(id, *flow, old, new)
+                self.sequence(id, self.tree.node(id).flow, old, new)
             }
             _ => self.replace(slot, id, new),
         }
@@ -81,7 +81,7 @@ impl Reconciler<'_, '_> {
     ) -> Result<(), EditError> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
-        let overlaid = matches!(tree.node(id).shape, Shape::Mapping { overlaid: true, .. });
+        let overlaid = tree.node(id).overlaid;
         let (written, gone) = self.values(id, flow, &entries, old, new)?;
         let names: HashSet<&str> = written.iter().map(String::as_str).collect();
         for name in old.keys() {
@@ -352,7 +352,7 @@ impl Reconciler<'_, '_> {
             node.properties as usize
         };
         let absent = node.start == node.end;
-        let block = is_block(&node.shape);
+        let block = is_block(node);
         let scalar = matches!(node.shape, Shape::Scalar(_)) && !block;
         let inline = match (new, &node.shape) {
             (Value::Object(_) | Value::Array(_), _) => render::inline(new),
@@ -444,12 +444,12 @@ impl Reconciler<'_, '_> {
 }
 
 /// Whether the node is written in block style, over several lines.
-const fn is_block(shape: &Shape<'_>) -> bool {
-    match shape {
+const fn is_block(node: &Node<'_>) -> bool {
+    match &node.shape {
         Shape::Scalar(scalar) => {
             matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded)
         }
-        Shape::Sequence { flow } | Shape::Mapping { flow, .. } => !*flow,
+        Shape::Sequence | Shape::Mapping => !node.flow,
         Shape::Alias(_) => false,
     }
 }
