@@ -56,16 +56,17 @@ impl Reconciler<'_, '_> {
         if old == new {
             return Ok(());
         }
+        let has_children = self.tree.children(id).next().is_some();
         match (&self.tree.node(id).shape, old, new) {
             (Shape::Mapping, Value::Object(old), Value::Object(new))
-                if !new.is_empty() && self.tree.children(id).next().is_some() =>
+                if has_children && !new.is_empty() =>
             {
-                self.mapping(slot, id, self.tree.node(id).flow, old, new)
+                self.mapping(slot, id, old, new)
             }
             (Shape::Sequence, Value::Array(old), Value::Array(new))
-                if !new.is_empty() && self.tree.children(id).next().is_some() =>
+                if has_children && !new.is_empty() =>
             {
-                self.sequence(id, self.tree.node(id).flow, old, new)
+                self.sequence(id, old, new)
             }
             _ => self.replace(slot, id, new),
         }
@@ -75,157 +76,146 @@ impl Reconciler<'_, '_> {
         &mut self,
         slot: &Slot,
         id: Id,
-        flow: bool,
         old: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Result<(), EditError> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
-        let overlaid = tree.node(id).overlaid;
-        let (written, gone) = self.values(id, flow, &entries, old, new)?;
-        let names: HashSet<&str> = written.iter().map(String::as_str).collect();
+        let written = self.values(id, &entries, old, new)?;
+        let names: HashSet<&str> = written.iter().flatten().map(String::as_str).collect();
         for name in old.keys() {
             if !new.contains_key(name) && !names.contains(name.as_str()) {
                 return Err(EditError::Shared(name.clone()));
             }
         }
-        if gone.len() == entries.len() {
+        let is_gone = |name: &Option<String>| name.as_ref().is_some_and(|it| !new.contains_key(it));
+        if written.iter().all(is_gone) {
             return self.replace(slot, id, &Value::Object(new.clone()));
         }
-        for at in gone {
-            let (key, value) = entries[at];
-            self.field.clone_from(&written[at]);
-            let next = entries.get(at + 1).map(|(key, _)| *key);
-            let previous = at.checked_sub(1).map(|at| entries[at].1);
-            self.remove(flow, key, value, previous, next)?;
+        for (at, name) in written.iter().enumerate() {
+            if let Some(name) = name
+                && !new.contains_key(name)
+            {
+                self.field.clone_from(name);
+                self.remove(id, &entries, at)?;
+            }
         }
         for (name, value) in new {
             if names.contains(name.as_str()) || old.get(name) == Some(value) {
                 continue;
             }
             self.field.clone_from(name);
-            let before = if overlaid {
+            let before = if tree.node(id).overlaid {
                 entries.len()
             } else {
                 place_for(name, &written)
             };
-            if flow {
-                self.add_in_flow(id, &entries, before, name, value);
-            } else {
-                self.add_line(&entries, before, name, value);
-            }
+            self.add_entry(id, &entries, before, name, value)?;
         }
         Ok(())
     }
 
-    /// Changes the values of the keys that stay. Returns the names of the `entries`, and the indices
-    /// of those that must be removed.
+    /// Changes the values of the keys that stay. Returns the names of the `entries`; an entry that
+    /// has no effect has none.
     fn values(
         &mut self,
         id: Id,
-        flow: bool,
         entries: &[(Id, Id)],
         old: &Map<String, Value>,
         new: &Map<String, Value>,
-    ) -> Result<(Vec<String>, Vec<usize>), EditError> {
+    ) -> Result<Vec<Option<String>>, EditError> {
         let tree = self.tree;
         // A mapping may have as many keys as a file has lines.
         let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
-        let mut gone = Vec::new();
         let mut written = Vec::with_capacity(entries.len());
-        for (at, (key, value)) in entries.iter().copied().enumerate() {
+        for (key, value) in entries.iter().copied() {
             // A key that a later key or merge overrides has no effect.
             if tree.is_merge_key(key) || !effective.contains(&(key, value)) {
-                written.push(String::new());
+                written.push(None);
                 continue;
             }
             let name = tree.key_text(key).unwrap_or_default().into_owned();
             let before = old.get(&name).ok_or(EditError::Changed)?;
-            match new.get(&name) {
-                None => gone.push(at),
-                Some(after) if after != before => {
-                    self.field.clone_from(&name);
-                    let slot = if flow {
-                        Slot::Inside
-                    } else {
-                        self.behind_key(key)?
-                    };
-                    self.node(&slot, value, before, after)?;
-                }
-                Some(_) => {}
+            if let Some(after) = new.get(&name)
+                && after != before
+            {
+                self.field.clone_from(&name);
+                let slot = if tree.node(id).flow {
+                    Slot::Inside
+                } else {
+                    self.behind_key(key)?
+                };
+                self.node(&slot, value, before, after)?;
             }
-            written.push(name);
+            written.push(Some(name));
         }
-        Ok((written, gone))
+        Ok(written)
     }
 
-    /// Adds `name: value` to a block mapping, before the entry with the index `before`.
-    fn add_line(&mut self, entries: &[(Id, Id)], before: usize, name: &str, value: &Value) {
-        let Some((first, _)) = entries.first().copied() else {
-            return;
-        };
-        let indent = self.tree.column(self.tree.begin(first));
-        let lines = self.style.entry(name, value, indent);
-        match before.checked_sub(1) {
-            // Comments above the first key stay above it only if the key starts its line.
-            None if self.tree.starts_line(self.tree.begin(first)) => {
-                let start = self.tree.line_start(self.tree.begin(first));
-                self.edits.push(Edit::insert(start, lines));
-            }
-            previous => self.insert_after(entries[previous.unwrap_or(0)].1, lines),
-        }
-    }
-
-    /// Adds `lines` after the line on which the node `id` ends.
-    fn insert_after(&mut self, id: Id, lines: String) {
-        let end = self.tree.line_end(self.tree.node(id).end as usize);
-        self.insert_lines(end, lines);
-    }
-
-    /// Adds `name: value` between braces, before the entry with the index `before`.
-    fn add_in_flow(
+    /// Adds `name: value` to the mapping `id`, before the entry with the index `before`.
+    fn add_entry(
         &mut self,
         id: Id,
         entries: &[(Id, Id)],
         before: usize,
         name: &str,
         value: &Value,
-    ) {
-        let flow = self.tree.flow_of(id);
-        let entry = self.style.flow_entry(name, value, flow);
-        let previous = before.checked_sub(1).and_then(|at| entries.get(at));
-        let next = entries.first().map(|(key, _)| *key);
-        self.add_between(flow, previous.map(|(_, value)| *value), next, &entry);
+    ) -> Result<(), EditError> {
+        if self.tree.node(id).flow {
+            let flow = self.tree.flow_of(id);
+            let entry = self.style.flow_entry(name, value, flow);
+            self.add_between(flow, entries, before, &entry);
+            return Ok(());
+        }
+        let first = self.tree.begin(entries[0].0);
+        let lines = self.style.entry(name, value, self.tree.column(first));
+        // Comments above the first key stay above it only if the key starts its line.
+        let least = usize::from(!self.tree.starts_line(first));
+        self.add_lines(entries, before.max(least), first, lines)
     }
 
-    /// Adds `text` after `previous` or, if there is none, before `next`.
-    fn add_between(&mut self, flow: Flow, previous: Option<Id>, next: Option<Id>, text: &str) {
+    /// Adds `text` between brackets or braces, before the entry or item with the index `before`.
+    fn add_between(&mut self, flow: Flow, entries: &[(Id, Id)], before: usize, text: &str) {
         let gap = match flow.lines {
             Some(column) => format!("{}{:column$}", self.style.newline, ""),
             None if flow.tight => String::new(),
             None => " ".to_owned(),
         };
-        self.edits.extend(match (previous, next) {
-            (Some(previous), _) => {
-                let end = self.tree.node(previous).end as usize;
-                Some(Edit::insert(end, format!(",{gap}{text}")))
+        self.edits.push(match before.checked_sub(1) {
+            Some(previous) => {
+                let end = self.tree.node(entries[previous].1).end as usize;
+                Edit::insert(end, format!(",{gap}{text}"))
             }
-            (None, Some(next)) => {
-                Some(Edit::insert(self.tree.begin(next), format!("{text},{gap}")))
-            }
-            // Empty brackets are replaced as a whole.
-            (None, None) => None,
+            None => Edit::insert(self.tree.begin(entries[0].0), format!("{text},{gap}")),
         });
     }
 
-    fn sequence(
+    /// Adds lines before the entry or item with the index `before`; the first one begins at
+    /// `first`.
+    fn add_lines(
         &mut self,
-        id: Id,
-        flow: bool,
-        old: &[Value],
-        new: &[Value],
+        entries: &[(Id, Id)],
+        before: usize,
+        first: usize,
+        lines: String,
     ) -> Result<(), EditError> {
-        let items: Vec<Id> = self.tree.children(id).collect();
+        match before.checked_sub(1) {
+            Some(previous) => {
+                let end = self.tree.node(entries[previous].1).end as usize;
+                self.insert_lines(self.tree.line_end(end), lines);
+            }
+            None if self.tree.starts_line(first) => {
+                let start = self.tree.line_start(first);
+                self.edits.push(Edit::insert(start, lines));
+            }
+            None => return Err(self.unusual()),
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, id: Id, old: &[Value], new: &[Value]) -> Result<(), EditError> {
+        // An item is like an entry whose key and value are the same node.
+        let items: Vec<(Id, Id)> = self.tree.children(id).map(|item| (item, item)).collect();
         if items.len() != old.len() {
             return Err(EditError::Changed);
         }
@@ -237,26 +227,27 @@ impl Reconciler<'_, '_> {
                     wanted += 1;
                 }
                 (Some(_), Some(after)) if old[at..].contains(after) => {
-                    self.remove_item(flow, &items, at)?;
+                    self.remove(id, &items, at)?;
                     at += 1;
                 }
                 (Some(before), Some(after)) if !new[wanted..].contains(before) => {
-                    let slot = if flow {
+                    let (item, _) = items[at];
+                    let slot = if self.tree.node(id).flow {
                         Slot::Inside
                     } else {
-                        let column = self.tree.column(self.dash(items[at])?);
+                        let column = self.tree.column(self.dash(item)?);
                         Slot::Dash { column }
                     };
-                    self.node(&slot, items[at], before, after)?;
+                    self.node(&slot, item, before, after)?;
                     at += 1;
                     wanted += 1;
                 }
                 (_, Some(after)) => {
-                    self.add_item(id, flow, &items, at, after)?;
+                    self.add_item(id, &items, at, after)?;
                     wanted += 1;
                 }
                 (_, None) => {
-                    self.remove_item(flow, &items, at)?;
+                    self.remove(id, &items, at)?;
                     at += 1;
                 }
             }
@@ -264,57 +255,33 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    fn remove_item(&mut self, flow: bool, items: &[Id], at: usize) -> Result<(), EditError> {
-        let next = items.get(at + 1).copied();
-        let previous = at.checked_sub(1).map(|at| items[at]);
-        self.remove(flow, items[at], items[at], previous, next)
-    }
-
-    /// Adds `value` to a list, before the item with the index `before`.
+    /// Adds `value` to the list `id`, before the item with the index `before`.
     fn add_item(
         &mut self,
         id: Id,
-        flow: bool,
-        items: &[Id],
+        items: &[(Id, Id)],
         before: usize,
         value: &Value,
     ) -> Result<(), EditError> {
-        if flow {
+        if self.tree.node(id).flow {
             let flow = self.tree.flow_of(id);
             let item = self.style.flow(value, flow);
-            let previous = before.checked_sub(1).map(|at| items[at]);
-            self.add_between(flow, previous, items.first().copied(), &item);
+            self.add_between(flow, items, before, &item);
             return Ok(());
         }
-        let Some(first) = items.first() else {
-            return Err(self.unusual());
-        };
-        let dash = self.dash(*first)?;
+        let dash = self.dash(items[0].0)?;
         let lines = self.style.item(value, self.tree.column(dash));
-        match before.checked_sub(1) {
-            None if self.tree.starts_line(dash) => {
-                let start = self.tree.line_start(dash);
-                self.edits.push(Edit::insert(start, lines));
-            }
-            None => return Err(self.unusual()),
-            Some(previous) => self.insert_after(items[previous], lines),
-        }
-        Ok(())
+        self.add_lines(items, before, dash, lines)
     }
 
-    /// Removes an entry or, if `key` equals `value`, an item.
-    fn remove(
-        &mut self,
-        flow: bool,
-        key: Id,
-        value: Id,
-        previous: Option<Id>,
-        next: Option<Id>,
-    ) -> Result<(), EditError> {
+    /// Removes the entry or item with the index `at` from the collection `id`.
+    fn remove(&mut self, id: Id, entries: &[(Id, Id)], at: usize) -> Result<(), EditError> {
+        let (key, value) = entries[at];
         let end = self.tree.node(value).end as usize;
-        let edit = if flow {
-            match (next, previous) {
-                (Some(next), _) => Edit::delete(self.tree.begin(key), self.tree.begin(next)),
+        let next = entries.get(at + 1).map(|(key, _)| self.tree.begin(*key));
+        let edit = if self.tree.node(id).flow {
+            match (next, at.checked_sub(1).map(|at| entries[at].1)) {
+                (Some(next), _) => Edit::delete(self.tree.begin(key), next),
                 (None, Some(previous)) => Edit::delete(self.tree.node(previous).end as usize, end),
                 (None, None) => Edit::delete(self.tree.begin(key), end),
             }
@@ -329,7 +296,7 @@ impl Reconciler<'_, '_> {
                     Edit::delete(self.tree.line_start(start), self.tree.line_end(end))
                 }
                 // The entry is the first one after a dash: the next one moves up to the dash.
-                Some(next) if key != value => Edit::delete(start, self.tree.begin(next)),
+                Some(next) if key != value => Edit::delete(start, next),
                 _ => return Err(self.unusual()),
             }
         };
@@ -353,15 +320,12 @@ impl Reconciler<'_, '_> {
         };
         let absent = node.start == node.end;
         let block = is_block(node);
-        let scalar = matches!(node.shape, Shape::Scalar(_)) && !block;
-        let inline = match (new, &node.shape) {
-            (Value::Object(_) | Value::Array(_), _) => render::inline(new),
-            (new, Shape::Scalar(old)) if scalar && !absent => Some(render::scalar(new, old.style)),
-            (new, _) => Some(render::scalar(new, ScalarStyle::Plain)),
-        };
+        let scalar = node.shape.scalar().filter(|_| !block);
+        // An absent value is plain too.
+        let inline = render::inline(new, scalar.map_or(ScalarStyle::Plain, |it| it.style));
         match (slot, inline) {
             (Slot::Inside, _) if absent || block => return Err(self.unusual()),
-            (Slot::Inside, Some(text)) if scalar => {
+            (Slot::Inside, Some(text)) if scalar.is_some() => {
                 self.edits.push(Edit::replace(start, end, text));
             }
             (Slot::Inside, _) => {
@@ -456,9 +420,9 @@ const fn is_block(node: &Node<'_>) -> bool {
 
 /// The index of the entry before which `name` is added. Sorted mappings stay sorted, two keys have
 /// a customary place, and other keys go last.
-fn place_for(name: &str, written: &[String]) -> usize {
+fn place_for(name: &str, written: &[Option<String>]) -> usize {
     if written.len() > 2 && written.is_sorted() {
-        return written.partition_point(|other| other.as_str() < name);
+        return written.partition_point(|other| other.as_deref() < Some(name));
     }
     let behind: &[&str] = match name {
         "strategy" => &["template"],
@@ -467,6 +431,6 @@ fn place_for(name: &str, written: &[String]) -> usize {
     };
     written
         .iter()
-        .position(|other| behind.contains(&other.as_str()))
+        .position(|other| other.as_deref().is_some_and(|it| behind.contains(&it)))
         .unwrap_or(written.len())
 }

@@ -27,18 +27,19 @@ pub(super) struct Flow {
     pub lines: Option<usize>,
 }
 
-/// A value that fits on the line of its key; `None` for a collection with entries.
-pub(super) fn inline(value: &Value) -> Option<String> {
+/// A value that fits on the line of its key, a scalar with the quotes of `like` if they fit; `None`
+/// for a collection with entries.
+pub(super) fn inline(value: &Value, like: ScalarStyle) -> Option<String> {
     match value {
         Value::Object(map) if map.is_empty() => Some("{}".to_owned()),
         Value::Array(items) if items.is_empty() => Some("[]".to_owned()),
         Value::Object(_) | Value::Array(_) => None,
-        scalar => Some(self::scalar(scalar, ScalarStyle::Plain)),
+        scalar => Some(self::scalar(scalar, like)),
     }
 }
 
 /// A scalar, with the quotes of `like` if they fit.
-pub(super) fn scalar(value: &Value, like: ScalarStyle) -> String {
+fn scalar(value: &Value, like: ScalarStyle) -> String {
     let Value::String(text) = value else {
         return value.to_string();
     };
@@ -73,7 +74,7 @@ impl Style {
     /// and ended with a newline.
     pub(super) fn entry(self, name: &str, value: &Value, indent: usize) -> String {
         let start = format!("{:indent$}{}:", "", key(name));
-        match inline(value) {
+        match inline(value, ScalarStyle::Plain) {
             Some(text) => format!("{start} {text}{}", self.newline),
             None => format!("{start}{}{}", self.newline, self.below_key(value, indent)),
         }
@@ -90,7 +91,7 @@ impl Style {
 
     /// A list's item: `- value`, ended with a newline.
     pub(super) fn item(self, value: &Value, indent: usize) -> String {
-        match inline(value) {
+        match inline(value, ScalarStyle::Plain) {
             Some(text) => format!("{:indent$}- {text}{}", "", self.newline),
             None => {
                 let block = self.block(value, indent + 2);
