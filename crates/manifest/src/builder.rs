@@ -122,11 +122,8 @@ impl<'t> Builder<'t> {
                 let text = if absent { Cow::Borrowed("") } else { text };
                 let scalar = read_scalar(text, style, tag.as_deref(), offset(span))?;
                 let (start, end) = self.scalar_extent(&scalar, span);
-                let is_in_flow = self
-                    .open
-                    .last()
-                    .is_some_and(|open| self.tree.node(open.id).flow);
-                if style == ScalarStyle::Plain && is_in_flow {
+                let is_in_flow = |open: &Open| self.tree.node(open.id).flow;
+                if style == ScalarStyle::Plain && self.open.last().is_some_and(is_in_flow) {
                     self.ends_with_no_colon(end as usize)?;
                 }
                 let id = self.push(Shape::Scalar(scalar), start, end, span)?;

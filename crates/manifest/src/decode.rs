@@ -8,8 +8,7 @@ use std::marker::PhantomData;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected,
-    Visitor,
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor,
 };
 
 use super::scalar::Meaning;
@@ -75,21 +74,13 @@ fn in_words(expected: &dyn Expected) -> String {
 }
 
 impl Tree<'_> {
-    /// Reads the node `id` into any type that JSON can be read into. Strings may
-    /// borrow from the tree.
-    ///
-    /// # Errors
-    /// The value does not have the shape `T` expects.
-    pub(crate) fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
-        self.decode_seed(id, PhantomData::<T>, &[])
-    }
-
-    /// Reads the node `id` with a seed, as [`Tree::decode`] does with a type. The scalars that
-    /// start at an offset in `blank`, in bytes of the document's text, are read as missing values.
+    /// Reads the node `id` into any type that JSON can be read into. Strings may borrow from the
+    /// tree. The scalars that start at an offset in `placeholders`, in bytes of the document's text,
+    /// are read as missing values.
     ///
     /// # Errors
     /// The value does not have the shape that the seed expects.
-    pub(crate) fn decode_seed<'de, S: DeserializeSeed<'de>>(
+    pub(crate) fn decode<'de, S: DeserializeSeed<'de>>(
         &'de self,
         id: Id,
         seed: S,
@@ -107,7 +98,8 @@ impl Tree<'_> {
     /// up to 64 bits; larger ones become decimal numbers, as in Kubernetes.
     pub fn value(&self, id: Id) -> serde_json::Value {
         // A JSON value accepts every shape that a tree can have.
-        self.decode(id).unwrap_or_default()
+        let seed = PhantomData::<serde_json::Value>;
+        self.decode(id, seed, &[]).unwrap_or_default()
     }
 }
 
@@ -119,7 +111,7 @@ struct Node<'de, 't> {
     placeholders: &'de [usize],
 }
 
-impl<'de, 't> Node<'de, 't> {
+impl<'de, 't: 'de> Node<'de, 't> {
     const fn at(self, id: Id) -> Self {
         Self { id, ..self }
     }
@@ -133,6 +125,13 @@ impl<'de, 't> Node<'de, 't> {
     fn is_placeholder(&self, id: Id) -> bool {
         let start = self.tree.node(id).start as usize;
         self.placeholders.contains(&start)
+    }
+
+    /// Adds the position of `error`, unless a value further inside has already set it.
+    fn here(self, mut error: DecodeError) -> DecodeError {
+        let start = self.tree.node(self.tree.target(self.id)).start;
+        error.at.get_or_insert(start as usize);
+        error
     }
 }
 
@@ -151,15 +150,10 @@ fn whole(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
-impl<'de, 't: 'de> Node<'de, 't> {
-    /// Adds the position of `error`, unless a value further inside has already set it.
-    fn here(self, mut error: DecodeError) -> DecodeError {
-        let start = self.tree.node(self.tree.target(self.id)).start;
-        error.at.get_or_insert(start as usize);
-        error
-    }
+impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
+    type Error = DecodeError;
 
-    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let tree = self.tree;
         let id = tree.target(self.id);
         match &tree.node(id).shape {
@@ -180,10 +174,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
             },
             Shape::Sequence => {
                 let items = tree.children(id).map(|id| self.at(id));
-                let mut items = SeqDeserializer::new(items);
-                let value = visitor.visit_seq(&mut items)?;
-                items.end()?;
-                Ok(value)
+                SeqDeserializer::new(items).deserialize_any(visitor)
             }
             Shape::Mapping => {
                 let entries = tree.entries(id).into_iter();
@@ -192,14 +183,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
             // The target of an alias is never an alias.
             Shape::Alias(_) => visitor.visit_unit(),
         }
-    }
-}
-
-impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
-    type Error = DecodeError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        self.visit(visitor).map_err(|error| self.here(error))
+        .map_err(|error| self.here(error))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -249,7 +233,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
     ) -> Result<V::Value, DecodeError> {
         match &self.tree.node(self.tree.target(self.id)).shape {
             Shape::Sequence => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
-            _ => self.visit(visitor),
+            _ => self.deserialize_any(visitor),
         }
         .map_err(|error| self.here(error))
     }
@@ -266,6 +250,8 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
 
 #[cfg(test)]
 mod tests {
+    use std::marker::PhantomData;
+
     use serde_json::json;
 
     use super::super::tree::Tree;
@@ -386,8 +372,8 @@ mod tests {
     fn a_place_that_is_left_blank_says_nothing() {
         let text = "a: ${A}\nb: {c: 1}\nd: ${A}";
         let tree = Tree::parse(text).unwrap().unwrap();
-        let seed = std::marker::PhantomData::<serde_json::Value>;
-        let value = tree.decode_seed(tree.root(), seed, &[3]).unwrap();
+        let seed = PhantomData::<serde_json::Value>;
+        let value = tree.decode(tree.root(), seed, &[3]).unwrap();
         assert_eq!(value, json!({"a": null, "b": {"c": 1}, "d": "${A}"}));
     }
 
@@ -420,7 +406,7 @@ mod tests {
         let text =
             "name: data\naccessModes: [ReadWriteOnce]\nvolume: ~\nreplicas: 0x10\nextra: {a: 1}";
         let tree = Tree::parse(text).unwrap().unwrap();
-        let claim: Claim<'_> = tree.decode(tree.root()).unwrap();
+        let claim: Claim<'_> = tree.decode(tree.root(), PhantomData, &[]).unwrap();
         assert_eq!(
             claim,
             Claim {
@@ -484,7 +470,8 @@ mod tests {
         ];
         for (text, message, at) in table {
             let tree = Tree::parse(text).unwrap().unwrap();
-            let error = tree.decode::<Object>(tree.root()).unwrap_err();
+            let seed = PhantomData::<Object>;
+            let error = tree.decode(tree.root(), seed, &[]).unwrap_err();
             assert_eq!(error.to_string(), message, "{text}");
             assert_eq!(error.at(), Some(at), "{text}");
         }

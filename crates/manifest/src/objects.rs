@@ -183,7 +183,7 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
     };
     let mut placeholders = Vec::new();
     loop {
-        let reason = match tree.decode_seed(id, kind, &placeholders) {
+        let reason = match tree.decode(id, kind, &placeholders) {
             Ok(mut object) => {
                 // A count with a placeholder must not be read as the 0 of a missing one.
                 if let Object::Workload(workload) = &mut object
