@@ -64,9 +64,7 @@ pub fn apply(
             errors.push(nameless(sources, &item));
             continue;
         }
-        if let Some(unnamed) = item.unnamed_namespace() {
-            *unnamed = DEFAULT_NAMESPACE.into();
-        }
+        item.put_into(DEFAULT_NAMESPACE);
         cluster.apply(item.object);
     }
     if !errors.is_empty() {

@@ -9,6 +9,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::error::{Problem, ReadError};
+use super::kustomization::FILE_NAMES;
 use super::source::{Source, read, shown, text_of};
 
 /// Extensions of the files that are read in directories.
@@ -16,9 +17,6 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Extensions of templates for such a file, by Jinja and others.
 const TEMPLATE_EXTENSIONS: [&str; 2] = ["j2", "jinja2"];
-
-/// The name that kustomize reads without an extension.
-const KUSTOMIZATION: &str = "Kustomization";
 
 /// Directories with third-party files, which are meant for programs and not for clusters.
 const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycache__"];
@@ -64,10 +62,6 @@ impl Exclude {
             .build()
             .map(Self)
             .map_err(|source| refused("", source))
-    }
-
-    fn leaves_out(&self, path: &Path, is_directory: bool) -> bool {
-        self.0.matched(path, is_directory).is_ignore()
     }
 }
 
@@ -201,7 +195,7 @@ fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
         && (FOREIGN.iter().any(|name| entry.file_name() == *name)
             || entry.path().join(VIRTUAL_ENVIRONMENT).is_file());
     let inner = entry.path().strip_prefix(top).unwrap_or(entry.path());
-    !foreign && !exclude.leaves_out(inner, is_directory)
+    !foreign && !exclude.0.matched(inner, is_directory).is_ignore()
 }
 
 fn path_of(error: &ignore::Error) -> Option<&Path> {
@@ -219,7 +213,9 @@ fn is_manifest_name(path: &Path) -> bool {
         Some(extension) => EXTENSIONS
             .iter()
             .any(|known| extension.eq_ignore_ascii_case(known)),
-        None => path.file_name().is_some_and(|name| name == KUSTOMIZATION),
+        None => FILE_NAMES
+            .iter()
+            .any(|known| path.file_name() == Some(known.as_ref())),
     }
 }
 

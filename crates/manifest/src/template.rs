@@ -9,6 +9,15 @@ use engine::model::object::ObjectKind;
 /// `{%` of Jinja, `<%` of ERB, and `${` of variables.
 const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
 
+/// Marks around a placeholder.
+const PAIRS: [(&str, &str); 5] = [
+    ("<", ">"),
+    ("@", "@"),
+    ("%", "%"),
+    ("__", "__"),
+    ("[[", "]]"),
+];
+
 /// Whether the text is a template, which is not YAML before it is rendered.
 pub(super) fn is_template(text: &str) -> bool {
     MARKS.iter().any(|mark| text.contains(mark)) || starts_with_a_mark(text)
@@ -47,24 +56,14 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     let in_word = |it: u8| it.is_ascii_alphanumeric() || b"_-. ".contains(&it);
     let word = |text: &str| !text.is_empty() && text.bytes().all(in_word);
-    let between = |start: &str, end: &str| {
-        text.strip_prefix(start)
-            .and_then(|rest| rest.strip_suffix(end))
-            .is_some_and(word)
-    };
     MARKS.iter().any(|mark| text.contains(mark))
         || text.contains("$(")
         || text.starts_with("ENC[")
         || text.strip_prefix('$').is_some_and(word)
-        || [
-            ("<", ">"),
-            ("@", "@"),
-            ("%", "%"),
-            ("__", "__"),
-            ("[[", "]]"),
-        ]
-        .into_iter()
-        .any(|(start, end)| between(start, end))
+        || PAIRS.into_iter().any(|(start, end)| {
+            let rest = text.strip_prefix(start);
+            rest.and_then(|it| it.strip_suffix(end)).is_some_and(word)
+        })
 }
 
 /// Whether an object cannot be judged before it is rendered: its name is a template, it is
