@@ -29,9 +29,6 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
         return;
     };
     let values = parameters(tree);
-    if values.is_empty() {
-        return;
-    }
     let objects = tree.target(objects);
     let mut left = tree.text.len().saturating_mul(MAX_GROWTH);
     let end = tree.node(objects).after;

@@ -53,7 +53,8 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
             begun = false;
         }
         ended = marker == Some("...");
-        begun |= marker.is_some() || is_content(line);
+        let is_content = !matches!(line.trim_start().bytes().next(), None | Some(b'#' | b'%'));
+        begun |= marker.is_some() || is_content;
         at += line.len();
     }
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
@@ -71,13 +72,6 @@ fn marker(line: &str) -> Option<&str> {
     let (marker, rest) = line.split_at_checked(3)?;
     let is_marker = matches!(marker, "---" | "...");
     (is_marker && (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))).then_some(marker)
-}
-
-fn is_content(line: &str) -> bool {
-    !matches!(
-        line.trim_start().as_bytes().first(),
-        None | Some(b'#' | b'%')
-    )
 }
 
 #[cfg(test)]

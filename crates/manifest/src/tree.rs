@@ -150,25 +150,17 @@ impl<'t> Tree<'t> {
     /// The nodes directly inside `id`: items, or keys and values in turn.
     pub fn children(&self, id: Id) -> impl Iterator<Item = Id> + '_ {
         let end = self.node(id).after;
-        let mut next = id + 1;
-        std::iter::from_fn(move || {
-            (next < end).then(|| {
-                let child = next;
-                next = self.node(child).after;
-                child
-            })
-        })
+        let inside = move |next: Id| (next < end).then_some(next);
+        std::iter::successors(inside(id + 1), move |child| inside(self.node(*child).after))
     }
 
     /// The keys and values of the mapping `id` as written; empty for other nodes.
     pub(crate) fn written_entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
-        let mapping = matches!(self.node(id).shape, Shape::Mapping);
+        let is_mapping = matches!(self.node(id).shape, Shape::Mapping);
         let mut children = self.children(id);
         std::iter::from_fn(move || {
-            if !mapping {
-                return None;
-            }
-            Some((children.next()?, children.next()?))
+            let key = children.next().filter(|_| is_mapping)?;
+            Some((key, children.next()?))
         })
     }
 

@@ -65,15 +65,12 @@ fn is_plain(text: &str) -> bool {
         && !date
 }
 
-fn key(text: &str) -> String {
-    scalar(&Value::String(text.to_owned()), ScalarStyle::Plain)
-}
-
 impl Style {
     /// Lines for a mapping's entry `name: value`, indented by `indent` spaces
     /// and ended with a newline.
     pub(super) fn entry(self, name: &str, value: &Value, indent: usize) -> String {
-        let start = format!("{:indent$}{}:", "", key(name));
+        let key = scalar(&name.into(), ScalarStyle::Plain);
+        let start = format!("{:indent$}{key}:", "");
         match inline(value, ScalarStyle::Plain) {
             Some(text) => format!("{start} {text}{}", self.newline),
             None => format!("{start}{}{}", self.newline, self.below_key(value, indent)),
@@ -140,7 +137,7 @@ impl Style {
 
     /// `name: value` inside braces, with the entries in the style `flow`.
     pub(super) fn flow_entry(self, name: &str, value: &Value, flow: Flow) -> String {
-        let name = self::scalar(&Value::String(name.to_owned()), flow.scalars());
+        let name = self::scalar(&name.into(), flow.scalars());
         let space = if flow.tight { "" } else { " " };
         format!("{name}:{space}{}", self.flow(value, flow))
     }
