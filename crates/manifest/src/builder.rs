@@ -12,7 +12,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Stru
 
 use super::error::{Fault, Problem};
 use super::scalar::{self, Meaning};
-use super::tree::{Id, Node, Repeated, Scalar, Shape, Tag, Tree};
+use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
 
 /// The most nodes that aliases may add to a document beyond those written in it. The YAML reader of
 /// Kubernetes has about the same limit.
@@ -66,7 +66,6 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         tree: Tree {
             text,
             nodes: Vec::with_capacity(text.len() / 16),
-            repeated: Vec::new(),
             lines: OnceLock::new(),
         },
         open: Vec::new(),
@@ -79,9 +78,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         read = extent(&span).1 as usize;
         builder.event(event, &span)?;
     }
-    let mut tree = builder.tree;
-    // They were noted at the end of each mapping, the inner ones first, in the order of their names.
-    tree.repeated.sort_by_key(|repeated| repeated.second);
+    let tree = builder.tree;
     if tree.nodes.is_empty() {
         return Ok(None);
     }
@@ -246,8 +243,7 @@ impl<'t> Builder<'t> {
             .children(open.id)
             .map(|id| self.tree.node(id).end)
             .max();
-        let merges = self.merges(open.id)?;
-        let overlaid = self.repeats(open.id) || merges;
+        let overlaid = self.merges(open.id)? || !self.tree.repeated_in(open.id).is_empty();
         let node = &mut self.tree.nodes[open.id as usize];
         node.overlaid = overlaid;
         node.end = if node.flow {
@@ -280,27 +276,6 @@ impl<'t> Builder<'t> {
             None => self.total = weight,
         }
         Ok(())
-    }
-
-    /// Notes the keys that the mapping `id` has more than once; returns whether there are any.
-    fn repeats(&mut self, id: Id) -> bool {
-        let tree = &self.tree;
-        let mut keys: Vec<(Cow<'_, str>, Id)> = tree
-            .written_entries(id)
-            .filter(|(key, _)| !tree.is_merge_key(*key))
-            .filter_map(|(key, _)| Some((tree.key_text(key)?, key)))
-            .collect();
-        // Equal keys are then next to each other, in the order of the text.
-        keys.sort_unstable();
-        let pairs = keys.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        let repeated = pairs.map(|pair| Repeated {
-            first: pair[0].1,
-            second: pair[1].1,
-        });
-        let repeated: Vec<Repeated> = repeated.collect();
-        let any = !repeated.is_empty();
-        self.tree.repeated.extend(repeated);
-        any
     }
 
     /// Whether the mapping `id` merges in others.

@@ -171,7 +171,6 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     Tree {
         text,
         nodes: nodes.collect(),
-        repeated: tree.repeated.clone(),
         lines: OnceLock::new(),
     }
 }

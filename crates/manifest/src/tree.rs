@@ -23,8 +23,6 @@ pub struct Tree<'t> {
     /// The text to which the offsets of the nodes refer.
     pub(super) text: &'t str,
     pub(super) nodes: Vec<Node<'t>>,
-    /// Sorted by the second key.
-    pub(super) repeated: Vec<Repeated>,
     pub(super) lines: OnceLock<Lines<'t>>,
 }
 
@@ -236,10 +234,30 @@ impl<'t> Tree<'t> {
             .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
     }
 
-    /// The keys that are set more than once in `id`, with aliases not followed.
-    pub(crate) fn repeated(&self, id: Id) -> &[Repeated] {
-        let place = |id| self.repeated.partition_point(|it| it.second < id);
-        &self.repeated[place(id)..place(self.node(id).after)]
+    /// The keys that are set more than once in `id`, in the order of the text, with aliases not
+    /// followed.
+    pub(crate) fn repeated(&self, id: Id) -> Vec<Repeated> {
+        let overlaid = (id..self.node(id).after).filter(|id| self.node(*id).overlaid);
+        let mut repeated: Vec<Repeated> = overlaid.flat_map(|id| self.repeated_in(id)).collect();
+        repeated.sort_by_key(|it| it.second);
+        repeated
+    }
+
+    /// The keys that the mapping `id` itself sets more than once.
+    pub(super) fn repeated_in(&self, id: Id) -> Vec<Repeated> {
+        let mut keys: Vec<(Cow<'_, str>, Id)> = self
+            .written_entries(id)
+            .filter(|(key, _)| !self.is_merge_key(*key))
+            .filter_map(|(key, _)| Some((self.key_text(key)?, key)))
+            .collect();
+        // Equal keys are then next to each other, in the order of the text.
+        keys.sort_unstable();
+        let pairs = keys.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let repeated = pairs.map(|pair| Repeated {
+            first: pair[0].1,
+            second: pair[1].1,
+        });
+        repeated.collect()
     }
 
     /// The scalar that starts at the byte `at` of the text.
