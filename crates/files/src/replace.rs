@@ -28,8 +28,8 @@ pub enum ReplaceError {
 pub fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
     let path = path.canonicalize()?;
     let metadata = fs::metadata(&path)?;
-    let links = links(&metadata);
-    if links > 1 {
+    #[cfg(unix)]
+    if let links @ 2.. = std::os::unix::fs::MetadataExt::nlink(&metadata) {
         return Err(ReplaceError::HardLinks(links));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -42,16 +42,6 @@ pub fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
     new.as_file().sync_all()?;
     new.persist(&path).map_err(|error| error.error)?;
     Ok(lost)
-}
-
-#[cfg(unix)]
-fn links(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::nlink(metadata)
-}
-
-#[cfg(not(unix))]
-fn links(_metadata: &Metadata) -> u64 {
-    1
 }
 
 /// Gives the new file the owner, the permissions and the attributes of the old one, and returns
