@@ -61,24 +61,14 @@ fn special_float(plain: &str) -> Option<f64> {
 }
 
 fn number(plain: &str) -> Meaning {
-    let cleaned;
-    let digits = if plain.contains('_') {
-        cleaned = plain.replace('_', "");
-        cleaned.as_str()
-    } else {
-        plain
-    };
-    integer(digits)
-        .or_else(|| float(digits).map(Meaning::Float))
+    let digits = plain.replace('_', "");
+    integer(&digits)
+        .or_else(|| float(&digits).map(Meaning::Float))
         .unwrap_or(Meaning::Text)
 }
 
 fn integer(text: &str) -> Option<Meaning> {
-    let (negative, unsigned) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (radix, digits) = match unsigned.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &unsigned[2..]),
         [b'0', b'o' | b'O', ..] => (8, &unsigned[2..]),
@@ -91,7 +81,7 @@ fn integer(text: &str) -> Option<Meaning> {
         return None;
     }
     let magnitude = u64::from_str_radix(digits, radix).ok()?;
-    if negative {
+    if text.starts_with('-') {
         0i64.checked_sub_unsigned(magnitude).map(Meaning::Signed)
     } else {
         Some(i64::try_from(magnitude).map_or(Meaning::Unsigned(magnitude), Meaning::Signed))

@@ -96,13 +96,10 @@ pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &str) -> bool {
 /// is it a manifest with an error; other text is not reported.
 pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
     let json = text.trim_start().starts_with('{');
+    let before: &[char] = if json { &['{', ' ', '\t'] } else { &[] };
     let value = |key: &str| {
         text.lines().find_map(|line| {
-            let line = if json {
-                line.trim_start_matches(['{', ' ', '\t'])
-            } else {
-                line
-            };
+            let line = line.trim_start_matches(before);
             let rest = line.trim_start_matches('"').strip_prefix(key)?;
             let value = rest.trim_start_matches('"').strip_prefix(':')?;
             let value = value.split(" #").next().unwrap_or_default();

@@ -174,22 +174,26 @@ impl<'t> Tree<'t> {
         merged.entries
     }
 
+    /// Merges in the mapping `id`, or a list of mappings, of which an earlier one overrides a later
+    /// one.
     fn merge_into(&self, id: Id, into: &mut Merged) {
         let id = self.target(id);
+        if matches!(self.node(id).shape, Shape::Sequence) {
+            let items: Vec<Id> = self.children(id).collect();
+            for item in items.into_iter().rev() {
+                self.merge_into(item, into);
+            }
+        }
         for (key, value) in self.written_entries(id) {
-            if !self.is_merge_key(key) {
-                let name = self.key_text(key).unwrap_or_default().into_owned();
-                into.set(name, key, value);
+            if self.is_merge_key(key) {
+                self.merge_into(value, into);
                 continue;
             }
-            let merged = self.target(value);
-            if matches!(self.node(merged).shape, Shape::Sequence) {
-                let items: Vec<Id> = self.children(merged).collect();
-                for item in items.into_iter().rev() {
-                    self.merge_into(item, into);
-                }
-            } else {
-                self.merge_into(merged, into);
+            let name = self.key_text(key).unwrap_or_default().into_owned();
+            let place = *into.places.entry(name).or_insert(into.entries.len());
+            match into.entries.get_mut(place) {
+                Some(entry) => *entry = (key, value),
+                None => into.entries.push((key, value)),
             }
         }
     }
@@ -294,17 +298,8 @@ impl<'t> Tree<'t> {
 #[derive(Default)]
 struct Merged {
     entries: Vec<(Id, Id)>,
+    /// The index of each entry by its name.
     places: HashMap<String, usize>,
-}
-
-impl Merged {
-    fn set(&mut self, name: String, key: Id, value: Id) {
-        let place = *self.places.entry(name).or_insert(self.entries.len());
-        match self.entries.get_mut(place) {
-            Some(entry) => *entry = (key, value),
-            None => self.entries.push((key, value)),
-        }
-    }
 }
 
 /// A decimal number as a key: with 32 bits of precision, and with an exponent below 0.0001 and from
