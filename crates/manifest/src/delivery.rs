@@ -116,10 +116,8 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
 /// is blank, and `None` if it is not YAML.
 pub fn value_of(text: &str) -> Option<Value> {
     let parts = parts(text);
-    let Some(part) = parts.iter().find(|part| !part.is_blank()) else {
-        return Some(Value::Null);
-    };
-    let tree = Tree::parse(part.text).ok()?;
+    let part = parts.iter().find(|part| !part.is_blank());
+    let tree = Tree::parse(part.map_or("", |part| part.text)).ok()?;
     Some(tree.map_or(Value::Null, |tree| tree.value(tree.root())))
 }
 

@@ -21,33 +21,24 @@ pub(super) fn is_template(api_version: &str, kind: &str) -> bool {
 /// one only when the Template is processed, stays a placeholder.
 pub(super) fn fill_in(tree: &mut Tree<'_>) {
     let root = tree.root();
-    let is_template_here = tree
-        .string(root, "apiVersion")
-        .zip(tree.string(root, "kind"))
-        .is_some_and(|(api_version, kind)| is_template(api_version, kind));
-    let Some((_, objects)) = tree.entry(root, "objects").filter(|_| is_template_here) else {
+    let text = |field| tree.string(root, field).unwrap_or_default();
+    let is_template_here = is_template(text("apiVersion"), text("kind"));
+    let objects = tree.sequence(root, "objects");
+    let Some(objects) = objects.filter(|_| is_template_here) else {
         return;
     };
     let values = parameters(tree);
-    let objects = tree.target(objects);
     let mut left = tree.text.len().saturating_mul(MAX_GROWTH);
     let end = tree.node(objects).after;
     for node in &mut tree.nodes[objects as usize..end as usize] {
-        let Shape::Scalar(scalar) = &mut node.shape else {
-            continue;
-        };
-        let Some((text, is_whole)) = filled(&scalar.text, &values, left) else {
-            continue;
-        };
-        left = left.saturating_sub(text.len());
-        scalar.text = Cow::Owned(text);
-        // `${{NAME}}` alone stands for a value of any type, `${NAME}` for text.
-        scalar.tag = Tag::None;
-        scalar.style = if is_whole {
-            ScalarStyle::Plain
-        } else {
-            ScalarStyle::DoubleQuoted
-        };
+        if let Shape::Scalar(scalar) = &mut node.shape
+            && let Some((text, style)) = filled(&scalar.text, &values, left)
+        {
+            left = left.saturating_sub(text.len());
+            scalar.text = Cow::Owned(text);
+            scalar.tag = Tag::None;
+            scalar.style = style;
+        }
     }
 }
 
@@ -66,14 +57,19 @@ fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
         .collect()
 }
 
-/// `text` with its parameters filled in, and whether the whole text was one parameter in double
-/// braces; `None` if no parameter is filled in or the text would become longer than `most`.
-fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(String, bool)> {
+/// `text` with its parameters filled in, and its new style: `${{NAME}}` alone stands for a value of
+/// any type, `${NAME}` for text. `None` if no parameter is filled in or the text would become longer
+/// than `most`.
+fn filled(
+    text: &str,
+    values: &HashMap<String, String>,
+    most: usize,
+) -> Option<(String, ScalarStyle)> {
     let whole = text
         .strip_prefix("${{")
         .and_then(|it| it.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| values.get(name)) {
-        return (value.len() <= most).then(|| (value.clone(), true));
+        return (value.len() <= most).then(|| (value.clone(), ScalarStyle::Plain));
     }
     let mut filled = String::new();
     let mut rest = text;
@@ -91,7 +87,7 @@ fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(
         }
     }
     filled.push_str(rest);
-    is_changed.then_some((filled, false))
+    is_changed.then_some((filled, ScalarStyle::DoubleQuoted))
 }
 
 #[cfg(test)]
