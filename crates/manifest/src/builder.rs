@@ -422,12 +422,7 @@ fn is_colon_of_a_word(text: &str, at: usize) -> bool {
         Some(word) => word.trim_end_matches(':'),
         None => text[..at].trim_end_matches([' ', '\t']),
     };
-    word.ends_with(|last: char| {
-        !matches!(
-            last,
-            '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | ' ' | '\t' | '\n'
-        )
-    })
+    word.ends_with(|last: char| !"\"',[]{}: \t\n".contains(last))
 }
 
 /// Whether a hyphen at `at` is a whole plain scalar.
