@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use base64::Engine as _;
@@ -10,7 +9,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 
-use super::error::{Fault, Problem};
+use super::error::{Fault, Leniency, Problem};
 use super::scalar::{self, Meaning};
 use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
 
@@ -27,38 +26,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The reason why composing ended early.
-pub(super) enum Stop {
-    Fault(Fault),
-    /// A place, in bytes, that Kubernetes' reader reads differently from YAML 1.2.
-    Lenient(Range<usize>, Leniency),
-}
-
-/// The rules in which Kubernetes' reader is more lenient than the parser.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leniency {
-    /// A quoted scalar continues on a line that is not indented more than the node around it. The
-    /// place is that of the scalar, from quote to quote.
-    Indentation,
-    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and `,`, `]` or
-    /// `}` follows immediately. The place is that of its last letter.
-    Word,
-}
-
-impl Stop {
-    const fn of_word(last: usize) -> Self {
-        Self::Lenient(last..last + 1, Leniency::Word)
-    }
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-/// Parses the one document in `text`; `None` if it has only comments and markers.
-pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
+/// Parses the one document in `text`; `None` if it has only comments and markers. Fails with
+/// [`Problem::Lenient`] at the first place that Kubernetes' reader reads differently from YAML 1.2.
+pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Fault> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.emit_anchor_events = true;
@@ -74,7 +44,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
     };
     let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| stop(&error, text, read))?;
+        let (event, span) = event.map_err(|error| fault(&error, text, read))?;
         read = extent(&span).1 as usize;
         builder.event(event, &span)?;
     }
@@ -84,7 +54,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
     }
     let written = u64::try_from(tree.nodes.len()).unwrap_or(u64::MAX);
     if builder.total.nodes.saturating_sub(written) > MAX_ALIASED_NODES {
-        return Err(Fault::new(0, Problem::TooManyAliases).into());
+        return Err(Fault::new(0, Problem::TooManyAliases));
     }
     Ok(Some(tree))
 }
@@ -111,7 +81,7 @@ struct Builder<'t> {
 }
 
 impl<'t> Builder<'t> {
-    fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Stop> {
+    fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 // The parser gives `~` as the text of an absent value.
@@ -128,7 +98,7 @@ impl<'t> Builder<'t> {
             }
             Event::Alias(anchor) => {
                 let Some((target, weight)) = self.anchors.get(&anchor).copied() else {
-                    return Err(Fault::new(offset(span), Problem::AliasToItself).into());
+                    return Err(Fault::new(offset(span), Problem::AliasToItself));
                 };
                 let (start, end) = extent(span);
                 let id = self.push(Shape::Alias(target), start, end, span)?;
@@ -174,11 +144,11 @@ impl<'t> Builder<'t> {
         (start, end)
     }
 
-    fn ends_with_no_colon(&self, end: usize) -> Result<(), Stop> {
+    fn ends_with_no_colon(&self, end: usize) -> Result<(), Fault> {
         let rest = self.tree.text.get(end..).unwrap_or_default();
         let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if is_colon_of_a_word(self.tree.text, at) {
-            return Err(Stop::of_word(at));
+            return Err(Fault::new(at, Problem::Lenient(Leniency::Word)));
         }
         Ok(())
     }
@@ -352,21 +322,21 @@ fn read_scalar<'t>(
 }
 
 /// Interprets an error of the parser, which has given events for `text` up to `read`.
-fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
+fn fault(error: &ScanError, text: &str, read: usize) -> Fault {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
     if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent)
         && let Some(start) = next_quote(text, read).filter(|start| *start < at)
     {
-        let Some(length) = quoted(&text[start..]) else {
-            return Fault::syntax(start, "this quoted text has no end").into();
+        return match quoted(&text[start..]) {
+            Some(_) => Fault::new(start, Problem::Lenient(Leniency::Indentation)),
+            None => Fault::syntax(start, "this quoted text has no end"),
         };
-        return Stop::Lenient(start..start + length, Leniency::Indentation);
     }
     if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
-        return Stop::of_word(at);
+        return Fault::new(at, Problem::Lenient(Leniency::Word));
     }
-    Fault::syntax(at, &error.info()).into()
+    Fault::syntax(at, &error.info())
 }
 
 /// The first quote at or after `from` that is not in a comment.
@@ -386,7 +356,7 @@ fn next_quote(text: &str, from: usize) -> Option<usize> {
 
 /// The length of the quoted scalar at the start of `text`, including both quotes; `None` if it has
 /// no end.
-fn quoted(text: &str) -> Option<usize> {
+pub(super) fn quoted(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = *bytes.first()?;
     let mut at = 1;

@@ -56,6 +56,10 @@ pub enum Problem {
         /// The parser's description of the error.
         expected: String,
     },
+    /// A place that YAML 1.2 does not allow and that could not be rewritten as Kubernetes' reader
+    /// reads it.
+    #[error("This is not valid YAML: {0}.")]
+    Lenient(Leniency),
     /// A key that is a list, a mapping or null.
     #[error("This key is a list, a mapping or null; expected a plain word as the key.")]
     KeyIsNotText,
@@ -104,6 +108,19 @@ pub enum Problem {
         MAX_DEPTH
     )]
     TooDeep,
+}
+
+/// The rules in which Kubernetes' reader is more lenient than YAML 1.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Leniency {
+    /// A quoted scalar continues on a line that is not indented more than the node around it. The
+    /// place is that of its first quote.
+    #[error("the lines of this quoted text are indented too little")]
+    Indentation,
+    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and `,`, `]` or
+    /// `}` follows immediately. The place is that of its last letter.
+    #[error("a word between brackets ends with a colon or is a hyphen")]
+    Word,
 }
 
 /// A manifest, or a part of one, that could not be read.

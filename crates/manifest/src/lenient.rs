@@ -2,11 +2,10 @@
 //! meaning that it accepts.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::builder::{Leniency, MAX_DEPTH, Stop, compose, narrow};
-use super::error::Fault;
+use super::builder::{MAX_DEPTH, compose, narrow, quoted};
+use super::error::{Fault, Leniency, Problem};
 use super::tree::{Node, Scalar, Shape, Tree};
 
 /// The most times that one document is parsed again. Each time, one more place is rewritten.
@@ -32,9 +31,11 @@ impl<'t> Tree<'t> {
     /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Stop::Lenient(place, kind)) => rewritten(text, place, kind),
-            Err(Stop::Fault(fault)) => Err(fault),
-            Ok(tree) => Ok(tree),
+            Err(Fault {
+                at,
+                problem: Problem::Lenient(kind),
+            }) => rewritten(text, at, kind),
+            parsed => parsed,
         }
     }
 }
@@ -50,21 +51,16 @@ impl Leniency {
         }
     }
 
-    /// The offsets at which the text is inserted for one `place` of `text`: after the last letter
+    /// The offsets at which the text is inserted for the place `at` of `text`: after the last letter
     /// of the word, or before each further line of the quoted scalar.
-    fn spots(self, text: &str, place: Range<usize>) -> impl Iterator<Item = usize> {
-        let bytes = text[place.clone()].bytes().enumerate();
-        let counts = move |byte| self == Self::Word || byte == b'\n';
-        bytes.filter_map(move |(at, byte)| counts(byte).then_some(place.start + at + 1))
-    }
-
-    /// The fault at a place that rewriting did not fix, or that is beyond the limits.
-    fn fault(self, place: Range<usize>) -> Fault {
-        let expected = match self {
-            Self::Indentation => "the lines of this quoted text are indented too little",
-            Self::Word => "a word between brackets ends with a colon or is a hyphen",
+    fn spots(self, text: &str, at: usize) -> impl Iterator<Item = usize> {
+        let length = match self {
+            Self::Indentation => quoted(&text[at..]).unwrap_or_default(),
+            Self::Word => 1,
         };
-        Fault::syntax(place.start, expected)
+        let bytes = text[at..at + length].bytes().enumerate();
+        let counts = move |byte| self == Self::Word || byte == b'\n';
+        bytes.filter_map(move |(inside, byte)| counts(byte).then_some(at + inside + 1))
     }
 }
 
@@ -78,17 +74,13 @@ struct Filler {
     kind: Leniency,
 }
 
-/// Parses `text` with fillers, first at `place` and then at each further place at which the parser
-/// stops. The positions in the tree are those in `text`.
-fn rewritten(
-    text: &str,
-    mut place: Range<usize>,
-    mut kind: Leniency,
-) -> Result<Option<Tree<'_>>, Fault> {
+/// Parses `text` with fillers, first at the place `at` and then at each further place at which the
+/// parser stops. The positions in the tree are those in `text`.
+fn rewritten(text: &str, mut at: usize, mut kind: Leniency) -> Result<Option<Tree<'_>>, Fault> {
     let mut fillers: Vec<Filler> = Vec::new();
     let mut bytes_left = MOST_BYTES;
     for _ in 0..MOST_TIMES {
-        let spots = || kind.spots(text, place.clone());
+        let spots = || kind.spots(text, at);
         let added = spots().count().saturating_mul(kind.filler().len());
         let before = fillers.last().map_or(0, |last| last.end - last.at);
         let again = (text.len() + before).saturating_add(added);
@@ -106,16 +98,16 @@ fn rewritten(
         let filled = filled(text, &mut fillers);
         match compose(&filled) {
             Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
-            Err(Stop::Lenient(next, of)) => {
-                place = original(&fillers, next.start)..original(&fillers, next.end);
-                kind = of;
-            }
-            Err(Stop::Fault(fault)) => {
-                return Err(Fault::new(original(&fillers, fault.at), fault.problem));
+            Err(fault) => {
+                at = original(&fillers, fault.at);
+                match fault.problem {
+                    Problem::Lenient(next) => kind = next,
+                    problem => return Err(Fault::new(at, problem)),
+                }
             }
         }
     }
-    Err(kind.fault(place))
+    Err(Fault::new(at, Problem::Lenient(kind)))
 }
 
 /// Inserts the fillers into `text` and sets the end of each.
