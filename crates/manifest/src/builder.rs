@@ -208,11 +208,8 @@ impl<'t> Builder<'t> {
         };
         let after = narrow(self.tree.nodes.len());
         self.tree.nodes[open.id as usize].after = after;
-        let last = self
-            .tree
-            .children(open.id)
-            .map(|id| self.tree.node(id).end)
-            .max();
+        let ends = self.tree.children(open.id).map(|id| self.tree.node(id).end);
+        let last = ends.max();
         let overlaid = self.merges(open.id)? || !self.tree.repeated_in(open.id).is_empty();
         let node = &mut self.tree.nodes[open.id as usize];
         node.overlaid = overlaid;
@@ -290,24 +287,15 @@ fn read_scalar<'t>(
             (Cow::Owned(as_go_writes(&bytes)), Tag::Text)
         }
         (Some(tag), _) => {
-            let meaning = scalar::resolve(&text);
             let suffix = tag.core_suffix().unwrap_or_default();
-            let (fits, tag) = match suffix {
-                "int" => (
-                    matches!(meaning, Meaning::Signed(_) | Meaning::Unsigned(_)),
-                    Tag::Resolved,
-                ),
-                "float" => (
-                    matches!(meaning, Meaning::Signed(_) | Meaning::Float(_)),
-                    Tag::Float,
-                ),
-                "bool" => (matches!(meaning, Meaning::Bool(_)), Tag::Resolved),
-                "null" => (meaning == Meaning::Null, Tag::Resolved),
-                _ => (true, Tag::Text),
+            let tag = match (suffix, scalar::resolve(&text)) {
+                ("int", Meaning::Signed(_) | Meaning::Unsigned(_))
+                | ("bool", Meaning::Bool(_))
+                | ("null", Meaning::Null) => Tag::Resolved,
+                ("float", Meaning::Signed(_) | Meaning::Float(_)) => Tag::Float,
+                ("int" | "bool" | "null" | "float", _) => return Err(mismatch(suffix, &text)),
+                _ => Tag::Text,
             };
-            if !fits {
-                return Err(mismatch(suffix, &text));
-            }
             (text, tag)
         }
     };
