@@ -161,10 +161,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
             Shape::Scalar(scalar) => match scalar.meaning() {
                 Meaning::Null => visitor.visit_unit(),
                 Meaning::Bool(value) => visitor.visit_bool(value),
-                Meaning::Signed(value) => match u64::try_from(value) {
-                    Ok(value) => visitor.visit_u64(value),
-                    Err(_) => visitor.visit_i64(value),
-                },
+                Meaning::Signed(value) => visitor.visit_i64(value),
                 Meaning::Unsigned(value) => visitor.visit_u64(value),
                 Meaning::Float(value) => match whole(value) {
                     Some(value) => visitor.visit_i64(value),
