@@ -132,10 +132,7 @@ impl Checked {
             facts::apply(&mut cluster, &[source], Vec::new(), || FACTS.to_owned())
                 .map_err(|error| error.to_string())?;
         }
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "a time of today has 13 digits"
-        )]
+        // A time of today has 13 digits, so the cast loses none.
         let now = Timestamp::from_millisecond(now as i64).map_err(|error| error.to_string())?;
         let manifest = Text::read_from(Source::at_hand(NAME, text.to_owned()));
         let reading = Reading::of(vec![manifest], None, &NoFiles);
