@@ -219,15 +219,15 @@ impl Renderer {
     }
 
     async fn root(&self, root: &Root) -> Result<String, Reason> {
-        self.admit(root)?;
         match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,
         }
     }
 
-    /// Counts the root, or gives the reason why rendering it is not attempted.
-    fn admit(&self, root: &Root) -> Result<(), Reason> {
+    /// Counts the root and copies what is read for it, or gives the reason why rendering it is not
+    /// attempted.
+    fn copy(&self, root: &Root) -> Result<Copy, Reason> {
         if let Some(reason) = &root.refused {
             return Err(reason.clone());
         }
@@ -238,7 +238,16 @@ impl Renderer {
             let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
             return Err(most.into());
         }
-        Ok(())
+        if Instant::now() >= self.end {
+            return Err(self.out_of_time());
+        }
+        let fetched = root.laid_out.as_deref();
+        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
+        bases::write(root, &copy)?;
+        for (chart, name) in &root.additions {
+            copy.add(chart, &root.real.join("charts"), name)?;
+        }
+        Ok(copy)
     }
 
     /// The text, unless the output of all of them becomes too large.
@@ -337,19 +346,6 @@ impl Renderer {
         }
         let missing = || "there is neither kustomize nor kubectl on the PATH".into();
         Err(failed.unwrap_or_else(missing))
-    }
-
-    fn copy(&self, root: &Root) -> Result<Copy, Reason> {
-        if Instant::now() >= self.end {
-            return Err(self.out_of_time());
-        }
-        let fetched = root.laid_out.as_deref();
-        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
-        bases::write(root, &copy)?;
-        for (chart, name) in &root.additions {
-            copy.add(chart, &root.real.join("charts"), name)?;
-        }
-        Ok(copy)
     }
 
     async fn output(

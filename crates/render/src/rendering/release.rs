@@ -75,7 +75,6 @@ impl Renderer {
                 (copy, chart)
             }
             Files::Root(root) => {
-                self.admit(root)?;
                 if root.kind == RootKind::Kustomization {
                     let text = self.kustomization(root, settings.fields.clone()).await?;
                     return settings.variables.substituted(text);
