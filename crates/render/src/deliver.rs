@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::Paths;
 use super::discover::{Kustomizations, refuse};
-use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
-use super::rendering::Render;
 use super::rendering::release::Job;
+use super::rendering::{Render, Renderer};
 use check::text::Origin;
 use check::{Reading, Text};
 use manifest::source::Source;
@@ -107,11 +106,7 @@ impl Delivering<'_> {
         let takes = |text: &Text| {
             let folder = text.file().and_then(Path::parent);
             folder.is_some_and(|it| {
-                if placed.is_recursive {
-                    it.starts_with(&placed.folder)
-                } else {
-                    it == placed.folder
-                }
+                it == placed.folder || placed.is_recursive && it.starts_with(&placed.folder)
             })
         };
         let mut more = Vec::new();
@@ -141,13 +136,7 @@ impl Delivering<'_> {
             releases.push(release);
             jobs.push(job);
         }
-        let texts = match self.wish() {
-            Render::Never => {
-                let skipped = |_| Err(Reason::from(""));
-                jobs.iter().map(skipped).collect()
-            }
-            Render::Auto | Render::Require => self.paths.render_releases(&jobs)?,
-        };
+        let texts = self.paths.render_all(&jobs, self.wish(), &Renderer::job)?;
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Paths;
 use super::reason::Reason;
 use super::rendering::roots::{self, Root, RootKind};
-use super::rendering::{Render, dependencies};
+use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
 use check::text::Origin;
 use check::{Files as _, Reading, Text, unread};
@@ -66,10 +66,7 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     for root in &mut wanted {
         dependencies::add(root, paths.places());
     }
-    let texts = match paths.input.render.render {
-        Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
-        Render::Auto | Render::Require => paths.render_roots(&wanted)?,
-    };
+    let texts = paths.render_all(&wanted, paths.input.render.render, &Renderer::root)?;
     let mut sorted = Sorted::default();
     for (root, text) in wanted.into_iter().zip(texts) {
         let is_kustomization = root.kind == RootKind::Kustomization;

@@ -30,7 +30,6 @@ use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
 use crate::{Input, Paths};
-use release::Job;
 use report::Missing;
 use roots::{Root, RootKind};
 
@@ -106,31 +105,20 @@ pub(super) struct Renderer {
 }
 
 impl Paths<'_> {
-    /// Renders the roots, several at once. The results are in the same order.
+    /// The results of `each` for all items, several at once, in the order of the items. If nothing
+    /// is to be rendered, their reasons are empty.
     ///
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
-    pub(super) fn render_roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.render_all(roots, &Renderer::root)
-    }
-
-    /// Renders the jobs of releases, several at once. The results are in the same order.
-    ///
-    /// # Errors
-    /// See [`Self::render_roots`].
-    pub(super) fn render_releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.render_all(jobs, &Renderer::job)
-    }
-
-    /// The results of `each` for all items, several at once, in the order of the items.
-    fn render_all<I>(
+    pub(super) fn render_all<I>(
         &self,
         items: &[I],
+        wish: Render,
         each: &impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
     ) -> io::Result<Vec<Result<String, Reason>>> {
-        if items.is_empty() {
-            return Ok(Vec::new());
+        if items.is_empty() || wish == Render::Never {
+            return Ok(items.iter().map(|_| Err(Reason::from(""))).collect());
         }
         let renderer = self.renderer()?;
         let at_once = available_parallelism().map_or(1, usize::from);
@@ -218,7 +206,8 @@ impl Renderer {
         })
     }
 
-    async fn root(&self, root: &Root) -> Result<String, Reason> {
+    /// Renders a chart or a kustomization without a release.
+    pub(super) async fn root(&self, root: &Root) -> Result<String, Reason> {
         match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,

@@ -65,7 +65,8 @@ pub(crate) enum Files {
 }
 
 impl Renderer {
-    pub(super) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
+    /// Renders the job of a release.
+    pub(crate) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
         let (copy, chart) = match files {
             Files::Manifests(folder, recursive) => return manifests(folder, *recursive),
             Files::Archive(file) => {
