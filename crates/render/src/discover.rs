@@ -114,17 +114,18 @@ struct Sorted {
 impl Sorted {
     fn add(&mut self, root: Root, text: Result<String, Reason>, in_place: bool) {
         match text {
-            Ok(_) if in_place => return self.in_place.push(root),
-            Err(_) if in_place => return self.unrendered.push(root),
-            Ok(text) => return self.rendered.push((root, text)),
+            Ok(_) if in_place => self.in_place.push(root),
+            Ok(text) => self.rendered.push((root, text)),
             Err(reason) => {
-                let path = root.folder.to_string_lossy().into_owned();
-                self.refused.push(reason.unopened(root.kind.name(), path));
+                if !in_place {
+                    let path = root.folder.to_string_lossy().into_owned();
+                    self.refused.push(reason.unopened(root.kind.name(), path));
+                }
+                match root.kind {
+                    RootKind::Chart => self.charts.push(root),
+                    RootKind::Kustomization => self.unrendered.push(root),
+                }
             }
-        }
-        match root.kind {
-            RootKind::Chart => self.charts.push(root),
-            RootKind::Kustomization => self.unrendered.push(root),
         }
     }
 
@@ -151,11 +152,8 @@ impl Sorted {
         let charts = charts.chain(&self.charts);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
         let held: HashSet<&PathBuf> = rendered().flat_map(|it| it.files.keys()).collect();
-        let is_free = |source: &Source| {
-            source.real_path().is_none_or(|path| {
-                !held.contains(&path.to_owned())
-                    && !roots::is_of_chart(path, |it| charts.contains(it))
-            })
+        let is_part = |path: &PathBuf| {
+            held.contains(path) || roots::is_of_chart(path, |it| charts.contains(it))
         };
         let files_of = |chart: &Root| {
             let is_its =
@@ -165,8 +163,8 @@ impl Sorted {
         let unrendered_charts = self.charts.iter().map(files_of).collect();
         let (mut texts, mut parts) = (Vec::new(), HashSet::new());
         for source in sources {
-            if !is_free(source) {
-                parts.extend(source.real_path().map(Path::to_owned));
+            if let Some(path) = source.real_path().map(Path::to_owned).filter(is_part) {
+                parts.insert(path);
                 continue;
             }
             let mut text = Text::read_from(source.clone());
