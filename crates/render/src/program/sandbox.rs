@@ -7,8 +7,8 @@
 //! `unshare` gives it its own namespaces. [`super::confine`] allows it only to read the copy and
 //! its own libraries, to write temporary files, and to start nothing.
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -247,6 +247,8 @@ pub(crate) struct Copy {
     /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
+    /// The originals of files that have another name or place in the copy.
+    renamed: RefCell<HashMap<PathBuf, PathBuf>>,
 }
 
 impl Copy {
@@ -269,6 +271,7 @@ impl Copy {
             fetched: fetched.map(Path::to_owned),
             bytes: Cell::default(),
             entries: Cell::default(),
+            renamed: RefCell::default(),
         };
         for folder in folders {
             let is_covered = |above: &Path| folders.contains(above);
@@ -342,7 +345,11 @@ impl Copy {
         if original.is_dir() {
             return link(&self.of_original(original), &at).map_err(Failure::Copy);
         }
-        self.copy_file(original, &at)
+        self.copy_file(original, &at)?;
+        if original.starts_with(&self.top) {
+            self.rename(at, original);
+        }
+        Ok(())
     }
 
     /// Copies the file `original` to the place `at` in the copy.
@@ -378,26 +385,32 @@ impl Copy {
 
     /// The path of `original` in the copy.
     pub(crate) fn of_original(&self, original: &Path) -> PathBuf {
-        if let Some(fetched) = &self.fetched
-            && let Ok(inner) = original.strip_prefix(fetched)
-        {
-            return self.fetched_root().join(inner);
-        }
-        let inner = original.strip_prefix(&self.top).unwrap_or(original);
-        self.root().join(inner)
+        let inner =
+            |(top, copied): (&Path, PathBuf)| Some(copied.join(original.strip_prefix(top).ok()?));
+        let found = self.tops().find_map(inner);
+        found.unwrap_or_else(|| self.root().join(original))
     }
 
     /// The original of the path `copied`.
-    pub(crate) fn original(&self, copied: &Path) -> PathBuf {
-        if let Some(fetched) = &self.fetched
-            && let Ok(inner) = copied.strip_prefix(self.fetched_root())
-        {
-            return fetched.join(inner);
+    pub(crate) fn original(&self, copied: PathBuf) -> PathBuf {
+        if let Some(original) = self.renamed.borrow().get(&copied) {
+            return original.clone();
         }
-        match copied.strip_prefix(self.root()) {
-            Ok(inner) => self.top.join(inner),
-            Err(_) => copied.to_owned(),
-        }
+        let inner = |(top, copy): (&Path, PathBuf)| Some(top.join(copied.strip_prefix(copy).ok()?));
+        self.tops().find_map(inner).unwrap_or(copied)
+    }
+
+    /// The folders that contain the originals, each with its copy.
+    fn tops(&self) -> impl Iterator<Item = (&Path, PathBuf)> {
+        let fetched = self.fetched.as_deref();
+        let fetched = fetched.map(|it| (it, self.fetched_root())).into_iter();
+        fetched.chain([(self.top.as_path(), self.root())])
+    }
+
+    /// Names the original of a file that has another name or place in the copy.
+    pub(crate) fn rename(&self, copied: PathBuf, original: &Path) {
+        let mut renamed = self.renamed.borrow_mut();
+        renamed.insert(copied, original.to_owned());
     }
 
     /// The text with the names of the originals instead of those of the copy.

@@ -45,17 +45,6 @@ struct Planned<'r> {
     file: PathBuf,
 }
 
-/// The kustomization whose inflated chart is `file`, if there is one.
-pub(super) fn origin(root: &Root, file: &Path) -> Option<PathBuf> {
-    let mut inflated = root.inflated.iter();
-    let is_it = |it: &&Inflated| it.file.with_file_name(name_of(it.number)) == *file;
-    inflated.find(is_it).map(|it| it.file.clone())
-}
-
-fn name_of(number: usize) -> String {
-    format!("inflated-chart-{number}.yaml")
-}
-
 impl Renderer {
     /// Renders the charts that kustomizations of the root inflate.
     pub(super) async fn inflate(&self, root: &Root, copy: &Copy) -> Result<(), Reason> {
@@ -96,13 +85,14 @@ fn replace<'r>(
     };
     let entries = fields.remove("helmCharts").unwrap_or_default();
     let (mut planned, mut names) = (Vec::new(), Vec::new());
-    for Inflated { number, chart, .. } in all {
-        let entry = entries.get(*number).unwrap_or(&Value::Null);
-        let name = name_of(*number);
+    for it in all {
+        let entry = entries.get(it.number).unwrap_or(&Value::Null);
+        let name = format!("inflated-chart-{}.yaml", it.number);
+        copy.rename(folder.join(&name), &it.file);
         planned.push(Planned {
             release: release(entry)?.to_owned(),
-            line: line(entry, *number, folder, copy)?,
-            chart,
+            line: line(entry, it.number, folder, copy)?,
+            chart: &it.chart,
             file: folder.join(&name),
         });
         names.push(Value::String(name));

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::files::text_inside;
+use crate::files::{normal, text_inside};
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
@@ -292,7 +292,7 @@ impl Renderer {
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {
             let path = Path::new(inner).join(name.as_str().unwrap_or_default());
-            *name = crate::files::normal(&path).to_string_lossy().into();
+            *name = normal(&path).to_string_lossy().into();
         }
         let resources: Vec<String> = match &root.generated {
             Some(names) => {
@@ -304,10 +304,7 @@ impl Renderer {
         fields.insert("resources".to_owned(), json!(resources));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self.kustomize(around, fields, &copy).await?;
-        let file_of = |origin: &str| {
-            let file = copy.original(&crate::files::normal(&around.join(origin)));
-            inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
-        };
+        let file_of = |origin: &str| copy.original(normal(&around.join(origin)));
         let fetched = root.laid_out.as_deref();
         Ok(origin::of_kustomize(&text, file_of, &self.here, fetched))
     }
